@@ -38,7 +38,9 @@ def init(
             (into / file).parent.mkdir(parents=True, exist_ok=True)
             (into / file).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise LakehouseError(f"The folder is not writable: {error.strerror}", where=str(into)) from None
+        raise LakehouseError(
+            f"The folder cannot be created: {error.strerror}", where=str(into), action="Choose another place."
+        ) from None
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="FOLDER") from None
     print_line(f"Created {into}. Next commands:")

@@ -82,7 +82,9 @@ def _status_fields(table_status: "Status") -> dict[str, Any]:
 
 def _print_status(fields: dict[str, Any]) -> None:
     state = (
-        f"version {fields['version']}, {count_text(fields['rows'], 'row')}" if fields["exists"] else "does not exist"
+        f"version {fields['version']}, {count_text(fields['rows'], 'row')}"
+        if fields["exists"]
+        else "not created yet; the first merge creates it"
     )
     print_line(f"{fields['table']}: {state} ({fields['uri']})")
     print_line(f"Broker: {fields['bootstrap_servers'] or 'none'}. {fields['problem'] or ''}".rstrip())

@@ -74,13 +74,12 @@ def _request_run(instance: dg.DagsterInstance, entry: CatalogEntry, plan: Plan) 
     has_nothing_to_merge = not plan.span and not plan.gap
     now = datetime.now(UTC)
     if has_nothing_to_merge and not is_behind(instance, job, entry.merge_job_keys, now):
-        return f"Nothing to merge: table {table.name} has every record of topic {table.topic}."
+        return f"Nothing to merge: every record of topic {table.topic} is merged or rejected."
     run = unfinished_run(instance, key)
     if run:
         status = run.status.value.lower().replace("_", " ")
-        return (
-            f"Offsets to merge: {plan.span:,}. Run {run.run_id[:8]} of {run.job_name} ({status}) merges {table.name}."
-        )
+        running = f"Run {run.run_id[:8]} of {run.job_name} ({status}) is merging {table.name}."
+        return f"Offsets to merge: {plan.span:,}. {running}"
     reason = reason_to_wait(instance, job, key, now)
     if reason:
         return f"Offsets to merge: {plan.span:,}. {reason}"

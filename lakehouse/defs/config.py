@@ -8,10 +8,10 @@ from lakehouse.ledger.positions import Plan
 
 
 class RangeConfig(dg.Config):
-    """Offsets of one partition from ``start`` (inclusive) to ``end`` (exclusive)."""
+    """One partition, and the offset up to which it is merged (exclusive)."""
 
     partition: int = Field(description="Number of the partition.", ge=0)
-    start: int = Field(description="First offset. Records that are already merged are skipped.", ge=0)
+    start: int = Field(description="Ignored: a merge continues at the progress of the table.", ge=0)
     end: int = Field(description="The offset after the last record to merge.", ge=0)
 
 

@@ -100,7 +100,8 @@ def table_specs(entry: CatalogEntry) -> list[dg.AssetSpec]:
 def maintenance_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """Compaction and vacuum of all tables of a declaration."""
     table = entry.table
-    retention = str(table.retention).removesuffix(", 0:00:00")
+    hours = table.retention.total_seconds() / 3600
+    retention = f"{hours / 24:g} days" if hours >= 48 else f"{hours:g} hours"
     return dg.AssetSpec(
         entry.key(entry.maintenance_name),
         deps=entry.keys(table.name, *table.derived),

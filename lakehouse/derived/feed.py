@@ -34,7 +34,11 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
         TableColumn("since_version", "BIGINT", "The change covers the versions after this one."),
         TableColumn("committed_at", "TIMESTAMP", "When that version was committed, UTC; NULL if reconciled."),
         TableColumn("number", "BIGINT", "Number of the feed's own commit."),
-        TableColumn("reconciled", "BOOLEAN", "A net difference, because the single changes no longer existed."),
+        TableColumn(
+            "reconciled",
+            "BOOLEAN",
+            "True if the row combines several changes, because the single ones were deleted before the feed read them.",
+        ),
     ]
     doc = f"Changes of {table.name}: one row for each key and version that changed it."
     uri = settings.table_uri(table.changes_name)

@@ -7,7 +7,7 @@
 - ``decode``: records → rows, or a reason.
 - ``kept_schemas``: the schemas by which records were read; ``schema_resolution`` requests them from a registry.
 - ``counts``: the counts of a batch, and a condition that prunes files.
-- ``rejected_records``: records that may not enter; ``unresolved_rejections`` selects those that still may not.
+- ``rejected_records``: records that cannot become rows; ``unresolved_rejections`` selects those that still cannot.
 - ``newest_per_key``: one row for each key.
 - ``merge``: compares rows with the stored rows and stores them; for a log table, ``append``.
 

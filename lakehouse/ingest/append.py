@@ -1,4 +1,4 @@
-"""Records → a log table: each record that may enter becomes one row, exactly once.
+"""Records → a log table: each valid record becomes one row, exactly once.
 
 The position of its record and its time on the broker identify a row: a broker that was rolled back gives the same
 positions to other records.
@@ -20,7 +20,7 @@ from lakehouse.storage.stored_table import Expected, StoredTable
 
 
 def append_records(merged_table: StoredTable, batch: DecodedBatch, counts: Counts) -> Entry:
-    """Append the records of a batch that may enter, in one commit; reads nothing of the table.
+    """Append the valid records of a batch in one commit; reads nothing of the table.
 
     Records that the table may already have are inserted by their positions instead, and present ones count as stale.
     These are the records of a replay or a redrive, and of ranges that an undone commit has read before. Raises the
@@ -42,7 +42,7 @@ def _is_new(batch: DecodedBatch) -> bool:
 
 
 def _to_rows(batch: DecodedBatch, column_names: Sequence[str]) -> DataFrame:
-    """Return the records that may enter, as rows of the table."""
+    """Return the valid records as rows of the table."""
     record = f"struct({position_fields(batch.plan)}, {staged.TIME} AS time)"
     rows = batch.records.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
     return rows.select(*(f"`{name}`" for name in column_names))

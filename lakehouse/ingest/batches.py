@@ -224,7 +224,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
 
 
 def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
-    """Merge the records that may enter in one commit, and store the others at a time when a crash does no harm."""
+    """Merge the valid records in one commit, and store the others at a time when a crash does no harm."""
     table, rejected_table = context.table, context.stored(rejected_layout)
     batch = replace(batch, commit=_with_counts(batch.commit, counts, table))
     has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, committed=False)

@@ -27,7 +27,7 @@ class Counts:
 
     ``partitions`` are the partitions of the table to which the rows belong, if the key determines them. ``prune`` is a
     condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch.
-    ``text`` is the size of the text columns of the records that may enter, in bytes. ``unmapped_fields`` has the number
+    ``text`` is the size of the text columns of the valid records, in bytes. ``unmapped_fields`` has the number
     of records with each unmapped field.
     """
 
@@ -59,7 +59,7 @@ class Counts:
 
 
 def count_batch(records: DataFrame, table: StreamTable) -> Counts:
-    """Count a batch in one aggregate over its staged records (with ``_reason``, NULL if a record may enter).
+    """Count a batch in one aggregate over its staged records (with ``_reason``, NULL if a record is valid).
 
     Raises ``AccountingError`` if Spark returns no counts.
     """

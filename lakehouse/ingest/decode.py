@@ -36,7 +36,7 @@ def decode_records(records: DataFrame, table: StreamTable, schemas: Schemas = NO
     """Decode each record into a row or a reason; ``schemas`` are the known schemas, if records have schema ids.
 
     In: the columns of ``staged.PLACE`` and ``staged.RAW``. Out, one row for each record: its position; ``_reason`` and
-    ``_detail`` (NULL if the record may enter); the raw parts (NULL if it may); ``_late``; ``_others`` (JSON: the
+    ``_detail`` (NULL if the record is valid); the raw parts (NULL if it is); ``_late``; ``_others`` (JSON: the
     unmapped fields of a group of records, on one record of the group); the declared columns (NULL if it may not),
     computed ones among them, and the partition column; for each column whose null erases, whether the record has a
     null (``_explicit_null_NAME``); and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it

@@ -64,7 +64,7 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
     return Layout(
         table.base_name,
         settings.table_uri(table.base_name),
-        f"Rows of {table.name} from files, older than the records of the topic.",
+        f"Rows of {table.name} loaded from base files. Any record of the topic replaces them.",
         columns,
         partition_by=table.partition_by.name if table.partition_by else None,
         statistics=table.key,

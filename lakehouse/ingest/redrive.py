@@ -47,7 +47,11 @@ def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
     marks, a run finds the rows in the table and marks them.
     """
     if not context.ledger().exists:
-        raise LakehouseError("Nothing has been merged yet", where=context.table.name, action="Merge it first.")
+        raise LakehouseError(
+            "Nothing has been merged yet",
+            where=f"table {context.table.name}",
+            action=f"First run: lakehouse merge {context.table.name}",
+        )
     again(lambda: prepare(context))
     outcomes = []
     for part in _split(context, reason):

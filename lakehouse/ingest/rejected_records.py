@@ -61,7 +61,7 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
 
 @dataclass(frozen=True)
 class DecodedBatch:
-    """The decoded records of a commit: their positions are in ``plan``, and ``_reason`` is NULL if one may enter.
+    """The decoded records of a commit: their positions are in ``plan``, and ``_reason`` is NULL if one is valid.
 
     ``ledger`` is the ledger of the merged table that they are decided for.
     """

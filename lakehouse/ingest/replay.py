@@ -45,7 +45,11 @@ def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Pla
     progress = context.ledger().progress
     state = look(context.settings, context.table.topic, PATIENCE)
     if progress is None:
-        raise LakehouseError("Nothing has been merged yet", where=context.table.name, action="Merge it first.")
+        raise LakehouseError(
+            "Nothing has been merged yet",
+            where=f"table {context.table.name}",
+            action=f"First run: lakehouse merge {context.table.name}",
+        )
     merged_ranges = _merged_ranges(context.table, state, progress)
     empty_ranges = {p: Range(p, part.end, part.end) for p, part in merged_ranges.items()}
     for part in ranges or []:

@@ -74,7 +74,7 @@ def read_reference(spark: "SparkSession", reference: Reference, file: Path | Non
 
 def _files(folder: Path) -> list[Path]:
     """List the files of a folder in the order of their names."""
-    action = "Choose a folder of Open-Meteo files (*.json, *.parquet)."
+    action = "Put Open-Meteo files (*.json, *.parquet) there, or name another folder."
     if not folder.is_dir():
         raise BaseFileError("The folder of base files does not exist", where=str(folder), action=action)
     files = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))

@@ -59,7 +59,7 @@ async def find_topic(admin: AIOKafkaAdminClient, topic: str) -> TopicMetadata:
     if not topics:
         raise TopicError(
             f"The topic {topic!r} does not exist on this broker",
-            action="Correct the name, or the broker's address. lakehouse publish creates the topic of a table.",
+            action="Correct topic= in the declaration or the broker's address, or create it: lakehouse topics --create",
         )
     return topics[0]
 

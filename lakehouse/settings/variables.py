@@ -55,6 +55,6 @@ def require_known(names: Iterable[str], settings: Iterable[str]) -> None:
     setting_variables = [f"{PREFIX}{name.upper()}" for name in settings]
     for name in map(str.upper, names):
         if _has_prefix(name) and name not in setting_variables and not _SET_BY_KUBERNETES.fullmatch(name):
-            close_matches = get_close_matches(name, setting_variables, 1)
+            close_matches = get_close_matches(name, setting_variables, 1, cutoff=0.8)
             hint = f"Did you mean {close_matches[0]}? " if close_matches else ""
             raise SettingsError(f"Unknown setting {name}", action=f"{hint}{ADVICE}")

@@ -30,9 +30,9 @@ _BASE_FIELD = TableColumn("base", "BIGINT", "Number of the commit that inserted 
 ORDER = (*_RECORD_FIELDS, _BASE_FIELD)
 """The fields of the order of a record or a base row; of a base row all but ``base`` are NULL."""
 KEPT = "_kept"
-_KEYED_DOC = "The newest record of the row, or the origin of its base row."
+_KEYED_DOC = "The newest record of the row; for a base row, the commit that inserted it."
 _LOG_DOC = "The record of the row: its position, and when the broker received it."
-_KEPT_DOC = "The record that each kept column's value came with."
+_KEPT_DOC = "For each kept column, the record that its value came from."
 
 
 def merged_layout(table: StreamTable, settings: Settings) -> Layout:

@@ -19,7 +19,7 @@ import pytest
 from lakehouse_tests.helpers.places import ROOT
 
 DURATIONS = ROOT / "lakehouse_tests" / "full" / "durations.json"
-HALF = 80.0  # approximate seconds of one of the two processes
+HALF = 40.0  # approximate seconds of one of the two processes
 _SHORT = 1.0  # seconds; shorter tests are not in the table
 
 

@@ -115,7 +115,7 @@ def test_the_plan_refuses_the_changes_at_which_a_run_would_stop(spark, broker):
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"checks": [Check("few", "temperature_2m + 1", doc="Wrong.")]}, "check few: .* gives double"),
+        ({"checks": [Check("few", "temperature_2m + 1", doc="Wrong.")]}, "check few: .* has type double"),
         ({"checks": [Check("ok", "true", doc=""), Check("odd", "nope(latitude) = 1", doc="")]}, "check odd: .*nope"),
         ({"measures": {"mean": Measure("avg(observed_at = 1)", "DOUBLE", "")}}, "measure mean: "),
         ({"measures": {"first": Measure("count(*)", "DATE", "")}}, "measure first: "),

@@ -96,13 +96,13 @@ def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Prob
     """What is wrong with the key of a table of these columns."""
     if not key:
         yield "key is empty", "Name the columns that identify a row."
+    names = [column.name for column in columns]
     required_columns = {column.name for column in columns if column.required}
     for name, count in Counter(key).items():
-        if name not in required_columns:
-            yield (
-                f"key column {name} must be declared and required",
-                "Declare it with required=True, without default and keep.",
-            )
+        if name not in names:
+            yield f"unknown column in key: {name}", f"The columns are {', '.join(names)}."
+        elif name not in required_columns:
+            yield f"key column {name} is not required", "Declare it with required=True, without default and keep."
         if count > 1:
             yield f"key column {name} is listed twice", "List it once."
 

@@ -153,7 +153,7 @@ def test_an_interrupted_command_prints_nothing(
 def test_status_reports_a_missing_broker_and_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["status"]) == 0
     output = capsys.readouterr().out
-    assert "temperatures: does not exist (" in output
+    assert "temperatures: not created yet; the first merge creates it (" in output
     assert "lakehouse up" in output
 
 

@@ -89,13 +89,19 @@ EXAMPLES = [
         with_columns(retention=timedelta(days=36_500)),
     ),
     Example(
-        "key column stars must be declared and required",
+        "key column stars is not required",
         "Declare it with required=True, without default and keep.",
         with_columns(key=["stars"]),
         accept(with_columns(column("n", required=True), key=["n"]), {"n": 3}, n=3),
     ),
     Example(
-        "key column n must be declared and required",
+        "unknown column in key: star",
+        "The columns are id, rated_at, stars.",
+        with_columns(key=["star"]),
+        with_columns(key=["id"]),
+    ),
+    Example(
+        "key column n is not required",
         "Declare it with required=True, without default and keep.",
         with_columns(column(default=1), key=["n"]),
         accept(with_columns(column(required=True), key=["n"]), {"n": 3}, n=3),

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from lakehouse.decoding.formats.avro_schemas import writer_schema
     from lakehouse.defs.build import build_defs
+    from lakehouse.defs.component import LakehouseTables
     from lakehouse.defs.resources import LakehouseResource
     from lakehouse.discovery import declared_tables
     from lakehouse.errors import LakehouseError
@@ -65,6 +66,7 @@ __all__ = [
     "Json",
     "LakehouseError",
     "LakehouseResource",
+    "LakehouseTables",
     "Late",
     "Measure",
     "Month",
@@ -89,6 +91,7 @@ __all__ = [
 _MODULES_BY_NAME = {
     "LakehouseError": "lakehouse.errors",
     "LakehouseResource": "lakehouse.defs.resources",
+    "LakehouseTables": "lakehouse.defs.component",
     "OpenMeteoFiles": "lakehouse.ingest.sources",
     "Settings": "lakehouse.settings",
     "build_defs": "lakehouse.defs.build",

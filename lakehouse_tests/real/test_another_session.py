@@ -74,6 +74,7 @@ def test_every_required_setting_is_tested_with_a_wrong_value() -> None:
     assert not WRONG.items() & EXACT.items()
 
 
+@pytest.mark.slow
 def test_settings_and_views_are_not_shared_between_sessions(stream: Stream, spark: SparkSession) -> None:
     with other_session(spark, {"spark.sql.shuffle.partitions": "7"}) as other_spark:
         other_spark.range(3).createOrReplaceTempView("theirs")

@@ -51,6 +51,7 @@ def stored_rows(context: TableContext) -> list[tuple[float, Row]]:
     return [(row["temperature_2m"], row["_record"]) for row in rows_of(context.settings, context.table.name)]
 
 
+@pytest.mark.slow
 def test_the_order_of_the_source_decides_inside_a_batch_against_the_table_and_in_a_replay(
     context: TableContext, lines: Lines
 ) -> None:

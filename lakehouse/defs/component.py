@@ -52,9 +52,9 @@ class LakehouseTablesScaffolder(dg.Scaffolder[NewTable]):
 class LakehouseTables(dg.Component, dg.Model, dg.Resolvable):
     """Kafka topics merged exactly into Delta tables, from declarations in Python.
 
-    Loads the tables that the project declares (``[tool.lakehouse]`` in its ``pyproject.toml``): for each its topic,
+    Loads the tables that the project declares, where tool.lakehouse of its pyproject.toml says: for each its topic,
     rejected records, change feed and rollups, with lineage, checks, a job, a sensor and maintenance. Override
-    ``get_asset_spec`` to change the specs of the assets.
+    get_asset_spec to change the specs of the assets.
     """
 
     tables: Sequence[str] | None = Field(

@@ -54,12 +54,14 @@ def _two_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def loaded(*components: Mapping[str, Any], of: type[LakehouseTables] = LakehouseTables) -> Iterator[dg.Definitions]:
+def loaded(
+    *components: Mapping[str, Any], component_type: type[LakehouseTables] = LakehouseTables
+) -> Iterator[dg.Definitions]:
     """The definitions of a project with components that have these attributes."""
     with create_defs_folder_sandbox() as sandbox:
         for number, attributes in enumerate(components):
-            contents = {"type": f"{of.__module__}.{of.__qualname__}", "attributes": attributes}
-            sandbox.scaffold_component(of, defs_path=f"lake_{number}", defs_yaml_contents=contents)
+            contents = {"type": f"{component_type.__module__}.{component_type.__qualname__}", "attributes": attributes}
+            sandbox.scaffold_component(component_type, defs_path=f"lake_{number}", defs_yaml_contents=contents)
         with sandbox.build_all_defs() as defs:
             yield defs
 
@@ -83,7 +85,7 @@ def test_a_table_that_another_component_names_is_loaded_once_with_its_attributes
 
 
 def test_a_component_of_a_user_changes_the_specs() -> None:
-    with loaded({"tables": ["temperatures"], "owners": ["team:weather"]}, of=TaggedTables) as defs:
+    with loaded({"tables": ["temperatures"], "owners": ["team:weather"]}, component_type=TaggedTables) as defs:
         specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
         assert specs["temperatures_changes"].tags["tier"] == "gold"
         assert specs["temperatures"].owners == ["team:weather"]

@@ -1,15 +1,13 @@
 """The assets of a declared table: one function for each kind of asset."""
 
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 
 from lakehouse.declaration import Reference, Rollup
-from lakehouse.defs import results, specs
+from lakehouse.defs import figures, specs
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.config import BaseConfig, MergeConfig
-from lakehouse.defs.maintenance_job import maintenance_asset
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.defs.waiting import look_ahead
 from lakehouse.derived import refresh
@@ -34,7 +32,6 @@ def build_assets(entry: CatalogEntry) -> list[Asset]:
         merged_asset(entry),
         *([] if table.is_log else [changes_asset(entry)]),
         *(rollup_asset(entry, rollup) for rollup in table.rollups),
-        maintenance_asset(entry),
     ]
 
 
@@ -43,8 +40,8 @@ def reference_asset(entry: CatalogEntry, reference: Reference) -> dg.AssetsDefin
 
     def load_file(step: StepInput) -> StepResult:
         load_result = load.load_reference(step.table_context, reference)
-        figures = ("rows", "inserted", "updated", "deleted")
-        return StepResult({reference.name: {name: getattr(load_result, name) for name in figures}})
+        counts = figures.without_zeros({"rows_deleted": load_result.deleted})
+        return StepResult({reference.name: {**_loaded_rows(load_result), **counts}})
 
     return build_step(entry, load_file, [specs.reference_spec(entry, reference)])
 
@@ -56,8 +53,12 @@ def base_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
     def load_files(step: StepInput) -> StepResult:
         folder = Path(step.config.folder) if step.config.folder else None
         load_result = load.load_base(step.table_context, folder)
-        figures = {name: getattr(load_result, name) for name in ("files", "rows", "duplicate", "inserted", "updated")}
-        return StepResult({table.base_name: {"folder": dg.MetadataValue.path(str(load_result.folder)), **figures}})
+        counts = {
+            "folder": dg.MetadataValue.path(str(load_result.folder)),
+            "files_read": load_result.files,
+            **figures.without_zeros({"rows_duplicate": load_result.duplicate}),
+        }
+        return StepResult({table.base_name: {**counts, **_loaded_rows(load_result)}})
 
     return build_step(entry, load_files, [specs.base_spec(entry)], config=BaseConfig)
 
@@ -77,8 +78,8 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
             lambda derived: log.info(f"Derived table updated before the merge: {derived.facts}"),
         )
         ledger = merged_ledger(step.settings, table)
-        merged = {**results.accounting(outcomes, ledger.totals), **results.read_ranges(outcomes, plan), **changes}
-        rejected = {"rejected": merged["rejected"], **results.count_rejections(step.settings, table, ledger)}
+        merged = {**figures.count_records(outcomes, ledger.totals), **figures.read_ranges(outcomes, plan), **changes}
+        rejected = figures.count_rejections(step.settings, table, ledger, merged["records_rejected"])
         finding = batches_accounted(ledger, [outcome.entry for outcome in outcomes])
         return StepResult({table.name: merged, table.rejected_name: rejected}, [finding])
 
@@ -127,13 +128,19 @@ def rollup_asset(entry: CatalogEntry, rollup: Rollup) -> dg.AssetsDefinition:
     return build_step(entry, update, [specs.rollup_spec(entry, rollup)], [check])
 
 
-def _declaration_changes(step: StepInput, *names: str) -> results.Facts:
+def _declaration_changes(step: StepInput, *names: str) -> figures.Figures:
     """Log and return what the step changes in these tables because their declaration changed."""
     changes = [change for change in list_planned_changes(step.settings, step.table) if change.table in names]
     for change in changes:
         step.context.log.info(str(change))
-    return results.declaration_changes(changes)
+    return figures.declaration_changes(changes)
 
 
-def _metadata(derived: Derived) -> dict[str, Any]:
-    return {name: value for name, value in derived.facts.items() if name not in ("name", "version")}
+def _metadata(derived: Derived) -> figures.Figures:
+    """The figures of a derived table; its change is counted in rows of the feed, or in groups of the rollup."""
+    rebuilt = {"rebuilt": True} if derived.rebuilt else {}
+    return {"source_version": derived.source_version, "rows_changed": derived.changed, **rebuilt}
+
+
+def _loaded_rows(loaded: load.BaseLoad | load.ReferenceLoad) -> figures.Figures:
+    return {"rows_read": loaded.rows, "rows_inserted": loaded.inserted, "rows_updated": loaded.updated}

@@ -28,8 +28,13 @@ class CatalogEntry:
 
     @property
     def maintenance_name(self) -> str:
-        """Name of the asset that represents the maintenance of the declaration's tables."""
+        """Name of the step that maintains the tables of the declaration."""
         return f"{self.table.name}_maintenance"
+
+    @property
+    def maintenance_job(self) -> str:
+        """Name of the job that maintains the tables of the declaration."""
+        return f"maintain_{self.table.name}"
 
     @property
     def merge_job(self) -> str:

@@ -8,10 +8,9 @@ from lakehouse.ledger.positions import Plan
 
 
 class RangeConfig(dg.Config):
-    """One partition, and the offset up to which it is merged (exclusive)."""
+    """One partition, and the offset up to which it is merged (exclusive). A merge starts at the table's progress."""
 
     partition: int = Field(description="Number of the partition.", ge=0)
-    start: int = Field(description="Ignored: a merge continues at the progress of the table.", ge=0)
     end: int = Field(description="The offset after the last record to merge.", ge=0)
 
 

@@ -1,68 +1,35 @@
-"""Maintenance in Dagster: one asset for all tables of a declaration, its job and a daily schedule."""
+"""The maintenance of a declaration's tables: a job outside of the lineage, because it changes no row, and its schedule.
 
-from collections.abc import Sequence
-from typing import Any
+The job reports what it did to each table as an observation of that table's asset.
+"""
+
+from collections.abc import Iterable
 
 import dagster as dg
 
-from lakehouse.defs import specs
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.steps import StepInput, StepResult, build_step
+from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.defs.specs import table_specs
+from lakehouse.defs.steps import name_run
 from lakehouse.operations.maintain import Maintained, maintain
 
 _DAILY = "0 3 * * *"  # UTC
-_COLUMNS = [
-    dg.TableColumn("table", "string"),
-    *(dg.TableColumn(name, "int") for name in ("version", "files_before", "files_after", "removed")),
-    dg.TableColumn("idle", "bool"),
-    dg.TableColumn("kept", "string"),
-]
-
-
-def maintenance_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
-    """Compaction and vacuum of every table of a declaration; no row changes."""
-    spec = specs.maintenance_spec(entry)
-
-    def maintain_tables(step: StepInput) -> StepResult:
-        return StepResult({entry.maintenance_name: _metadata(maintain(step.table_context))})
-
-    return build_step(entry, maintain_tables, [spec])
-
-
-def _metadata(tables: Sequence[Maintained]) -> dict[str, Any]:
-    rows = [
-        dg.TableRecord(
-            {
-                "table": table.name,
-                "version": table.version,
-                "files_before": table.files_before,
-                "files_after": table.files_after,
-                "removed": table.removed,
-                "idle": table.idle,
-                "kept": table.kept,
-            }
-        )
-        for table in tables
-    ]
-    return {
-        "files_before": sum(table.files_before for table in tables),
-        "files_after": sum(table.files_after for table in tables),
-        "removed": sum(table.removed or 0 for table in tables),
-        "idle": all(table.idle for table in tables),
-        "kept": "; ".join(table.kept for table in tables if table.kept),
-        "tables": dg.MetadataValue.table(rows, schema=dg.TableSchema(columns=_COLUMNS)),
-    }
 
 
 def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
     """Build the job that maintains the tables of a declaration, and its schedule."""
     table = entry.table
-    job = dg.define_asset_job(
-        f"maintain_{table.name}",
+    maintain_tables = _build_op(entry)
+
+    @dg.job(
+        name=entry.maintenance_job,
         executor_def=dg.in_process_executor,
-        selection=dg.AssetSelection.assets(entry.key(entry.maintenance_name)),
-        description=f"Compacts and vacuums {table.name} and all other tables of its declaration.",
+        description=f"Compacts and vacuums {table.name} and all other tables of its declaration. No row changes. You"
+        f" can read every version of the last {_days_or_hours(entry)}.",
     )
+    def job() -> None:
+        maintain_tables()
+
     daily = dg.ScheduleDefinition(
         name=f"{entry.maintenance_name}_daily",
         job=job,
@@ -72,3 +39,47 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
         description=f"Requests a run of {job.name} every night. Without it, old files stay beyond the retention.",
     )
     return dg.Definitions(jobs=[job], schedules=[daily])
+
+
+def _build_op(entry: CatalogEntry) -> dg.OpDefinition:
+    """The only step of the job. It waits in the pool of the table, as all steps that write the table do."""
+
+    @dg.op(name=entry.maintenance_name, pool=entry.table.name, out=dg.Out(dg.Nothing))
+    def maintain_tables(context: dg.OpExecutionContext, lakehouse: LakehouseResource) -> None:
+        name_run(context.run_id)
+        with explained():
+            maintained = maintain(lakehouse.table_context(entry.table, context.run_id), lambda one: _log(context, one))
+        for observation in _observations(entry, maintained):
+            context.log_event(observation)
+
+    return maintain_tables
+
+
+def _observations(entry: CatalogEntry, maintained: Iterable[Maintained]) -> list[dg.AssetObservation]:
+    """One observation for each maintained table that is an asset."""
+    keys = {spec.key.path[-1]: spec.key for spec in table_specs(entry)}
+    return [
+        dg.AssetObservation(
+            keys[table.name],
+            description="Compacted and vacuumed." if not table.idle else "Unchanged since the last maintenance.",
+            metadata={
+                "table_version": table.version,
+                "files_before": table.files_before,
+                "files_after": table.files_after,
+                **({"files_removed": table.removed} if table.removed is not None else {}),
+                **({"old_files_kept_because": table.kept} if table.kept else {}),
+            },
+        )
+        for table in maintained
+        if table.name in keys
+    ]
+
+
+def _log(context: dg.OpExecutionContext, table: Maintained) -> None:
+    kept = f"; old files stay: {table.kept}" if table.kept else ""
+    context.log.info(f"{table.name}: {table.files_before} files became {table.files_after}{kept}")
+
+
+def _days_or_hours(entry: CatalogEntry) -> str:
+    hours = entry.table.retention.total_seconds() / 3600
+    return f"{hours / 24:g} days" if hours >= 48 else f"{hours:g} hours"

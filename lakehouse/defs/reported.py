@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
-from lakehouse.defs import results
+from lakehouse.defs import figures, results
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.retries import COMMITTED_AT
 from lakehouse.defs.runs import unfinished_run
@@ -26,6 +26,7 @@ from lakehouse.operations import verify
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import merged_ledger
 
+_ROW_COUNTS = ("inserted", "updated", "deleted")
 _KINDS_WITHOUT_MERGE = ("maintenance", "rewrite", "acceptance")  # these commits add no rows from records or files
 
 
@@ -58,8 +59,7 @@ class CommitReporter:
     def _report(self, instance: dg.DagsterInstance, table: "_ReportedTable") -> None:
         if table.uri in self._reported_versions and not table.is_newer(self._reported_versions[table.uri]):
             return
-        maintenance_key = self._catalog_entry.key(self._catalog_entry.maintenance_name)
-        is_being_written = any(unfinished_run(instance, key) for key in (table.spec.key, maintenance_key))
+        is_being_written = unfinished_run(instance, table.spec.key, self._catalog_entry.maintenance_job)
         # Read the version after looking for runs: it then includes what a run reported that has just ended.
         version = _reported_version(instance, table.spec.key)
         self._reported_versions[table.uri] = version
@@ -160,13 +160,14 @@ class _ReportedTable:
         state = {**results.table_facts(self.spec, self.settings), "table_version": ledger.version}
         declaration = self.declaration
         if self.name == declaration.name:
-            return {**state, **results.count_commits(commits, ledger.totals)}
+            return {**state, **figures.count_commits(commits, ledger.totals)}
         if self.name == declaration.rejected_name:
             merged = merged_ledger(self.settings, declaration)
-            return {**state, **results.count_rejections(self.settings, declaration, merged)}
+            rejected = sum(entry.metrics.inserted for entry in commits)
+            return {**state, **figures.count_rejections(self.settings, declaration, merged, rejected)}
         source = {"source_version": ledger.consumed.version} if ledger.consumed else {}
-        figures = ("inserted", "updated", "deleted")
-        return {**state, **source, **{name: sum(getattr(e.metrics, name) for e in commits) for name in figures}}
+        counts = {f"rows_{name}": sum(getattr(e.metrics, name) for e in commits) for name in _ROW_COUNTS}
+        return {**state, **source, **figures.without_zeros(counts)}
 
     def findings(self, ledger: Ledger, commits: Sequence[Entry]) -> list[Finding]:
         """The findings of the table's checks that need only its history. The checks of a rollup need its rows."""

@@ -1,20 +1,13 @@
 """What a step reports to Dagster: the current state of the table, and what the run did. Without a JVM."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import StreamTable
-from lakehouse.ingest.batches import Outcome, others_beyond, others_of
-from lakehouse.ledger.accounting import sums
-from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.active_files import measure
 from lakehouse.ledger.audit import Finding
-from lakehouse.ledger.commits import OF_RECORDS, Entry, Totals
-from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.ledger.positions import Plan
-from lakehouse.operations.open_rejections import count_rejected
-from lakehouse.operations.planned_changes import Change
+from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
 
 DATA_VERSION = "dagster/data_version"  # the tag that shows Dagster that an asset changed
@@ -35,12 +28,24 @@ def materialize_result(spec: dg.AssetSpec, settings: Settings, metadata: Facts) 
     return dg.MaterializeResult(asset_key=spec.key, metadata={**table_metadata, **metadata}, data_version=version)
 
 
+def as_event(result: dg.MaterializeResult[Any]) -> dg.AssetMaterialization:
+    """Convert the result of an asset into an event, for an asset that the run did not select."""
+    tags = {DATA_VERSION: result.data_version.value} if result.data_version else {}
+    return dg.AssetMaterialization(result.asset_key or "", metadata=result.metadata, tags=tags)
+
+
 def table_facts(spec: dg.AssetSpec, settings: Settings) -> dict[str, Any]:
-    """The current state of a table: row count, location, version, and the lineage of its columns."""
+    """The current state of a table: row count, size, location, version, and the lineage of its columns."""
     name = spec.key.path[-1]
     uri = settings.table_uri(name)
     lineage = "dagster/column_lineage"
-    state = {"dagster/row_count": count_rows(uri), "dagster/uri": uri, "table_version": read_ledger(uri, name).version}
+    size = measure(uri)
+    state = {
+        "dagster/row_count": size.rows,
+        "size_bytes": size.bytes,
+        "dagster/uri": uri,
+        "table_version": read_ledger(uri, name).version,
+    }
     return {**state, **({lineage: spec.metadata[lineage]} if lineage in spec.metadata else {})}
 
 
@@ -64,65 +69,3 @@ def check_evaluation(finding: Finding, asset: dg.AssetKey) -> dg.AssetCheckEvalu
 def _severity(finding: Finding, *, is_warning: bool = False) -> dg.AssetCheckSeverity:
     warns = is_warning or finding.check in _WARNINGS
     return dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR
-
-
-def accounting(outcomes: Sequence[Outcome], totals: Totals) -> dict[str, Any]:
-    """Account for every record of a run's batches, separately for base rows, and for all batches so far."""
-    return {**count_commits([outcome.entry for outcome in outcomes], totals), **_unmapped_fields(outcomes)}
-
-
-def count_commits(entries: Sequence[Entry], totals: Totals) -> dict[str, Any]:
-    """Account for every record that the commits merged, separately for base rows, and for all batches so far."""
-    merge_entries = [entry for entry in entries if entry.commit.kind in OF_RECORDS]
-    base = sums(entry for entry in entries if entry.commit.kind == "base")
-    return {
-        "batches": len(merge_entries),
-        "gaps": sum(entry.commit.kind == "gap" for entry in entries),
-        **sums(merge_entries),
-        "base_rows_inserted": base["inserted"],
-        "base_rows_updated": base["updated"],
-        **{f"total_{name}": count for name, count in totals.model_dump().items()},
-    }
-
-
-def count_rejections(settings: Settings, table: StreamTable, merged_ledger: Ledger) -> dict[str, int]:
-    """How many stored rejected records are unresolved, and how many were resolved since."""
-    counts = count_rejected(settings, table, merged_ledger)
-    return {"open": counts.open, "resolved": counts.resolved} if counts else {}
-
-
-def _unmapped_fields(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The fields of the records that no column reads; empty if there are none."""
-    rows = [dg.TableRecord({"field": name, "records": count}) for name, count in others_of(outcomes).items()]
-    schema = dg.TableSchema(columns=[dg.TableColumn("field", "string"), dg.TableColumn("records", "int")])
-    omitted_summary = others_beyond(outcomes)
-    metadata = {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
-    return {**metadata, "other_fields_unnamed": omitted_summary} if omitted_summary else metadata
-
-
-def declaration_changes(changes: Sequence[Change]) -> dict[str, Any]:
-    """What a changed declaration changes in existing tables; empty if nothing."""
-    rows = [
-        dg.TableRecord({"table": change.table, "change": change.kind, "detail": change.detail}) for change in changes
-    ]
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in ("table", "change", "detail")])
-    return {"declaration_changes": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
-
-
-def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> dict[str, Any]:
-    """The lag before and after a run, and the offsets read of each partition; ``plan`` was made before the run."""
-    batches = [outcome for outcome in outcomes if outcome.plan]
-    partition_ranges: dict[int, tuple[int, int]] = {}
-    for part in (part for outcome in batches if outcome.plan for part in outcome.plan.ranges):
-        start, _ = partition_ranges.get(part.partition, (part.start, part.end))
-        partition_ranges[part.partition] = (start, part.end)
-    rows = [
-        dg.TableRecord({"partition": p, "start": start, "end": end})
-        for p, (start, end) in sorted(partition_ranges.items())
-    ]
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "start", "end")])
-    return {
-        "lag_before": plan.span,
-        "lag_after": batches[-1].lag_after if batches else plan.span,
-        "ranges": dg.MetadataValue.table(rows, schema=schema),
-    }

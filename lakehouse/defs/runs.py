@@ -13,14 +13,14 @@ _START_TIME_FIELD = 19  # index of a process's start time in /proc/PID/stat, cou
 _UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
 
 
-def unfinished_run(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.DagsterRun | None:
-    """Return an unfinished run that writes the asset, or ``None``.
+def unfinished_run(instance: dg.DagsterInstance, key: dg.AssetKey, job: str | None = None) -> dg.DagsterRun | None:
+    """Return an unfinished run that writes the asset, or that is a run of the job; ``None`` if there is none.
 
     A run whose process died together with Dagster would stay unfinished forever. This function reports such a run as
     failed and ignores it.
     """
     runs = instance.get_runs(filters=dg.RunsFilter(statuses=_UNFINISHED))
-    writers = (run for run in runs if _writes(instance, run, key))
+    writers = (run for run in runs if run.job_name == job or _writes(instance, run, key))
     return next((run for run in writers if not _fail_if_dead(instance, run)), None)
 
 

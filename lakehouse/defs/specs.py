@@ -97,23 +97,6 @@ def table_specs(entry: CatalogEntry) -> list[dg.AssetSpec]:
     ]
 
 
-def maintenance_spec(entry: CatalogEntry) -> dg.AssetSpec:
-    """Compaction and vacuum of all tables of a declaration."""
-    table = entry.table
-    hours = table.retention.total_seconds() / 3600
-    retention = f"{hours / 24:g} days" if hours >= 48 else f"{hours:g} hours"
-    return dg.AssetSpec(
-        entry.key(entry.maintenance_name),
-        deps=entry.keys(table.name, *table.derived),
-        description=f"Compaction and vacuum of {table.name} and all other tables of its declaration. No row changes."
-        f" You can read every version of the last {retention}.",
-        group_name=entry.group,
-        owners=entry.owners,
-        kinds={"delta", "spark"},
-        metadata={"dagster/code_references": _code_references(table)} if table.file else {},
-    )
-
-
 def _spec(
     entry: CatalogEntry,
     layout: Layout,

@@ -1,7 +1,7 @@
 """The step of an asset: start, do the work, explain errors, report the results. All assets share this code."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -51,6 +51,11 @@ class StepResult:
     findings: Sequence[Finding] = ()
 
 
+def name_run(run_id: str) -> None:
+    """Record this run as the holder of the locks that it takes, for those who wait for them."""
+    name_work(f"run {run_id[:8]} of Dagster")
+
+
 def build_step(
     entry: CatalogEntry,
     work: Callable[[StepInput], StepResult],
@@ -61,25 +66,42 @@ def build_step(
     """Build the step that writes these assets. The pool of the table runs one step at a time.
 
     An error that a person can act on becomes the text of the failure. If a commit does not account for its records, the
-    checks of the step fail with it. The step reports each asset at its version after the work.
+    checks of the step fail with it. The step reports each asset at its version after the work. A run may select some of
+    the assets: the step does all its work and reports all of them, because it writes them together.
     """
 
     def step(context: dg.AssetExecutionContext, config: Any, lakehouse: LakehouseResource) -> Iterator[Any]:
         started_at = perf_counter()
-        name_work(f"run {context.run.run_id[:8]} of Dagster")
+        name_run(context.run.run_id)
         with explained():
             try:
                 result = work(StepInput(context, config, lakehouse, entry.table))
             except AccountingError as error:
                 failures = [Finding(check.name, passed=False, detail=str(error)) for check in checks]
-                yield from (results.check_result(failure, specs[0].key) for failure in failures)
+                yield from _report_findings(context, failures, specs[0].key)
                 raise
             duration = {"seconds": round(perf_counter() - started_at, 2)}
             for spec in specs:
                 metadata = {**result.metadata[spec.key.path[-1]], **duration}
-                yield results.materialize_result(spec, lakehouse.settings, metadata)
-        yield from (results.check_result(finding, specs[0].key) for finding in result.findings)
+                materialized = results.materialize_result(spec, lakehouse.settings, metadata)
+                if spec.key in context.selected_asset_keys:
+                    yield materialized
+                else:
+                    context.log_event(results.as_event(materialized))
+        yield from _report_findings(context, result.findings, specs[0].key)
 
     step.__annotations__["config"] = config  # Dagster reads the type of the configuration from the annotation
     name = re.sub(r"[^A-Za-z0-9_]", "_", "__".join(specs[0].key.path))
-    return dg.multi_asset(name=name, specs=specs, check_specs=checks, pool=entry.table.name)(step)
+    options: dict[str, Any] = {"pool": entry.table.name, "can_subset": len(specs) > 1}
+    return dg.multi_asset(name=name, specs=specs, check_specs=checks, **options)(step)
+
+
+def _report_findings(
+    context: dg.AssetExecutionContext, findings: Iterable[Finding], asset: dg.AssetKey
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the results of the selected checks; report the others as events, so that no finding is lost."""
+    for finding in findings:
+        if dg.AssetCheckKey(asset, finding.check) in context.selected_asset_check_keys:
+            yield results.check_result(finding, asset)
+        else:
+            context.instance.report_runless_asset_event(results.check_evaluation(finding, asset))

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - pyarrow is slow to import, and most callers that count rows do not need it
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
@@ -33,6 +34,23 @@ def active_files(
     if partition is None or values is None:
         return files
     return files.filter(pc.is_in(files["partition"], pa.array(list(values), pa.string())))
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """The rows of a table, and the bytes of its active files."""
+
+    rows: int
+    bytes: int
+
+
+def measure(uri: str) -> TableSize:
+    """Count the rows and the bytes of a table from its log alone; both are 0 if there is no table."""
+    table = open_table(uri)
+    if table is None:
+        return TableSize(0, 0)
+    with log_failures(uri):
+        return TableSize(int(table.count()), sum(active_files(table, uri)["size"].to_pylist()))
 
 
 def holds_files(uri: str) -> bool:

@@ -47,5 +47,10 @@ def facts(run: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
     }
 
 
+def all_runs(account: dg.TableMetadataValue) -> dict[str, Any]:
+    """Return the figures of all batches of a table by name, from the metadata ``account``."""
+    return {str(row.data["figure"]): row.data["all_runs"] for row in account.records}
+
+
 def checks(run: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluation]:
     return {evaluation.check_name: evaluation for evaluation in run.get_asset_check_evaluations()}

@@ -16,7 +16,7 @@ from lakehouse.defs.build import build_defs
 from lakehouse.kafka import publish
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
-from lakehouse_tests.helpers.dagster_runs import FIRST, Lakehouse, checks, facts
+from lakehouse_tests.helpers.dagster_runs import FIRST, Lakehouse, all_runs, checks, facts
 
 pytestmark = pytest.mark.invariant(7, 10)
 
@@ -30,7 +30,7 @@ TABLES = (
 )
 
 
-COUNTS = ("read", "rejected", "duplicate", "source_rows", "inserted", "updated", "stale", "batches")
+COUNTS = ("records_read", "records_rejected", "rows_inserted", "rows_updated", "batches")
 Facts = dict[str, dict[str, Any]]
 
 
@@ -57,23 +57,24 @@ def first(run: dg.ExecuteInProcessResult) -> Facts:
 def test_a_run_without_configuration_creates_every_table_and_accounts_for_every_record(lakehouse, first) -> None:
     merge_metadata = first["temperatures"]
     assert {name: merge_metadata[name] for name in COUNTS} == {
-        "read": len(FIRST),
-        "rejected": 2,
-        "duplicate": 0,
-        "source_rows": 60,
-        "inserted": 60,
-        "updated": 0,
-        "stale": 0,
+        "records_read": len(FIRST),
+        "records_rejected": 2,
+        "rows_inserted": 60,
+        "rows_updated": 0,
         "batches": 1,
     }
-    assert merge_metadata["total_read"] == len(FIRST)
+    assert not {"records_duplicate", "rows_stale", "gaps", "base_rows_updated"} & set(merge_metadata)
+    assert all_runs(merge_metadata["account"])["records_read"] == len(FIRST)
     assert (merge_metadata["lag_before"], merge_metadata["lag_after"]) == (len(FIRST), 0)
     assert merge_metadata["base_rows_inserted"] == first["temperatures_base"]["dagster/row_count"] == 336
     assert merge_metadata["dagster/row_count"] == 60 + merge_metadata["base_rows_inserted"]
     rejected_metadata = first["temperatures_rejected"]
-    assert [rejected_metadata[name] for name in ("dagster/row_count", "rejected", "open", "resolved")] == [2, 2, 2, 0]
+    counts = ("dagster/row_count", "records_rejected", "records_unresolved")
+    assert [rejected_metadata[name] for name in counts] == [2, 2, 2]
+    (reason,) = [record.data for record in rejected_metadata["reasons"].records]
+    assert (reason["reason"], reason["records"]) == ("invalid_json", 1)
     assert first["locations"]["dagster/row_count"] == 6
-    parts = [record.data for record in merge_metadata["ranges"].records]
+    parts = [record.data for record in merge_metadata["offsets_read"].records]
     assert sum(part["end"] - part["start"] for part in parts) == len(FIRST)
     assert [record.data for record in merge_metadata["other_fields"].records] == [{"field": "station", "records": 1}]
 
@@ -82,21 +83,23 @@ def test_every_table_reports_its_location_version_and_duration(lakehouse, first)
     for name in TABLES:
         metadata = first[name]
         assert metadata["table_version"] > 0
+        assert metadata["size_bytes"] > 0
         assert metadata["seconds"] >= 0
         assert metadata["dagster/uri"] == lakehouse.settings.table_uri(name)
         event = lakehouse.instance.get_latest_materialization_event(dg.AssetKey(name))
         assert event.asset_materialization.tags["dagster/data_version"] == str(metadata["table_version"])
 
 
-def test_maintenance_is_done_for_every_table(first) -> None:
-    assert set(first) == {*TABLES, "temperatures_maintenance"}
-    maintenance_metadata = first["temperatures_maintenance"]
-    assert {row.data["table"] for row in maintenance_metadata["tables"].records} == set(TABLES)
-    assert (maintenance_metadata["idle"], maintenance_metadata["kept"], maintenance_metadata["removed"]) == (
-        False,
-        "",
-        0,
-    )
+def test_maintenance_observes_every_table_and_is_idle_in_a_second_run(lakehouse, first) -> None:
+    assert set(first) == set(TABLES)
+    for description in ("Compacted and vacuumed.", "Unchanged since the last maintenance."):
+        lakehouse.run("maintain_temperatures")
+        for name in TABLES:
+            (record,) = lakehouse.instance.fetch_observations(dg.AssetKey(name), limit=1).records
+            observation = record.asset_observation
+            assert observation.description == description
+            assert observation.metadata["files_after"].value > 0
+            assert observation.metadata["table_version"].value == version_of(lakehouse, name)
 
 
 def test_every_check_runs_and_only_the_rejected_share_fails(run) -> None:
@@ -116,13 +119,16 @@ def test_the_figures_of_the_demo_name_the_places_of_the_sample_files(lakehouse, 
     assert sum(row[newest.columns.index("rows")] for row in newest.rows) == 178
 
 
+def version_of(lakehouse: Lakehouse, name: str) -> int:
+    return DeltaTable(lakehouse.settings.table_uri(name)).version()
+
+
 def test_a_second_run_changes_nothing(lakehouse, first) -> None:
-    versions = {name: DeltaTable(lakehouse.settings.table_uri(name)).version() for name in TABLES}
+    versions = {name: version_of(lakehouse, name) for name in TABLES}
     second = facts(lakehouse.run())
     assert {name: second[name]["table_version"] for name in TABLES} == versions
-    assert second["temperatures_maintenance"]["idle"]
     assert [second["temperatures"][name] for name in COUNTS] == [0] * len(COUNTS)
-    assert len(second["temperatures"]["ranges"].records) == 0
+    assert len(second["temperatures"]["offsets_read"].records) == 0
 
 
 def test_a_changed_declaration_is_reported_only_by_the_run_that_applies_it(lakehouse, first) -> None:

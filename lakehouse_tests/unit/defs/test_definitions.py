@@ -23,7 +23,6 @@ from lakehouse_tests.helpers.tables.log_tables import log_table
 
 TOPIC, BASE, MERGED = "temperatures_topic", "temperatures_base", "temperatures"
 REJECTED, CHANGES, ROLLUP = "temperatures_rejected", "temperatures_changes", "temperatures_by_location"
-MAINTENANCE = "temperatures_maintenance"
 TABLES_AND_TOPIC = {TOPIC, BASE, MERGED, REJECTED, CHANGES, ROLLUP, "locations"}
 
 
@@ -55,12 +54,6 @@ def specs() -> dict[str, dg.AssetSpec]:
     return {spec.key.to_user_string(): spec for spec in build_defs().resolve_all_asset_specs()}
 
 
-@pytest.fixture(scope="module")
-def tables(specs) -> dict[str, dg.AssetSpec]:
-    """The specs of the tables and the topic."""
-    return {name: spec for name, spec in specs.items() if name != MAINTENANCE}
-
-
 def test_a_fresh_interpreter_loads_the_definitions_and_starts_nothing():
     program = """
 import socket, subprocess
@@ -76,7 +69,7 @@ assert lakehouse.definitions.defs.get_repository_def() and SparkContext._active_
 
 
 def test_every_part_of_the_declaration_is_an_asset_of_its_group(specs):
-    assert set(specs) == {*TABLES_AND_TOPIC, MAINTENANCE}
+    assert set(specs) == TABLES_AND_TOPIC
     assert {spec.group_name for spec in specs.values()} == {"temperatures"}
 
 
@@ -104,7 +97,6 @@ def test_the_lineage_of_the_assets_is_the_data_flow(specs):
         REJECTED: {TOPIC},
         CHANGES: {MERGED},
         ROLLUP: {MERGED},
-        MAINTENANCE: {MERGED, CHANGES, ROLLUP},
     }
 
 
@@ -121,10 +113,10 @@ def test_columns_have_the_columns_that_they_are_computed_from_as_lineage(specs):
     assert origins(ROLLUP, "rows") == set()
 
 
-def test_every_column_of_a_lineage_is_in_a_schema(tables):
-    schemas = {name: {c.name for c in spec.metadata["dagster/column_schema"].columns} for name, spec in tables.items()}
+def test_every_column_of_a_lineage_is_in_a_schema(specs):
+    schemas = {name: {c.name for c in spec.metadata["dagster/column_schema"].columns} for name, spec in specs.items()}
     lineage_key = "dagster/column_lineage"
-    lineages = {name: spec.metadata[lineage_key] for name, spec in tables.items() if lineage_key in spec.metadata}
+    lineages = {name: spec.metadata[lineage_key] for name, spec in specs.items() if lineage_key in spec.metadata}
     assert set(lineages) == {MERGED, CHANGES, ROLLUP}
     for name, lineage in lineages.items():
         assert set(lineage.deps_by_column) <= schemas[name]
@@ -132,15 +124,16 @@ def test_every_column_of_a_lineage_is_in_a_schema(tables):
             assert dep.column_name in schemas[dep.asset_key.to_user_string()]
 
 
-def test_one_step_that_cannot_be_split_writes_merged_and_rejected(repository):
+def test_one_step_writes_merged_and_rejected_and_each_can_be_selected_alone(repository):
     merged = repository.assets_defs_by_key[dg.AssetKey(MERGED)]
     assert merged.keys == {dg.AssetKey(MERGED), dg.AssetKey(REJECTED)}
-    assert not merged.can_subset
+    assert merged.can_subset
 
 
 def test_every_writer_of_a_table_waits_in_its_pool(repository):
     writers = [asset for asset in repository.assets_defs_by_key.values() if asset.is_executable]
-    assert {asset.op.pool for asset in writers} == {"temperatures"}
+    (maintenance,) = repository.get_job("maintain_temperatures").nodes
+    assert {asset.op.pool for asset in writers} | {maintenance.definition.pool} == {"temperatures"}
 
 
 def test_the_merge_job_writes_the_merged_rejected_and_derived_tables(repository):
@@ -161,7 +154,7 @@ def test_a_separate_job_checks_whole_tables_every_night(repository):
 
 def test_a_separate_job_runs_maintenance_every_night(repository):
     job = repository.get_job("maintain_temperatures")
-    assert {key.to_user_string() for key in job.asset_layer.executable_asset_keys} == {MAINTENANCE}
+    assert [node.name for node in job.nodes] == ["temperatures_maintenance"]
     schedule = repository.get_schedule_def("temperatures_maintenance_daily")
     assert (schedule.job_name, schedule.cron_schedule, schedule.execution_timezone) == (job.name, "0 3 * * *", "UTC")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
@@ -209,9 +202,8 @@ def test_a_log_table_has_the_same_assets_checks_and_jobs_but_no_change_feed():
     (rollup,) = log.rollups
     defs = build_defs([log])
     specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
-    asset_names = {f"{log.name}{suffix}" for suffix in ("", "_topic", "_rejected", "_maintenance")}
+    asset_names = {f"{log.name}{suffix}" for suffix in ("", "_topic", "_rejected")}
     assert set(specs) == {*asset_names, rollup.name}
-    assert {dep.asset_key.to_user_string() for dep in specs[f"{log.name}_maintenance"].deps} == {log.name, rollup.name}
     repository = defs.get_repository_def()
     assert {asset for asset, _ in checks_in(repository.get_job(f"verify_{log.name}"))} == {log.name, rollup.name}
     step_checks = {(log.name, "batches_accounted"), (rollup.name, "touched_groups_stored")}

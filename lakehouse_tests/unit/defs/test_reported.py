@@ -18,6 +18,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit, Kind
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.dagster_runs import all_runs
 from lakehouse_tests.helpers.tables.logs import Written
 
 pytestmark = pytest.mark.invariant(12)
@@ -91,7 +92,8 @@ def test_commits_of_the_command_line_are_reported_once_with_their_counts(home: H
     (event,) = home.reports()
     metadata = {name: entry.value for name, entry in event.metadata.items()}
     assert (metadata["table_version"], metadata["dagster/row_count"]) == (3, 3)
-    assert [metadata[name] for name in ("batches", "read", "inserted", "total_read")] == [3, 3, 3, 3]
+    assert [metadata[name] for name in ("batches", "records_read", "rows_inserted")] == [3, 3, 3]
+    assert all_runs(metadata["account"])["records_read"] == 3
     assert event.tags == {"dagster/data_version": "3"}
     assert "batch (3)" in (event.description or "")
     assert home.check("batches_accounted") == home.check("rejected_share") == [True]
@@ -103,7 +105,7 @@ def test_only_new_commits_are_reported(home: Home) -> None:
     home.merged.batches(1)
     home.report()
     assert home.versions() == [2, 3]
-    assert home.reports()[-1].metadata["read"].value == 1
+    assert home.reports()[-1].metadata["records_read"].value == 1
 
 
 def test_a_version_that_a_run_reported_is_not_reported_again(home: Home) -> None:
@@ -156,7 +158,7 @@ def test_every_table_of_the_declaration_is_reported(home: Home) -> None:
         home.create(name).merge(7, kind="derived")
     home.report()
     assert {key: home.versions(key) for key in other_tables} == {key: [1] for key in other_tables}
-    assert home.reports(CHANGES)[0].metadata["inserted"].value == 1
+    assert home.reports(CHANGES)[0].metadata["rows_inserted"].value == 1
 
 
 def test_maintenance_is_reported_and_does_not_change_the_data_version(home: Home) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lakehouse.cli.merge_verbs import show_outcomes
-from lakehouse.defs.results import accounting
+from lakehouse.defs.figures import count_records
 from lakehouse.ingest.batches import Outcome, others_beyond, others_of
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS
 from lakehouse.ledger.commits import Commit, Entry, Metrics, Totals
@@ -39,7 +39,7 @@ def test_the_command_line_shows_how_many_more_fields_there_are(capsys: pytest.Ca
 
 
 def test_a_run_reports_how_many_more_fields_there_are() -> None:
-    metadata = accounting([outcome(23)], Totals())
+    metadata = count_records([outcome(23)], Totals())
     assert len(metadata["other_fields"].records) == 20
     assert metadata["other_fields_unnamed"] == "3 more"
-    assert "other_fields_unnamed" not in accounting([outcome(20)], Totals())
+    assert "other_fields_unnamed" not in count_records([outcome(20)], Totals())

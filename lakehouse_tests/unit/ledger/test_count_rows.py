@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.active_files import TableSize, count_rows, measure
 
 JANUARY, MARCH = date(2023, 1, 1), date(2023, 3, 1)
 BY_MONTH = "observed_month"
@@ -34,5 +34,12 @@ def test_a_table_without_partitions_is_counted_as_a_whole(uri):
     assert count_rows(uri) == count_rows(uri, None, ["2023-01-01"]) == 4
 
 
+def test_the_size_of_a_table_is_that_of_its_active_files(uri):
+    write_deltalake(uri, pa.table({"id": [7], BY_MONTH: pa.array([MARCH])}), partition_by=[BY_MONTH], mode="overwrite")
+    (file,) = DeltaTable(uri).file_uris()
+    assert measure(uri) == TableSize(1, Path(file).stat().st_size)
+
+
 def test_a_missing_table_has_no_rows(tmp_path):
+    assert measure(str(tmp_path / "none")) == TableSize(0, 0)
     assert count_rows(str(tmp_path / "none"), BY_MONTH, ["2023-01-01"]) == 0

@@ -1,0 +1,140 @@
+"""The figures of a run in the metadata of its assets, under names that say what they count and in which unit.
+
+Figures that people follow over time are always present. Others are present only if they are not zero.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from lakehouse.declaration import StreamTable
+from lakehouse.ingest.batches import Outcome, others_beyond, others_of
+from lakehouse.ledger.accounting import sums
+from lakehouse.ledger.commits import OF_RECORDS, Entry, Totals
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.positions import Plan
+from lakehouse.operations.open_rejections import count_rejected
+from lakehouse.operations.planned_changes import Change
+from lakehouse.operations.rejections import list_rejected
+from lakehouse.settings import Settings
+
+Figures = dict[str, Any]
+_FIGURE_NAMES = {
+    "read": "records_read",
+    "rejected": "records_rejected",
+    "duplicate": "records_duplicate",
+    "late": "records_late",
+    "source_rows": "rows_merged",
+    "inserted": "rows_inserted",
+    "updated": "rows_updated",
+    "stale": "rows_stale",
+}
+_ALWAYS = ("read", "rejected", "inserted", "updated")
+_IF_ANY = ("duplicate", "late", "stale")
+_SAMPLE_LENGTH = 200  # characters of a rejected record's value and of its detail
+
+
+def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:
+    """The counts that are not zero."""
+    return {name: count for name, count in counts.items() if count}
+
+
+def count_records(outcomes: Sequence[Outcome], totals: Totals) -> Figures:
+    """Account for every record of a run's batches, separately for base rows, and for all batches so far."""
+    return {**count_commits([outcome.entry for outcome in outcomes], totals), **_unmapped_fields(outcomes)}
+
+
+def count_commits(entries: Sequence[Entry], totals: Totals) -> Figures:
+    """Account for every record that the commits merged, separately for base rows, and for all batches so far."""
+    merge_entries = [entry for entry in entries if entry.commit.kind in OF_RECORDS]
+    counts, base = sums(merge_entries), sums(entry for entry in entries if entry.commit.kind == "base")
+    rare = {
+        **{_FIGURE_NAMES[name]: counts[name] for name in _IF_ANY},
+        "gaps": sum(entry.commit.kind == "gap" for entry in entries),
+        "base_rows_inserted": base["inserted"],
+        "base_rows_updated": base["updated"],
+    }
+    return {
+        "batches": len(merge_entries),
+        **{_FIGURE_NAMES[name]: counts[name] for name in _ALWAYS},
+        **without_zeros(rare),
+        "account": _account({"batches": len(merge_entries), **counts}, totals),
+    }
+
+
+def _account(counts: Mapping[str, int], totals: Totals) -> dg.TableMetadataValue:
+    """What became of the records: in this run, and in all batches of the table."""
+    rows = [
+        dg.TableRecord({"figure": _FIGURE_NAMES.get(name, name), "this_run": counts[name], "all_runs": total})
+        for name, total in totals.model_dump().items()
+    ]
+    columns = [dg.TableColumn("figure", "string"), dg.TableColumn("this_run", "int"), dg.TableColumn("all_runs", "int")]
+    return dg.MetadataValue.table(rows, schema=dg.TableSchema(columns=columns))
+
+
+def count_rejections(settings: Settings, table: StreamTable, merged_ledger: Ledger, rejected: int) -> Figures:
+    """How many rejected records are unresolved or resolved; if the run rejected any, the reasons with a sample each.
+
+    Only the number of the run if the stored rows cannot be read.
+    """
+    counts = count_rejected(settings, table, merged_ledger)
+    figures: Figures = {"records_rejected": rejected}
+    if counts is None:
+        return figures
+    figures |= {"records_unresolved": counts.open, **without_zeros({"records_resolved": counts.resolved})}
+    return figures | ({"reasons": _reasons(settings, table)} if rejected else {})
+
+
+def _reasons(settings: Settings, table: StreamTable) -> dg.TableMetadataValue:
+    rows = [
+        dg.TableRecord(
+            {
+                "reason": reason.reason,
+                "records": reason.count,
+                "newest_detail": reason.samples[0].detail[:_SAMPLE_LENGTH],
+                "newest_value": (reason.samples[0].value or b"")[:_SAMPLE_LENGTH].decode(errors="replace"),
+            }
+        )
+        for reason in list_rejected(settings, table, limit=1)
+    ]
+    types = {"reason": "string", "records": "int", "newest_detail": "string", "newest_value": "string"}
+    columns = [dg.TableColumn(name, type_) for name, type_ in types.items()]
+    return dg.MetadataValue.table(rows, schema=dg.TableSchema(columns=columns))
+
+
+def _unmapped_fields(outcomes: Sequence[Outcome]) -> Figures:
+    """The fields of the records that no column reads; empty if there are none."""
+    rows = [dg.TableRecord({"field": name, "records": count}) for name, count in others_of(outcomes).items()]
+    schema = dg.TableSchema(columns=[dg.TableColumn("field", "string"), dg.TableColumn("records", "int")])
+    omitted_summary = others_beyond(outcomes)
+    metadata = {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
+    return {**metadata, "other_fields_unnamed": omitted_summary} if omitted_summary else metadata
+
+
+def declaration_changes(changes: Sequence[Change]) -> Figures:
+    """What a changed declaration changes in existing tables; empty if nothing."""
+    rows = [
+        dg.TableRecord({"table": change.table, "change": change.kind, "detail": change.detail}) for change in changes
+    ]
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in ("table", "change", "detail")])
+    return {"declaration_changes": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
+
+
+def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> Figures:
+    """The lag before and after a run, and the offsets read of each partition; ``plan`` was made before the run."""
+    batches = [outcome for outcome in outcomes if outcome.plan]
+    partition_ranges: dict[int, tuple[int, int]] = {}
+    for part in (part for outcome in batches if outcome.plan for part in outcome.plan.ranges):
+        start, _ = partition_ranges.get(part.partition, (part.start, part.end))
+        partition_ranges[part.partition] = (start, part.end)
+    rows = [
+        dg.TableRecord({"partition": p, "start": start, "end": end})
+        for p, (start, end) in sorted(partition_ranges.items())
+    ]
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "start", "end")])
+    return {
+        "lag_before": plan.span,
+        "lag_after": batches[-1].lag_after if batches else plan.span,
+        "offsets_read": dg.MetadataValue.table(rows, schema=schema),
+    }

@@ -21,8 +21,8 @@ RESERVED_TABLES = {*_DAGSTER.split(), *keyword.kwlist}
 """Names that Dagster accepts for no asset."""
 
 NO_CHECK = {"accounting_read", "accounting_stale", "batch_can_be_planned", "batches_accounted", "keys_unique"}
-NO_CHECK |= {"producer_time", "ranges_contiguous", "rejected_share", "totals"}
-"""The names of the checks that every merged table has."""
+NO_CHECK |= {"producer_time", "ranges_contiguous", "rejected_share", "totals", "records_fresh", "lag_within_limit"}
+"""The names of the checks that a merged table has or can have."""
 
 DUCKDB_PREFIX = "duckdb_"
 """The prefix of DuckDB's lists of tables and columns: a table of that name would break SHOW TABLES for all tables."""

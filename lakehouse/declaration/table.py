@@ -26,7 +26,9 @@ class StreamTable(TableParts):
     merged: stop with an error, or record the gap and continue. Any other loss stops until a person accepts it.
     ``cluster_by`` names columns; nightly compaction stores rows with similar values in the same files. It requires a
     table without partitions. ``max_records`` is how many positions a batch takes at most, unless a run requests another
-    number. ``retention`` is how far back every table of the declaration can at least be read as of an earlier time.
+    number. ``fresh`` promises that no record waits longer than that to be merged, and ``max_lag`` that at most so many
+    positions wait: checks in Dagster fail while a promise is broken. ``retention`` is how far back every table of the
+    declaration can at least be read as of an earlier time.
     """
 
     def __post_init__(self) -> None:

@@ -29,6 +29,8 @@ class TableParts:
     gaps: Literal["stop", "accept"] = "stop"
     max_records: int = 500_000
     retention: timedelta = timedelta(days=7)
+    fresh: timedelta | None = None
+    max_lag: int | None = None
     format: Format = field(default_factory=Json)
     partitions: int = 3
     owner: str = "team:lakehouse"
@@ -143,7 +145,7 @@ class TableParts:
     @property
     def _names_in_dagster(self) -> Iterator[str]:
         """Further names in Dagster, which accepts no name twice, even for different kinds of objects."""
-        for suffix in ("topic", "sensor", "warnings", "batch_can_be_planned"):
+        for suffix in ("topic", "sensor", "warnings", "promises", "batch_can_be_planned"):
             yield f"{self.name}_{suffix}"
         for job in ("maintenance", "checks"):
             yield from (f"{self.name}_{job}", f"{self.name}_{job}_daily")

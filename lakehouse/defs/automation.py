@@ -1,13 +1,15 @@
 """What runs by itself: a merge job for each table, and a sensor that requests it if records are waiting."""
 
 import hashlib
-import json
+import time
 from datetime import UTC, datetime
 
 import dagster as dg
 
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.checks import build_separate_checks
+from lakehouse.defs.cursor import SensorCursor
+from lakehouse.defs.freshness import report_freshness, report_lag
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import DATA_VERSION
@@ -44,21 +46,26 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
         description=f"Requests a run of {job.name} while topic {table.topic} has records that are not merged.",
     )
     def watch(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
+        cursor, now = SensorCursor.parse(context.cursor), time.time()
         try:
             with report_planning(context.instance, entry):
                 state, plan = look_ahead(lakehouse.settings, table)
         except LakehouseError as error:
+            report_freshness(context.instance, entry, cursor, now)
             if not is_away(error):
                 raise
             reporter.report(context.instance, lakehouse.settings)
-            return dg.SensorResult(skip_reason=str(error))
+            return dg.SensorResult(skip_reason=str(error), cursor=cursor.started(now).text)
+        next_cursor = cursor.after(state, plan, now, table.fresh)
+        report_freshness(context.instance, entry, next_cursor, now)
+        report_lag(context.instance, entry, plan.span)
         reporter.report(context.instance, lakehouse.settings)
         request = _request_run(context.instance, entry, plan)
         return dg.SensorResult(
             run_requests=[request] if isinstance(request, dg.RunRequest) else None,
             skip_reason=request if isinstance(request, str) else None,
-            asset_events=_topic_events(context.cursor, entry, state),
-            cursor=_cursor(state),
+            asset_events=[] if cursor.is_at(state) else [_topic_event(entry, state, plan)],
+            cursor=next_cursor.text,
         )
 
     return dg.Definitions(jobs=[job], sensors=[watch])
@@ -86,28 +93,21 @@ def _request_run(instance: dg.DagsterInstance, entry: CatalogEntry, plan: Plan) 
     return dg.RunRequest(tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)})
 
 
-def _cursor(state: TopicState) -> str:
-    """The end offsets as the cursor. The sensor uses it only to report a topic if its end offsets changed."""
-    ends = {str(partition): end for partition, end in sorted(state.end.items())}
-    return json.dumps({"source": state.source.text, "end": ends})
-
-
-def _topic_events(last_cursor: str | None, entry: CatalogEntry, state: TopicState) -> list[dg.AssetMaterialization]:
-    cursor = _cursor(state)
-    if last_cursor == cursor:
-        return []
+def _topic_event(entry: CatalogEntry, state: TopicState, plan: Plan) -> dg.AssetMaterialization:
+    """The event of a topic whose end offsets changed; its data version is made of its identity and these offsets."""
     positions = [
         dg.TableRecord({"partition": partition, "earliest": state.earliest[partition], "end": end})
         for partition, end in sorted(state.end.items())
     ]
-    event = dg.AssetMaterialization(
+    version = f"{state.source.text} {sorted(state.end.items())}"
+    return dg.AssetMaterialization(
         entry.key(entry.topic_name),
         description=f"The end offsets of topic {entry.table.topic} changed.",
         metadata={
             "offsets": dg.MetadataValue.table(positions, schema=_POSITION_SCHEMA),
-            "positions": sum(end - state.earliest[partition] for partition, end in state.end.items()),
+            "offsets_held": sum(end - state.earliest[partition] for partition, end in state.end.items()),
+            "lag": plan.span,
             **state.ids,
         },
-        tags={DATA_VERSION: hashlib.sha256(cursor.encode()).hexdigest()[:12]},
+        tags={DATA_VERSION: hashlib.sha256(version.encode()).hexdigest()[:12]},
     )
-    return [event]

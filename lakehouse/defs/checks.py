@@ -11,6 +11,7 @@ import dagster as dg
 
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.freshness import promise_checks
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import check_result
 from lakehouse.defs.waiting import planning_check
@@ -51,10 +52,10 @@ def build_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
 
 
 def build_separate_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
-    """Build the checks that the merge job leaves out: of whole tables and histories, and the one the sensor reports."""
+    """Build the checks that the merge job leaves out: of whole tables and histories, and those the sensor reports."""
     rollups = (rollup_check(entry, rollup) for rollup in entry.table.rollups)
     feed = [] if entry.table.is_log else [changes_check(entry)]
-    return [planning_check(entry), merged_checks(entry), *feed, *rollups]
+    return [planning_check(entry), *promise_checks(entry), merged_checks(entry), *feed, *rollups]
 
 
 def build_verification(entry: CatalogEntry) -> dg.Definitions:

@@ -1,5 +1,6 @@
 """What a step reports to Dagster: the current state of the table, and what the run did. Without a JVM."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,6 +65,27 @@ def check_evaluation(finding: Finding, asset: dg.AssetKey) -> dg.AssetCheckEvalu
     """Convert a finding into an event outside of a run."""
     severity = _severity(finding)
     return dg.AssetCheckEvaluation(asset, finding.check, finding.passed, severity=severity, description=finding.detail)
+
+
+def report_if_changed(instance: dg.DagsterInstance, finding: Finding, asset: dg.AssetKey) -> None:
+    """Report a finding outside of a run, if it differs from the last result of its check.
+
+    Words with digits, such as offsets, times and request ids, may differ. A difference in such words alone is not a new
+    result.
+    """
+    record = instance.get_latest_asset_check_evaluation_record(dg.AssetCheckKey(asset, finding.check))
+    last: object = record.evaluation if record else None
+    # If a run is going to evaluate the check, the latest evaluation is only planned.
+    last_result = None
+    if isinstance(last, dg.AssetCheckEvaluation):
+        last_result = last.passed, _without_figures(last.description or "")
+    if last_result != (finding.passed, _without_figures(finding.detail)):
+        instance.report_runless_asset_event(check_evaluation(finding, asset))
+
+
+def _without_figures(text: str) -> str:
+    """The text without the words that contain a digit."""
+    return re.sub(r"\w*\d\w*", "", text)
 
 
 def _severity(finding: Finding, *, is_warning: bool = False) -> dg.AssetCheckSeverity:

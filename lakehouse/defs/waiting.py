@@ -5,7 +5,6 @@ table until a person acts, and the table must not look idle. So the tick of the 
 asset shows the reason until the problem is solved.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +13,7 @@ import dagster as dg
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.defs.results import check_result
+from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.kafka import TopicState, look
@@ -50,16 +49,15 @@ def report_planning(instance: dg.DagsterInstance, entry: CatalogEntry) -> Iterat
     """Report to the planning check whether the code inside succeeds, if the result changed; errors propagate.
 
     Reports at once, because a failed tick loses its events. An unavailable broker or topic is not reported: it says
-    nothing about the table. Words with digits, such as offsets and request ids, may differ between ticks. A
-    difference in such words alone is not a new result.
+    nothing about the table.
     """
     try:
         yield
     except Exception as error:
         if not is_away(error):
-            _report(instance, entry, _failure(error))
+            report_if_changed(instance, _failure(error), entry.merged_key)
         raise
-    _report(instance, entry, finding(CHECK, [], _STATEMENT))
+    report_if_changed(instance, finding(CHECK, [], _STATEMENT), entry.merged_key)
 
 
 def planning_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
@@ -87,21 +85,3 @@ def planning_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
 def _failure(error: Exception) -> Finding:
     has_advice = isinstance(error, LakehouseError)
     return Finding(CHECK, passed=False, detail=str(error) if has_advice else f"{type(error).__name__}: {error}")
-
-
-def _report(instance: dg.DagsterInstance, entry: CatalogEntry, result: Finding) -> None:
-    key = dg.AssetCheckKey(entry.merged_key, CHECK)
-    record = instance.get_latest_asset_check_evaluation_record(key)
-    last: object = record.evaluation if record else None
-    # If a run is going to evaluate the check, the latest evaluation is only planned.
-    last_result = None
-    if isinstance(last, dg.AssetCheckEvaluation):
-        last_result = last.passed, _without_figures(last.description or "")
-    if last_result != (result.passed, _without_figures(result.detail)):
-        evaluation = dg.AssetCheckEvaluation(key.asset_key, CHECK, result.passed, description=result.detail)
-        instance.report_runless_asset_event(evaluation)
-
-
-def _without_figures(text: str) -> str:
-    """The text without the words that contain a digit."""
-    return re.sub(r"\w*\d\w*", "", text)

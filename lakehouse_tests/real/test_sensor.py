@@ -154,7 +154,7 @@ def test_the_topic_is_reported_only_if_its_offsets_changed(world):
     assert [len(events) for events in reported_events] == [1, 0, 1, 0]
     first, second = reported_events[0][0], reported_events[2][0]
     assert second.asset_key == dg.AssetKey("temperatures_topic")
-    assert second.metadata["positions"].value == len(LINES)
+    assert second.metadata["offsets_held"].value == len(LINES)
     assert first.tags["dagster/data_version"] != second.tags["dagster/data_version"]
 
 

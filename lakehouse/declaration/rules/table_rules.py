@@ -10,6 +10,7 @@ from lakehouse.declaration.names import DUCKDB_PREFIX, FEED_COLUMNS, RESERVED_TA
 from lakehouse.declaration.rules.column_rules import columns_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
+from lakehouse.declaration.rules.promise_rules import promise_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
 from lakehouse.declaration.widening import has_more_places
@@ -38,6 +39,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         _choices(table),
         format_problems(table.format),
         _retention(table),
+        promise_problems(table),
         columns_problems(table.columns, typed_by=table.format.name if table.format.typed else ""),
         computed_problems(table),
         _scalar_columns(table),

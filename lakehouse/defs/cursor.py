@@ -1,0 +1,90 @@
+"""What the sensor of a table remembers between two ticks, as JSON in its cursor.
+
+The cursor decides nothing about what is merged: a lost cursor loses no record.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lakehouse.kafka import TopicState
+from lakehouse.ledger.positions import Plan
+
+_SIGHTINGS_PER_PROMISE = 10  # the wait of a record is measured to within a tenth of the promised time
+_MAX_SIGHTINGS = 30
+
+
+class Sighting(BaseModel):
+    """The end offsets of a topic that a tick saw. ``at`` is in seconds since 1970: records before the ends existed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    at: float
+    end: dict[int, int]
+
+    def has_waiting_records(self, starts: Mapping[int, int]) -> bool:
+        """Whether a record that existed then is not merged yet; ``starts`` are the next offsets to merge."""
+        return any(starts.get(partition, end) < end for partition, end in self.end.items())
+
+
+class SensorCursor(BaseModel):
+    """What a tick leaves for the next one.
+
+    ``seen_at`` is when a tick last saw the topic, or the first tick if none did; ``None`` before the first tick.
+    ``sightings`` are of records that were not merged at the last tick, the oldest first.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str = ""
+    end: dict[int, int] = {}
+    seen_at: float | None = None
+    sightings: tuple[Sighting, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str | None) -> "SensorCursor":
+        """Parse a cursor; an empty one if there is none, or if it has another form."""
+        try:
+            return cls.model_validate_json(text or "{}")
+        except ValidationError:
+            return cls()
+
+    @property
+    def text(self) -> str:
+        """The cursor as JSON."""
+        return self.model_dump_json()
+
+    def is_at(self, state: TopicState) -> bool:
+        """Whether the topic has the same end offsets as at the last tick."""
+        return self.source == state.source.text and self.end == dict(state.end)
+
+    def started(self, now: float) -> "SensorCursor":
+        """The cursor after a tick that did not see the topic."""
+        return self if self.seen_at is not None else self.model_copy(update={"seen_at": now})
+
+    def after(self, state: TopicState, plan: Plan, now: float, fresh: timedelta | None) -> "SensorCursor":
+        """The cursor after a tick at ``now``, which saw the topic and planned to merge all waiting records.
+
+        Without a promise, ``fresh``, no sighting is kept. A clock that was set back does not make records younger than
+        they were, except by the time that it was set back.
+        """
+        end, sightings = dict(state.end), ()
+        if fresh is not None:
+            sightings = self._waiting(state, plan, now)
+            is_due = not sightings or now - sightings[-1].at >= fresh.total_seconds() / _SIGHTINGS_PER_PROMISE
+            sightings = (*sightings, Sighting(at=now, end=end)) if plan.span and is_due else sightings
+        return SensorCursor(source=state.source.text, end=end, seen_at=now, sightings=_thinned(sightings))
+
+    def _waiting(self, state: TopicState, plan: Plan, now: float) -> tuple[Sighting, ...]:
+        """The sightings of records that are not merged yet."""
+        if self.source != state.source.text:
+            return ()
+        starts = {part.partition: part.start for part in plan.ranges}
+        waiting = (sighting for sighting in self.sightings if sighting.has_waiting_records(starts))
+        return tuple(sighting.model_copy(update={"at": min(sighting.at, now)}) for sighting in waiting)
+
+
+def _thinned(sightings: tuple[Sighting, ...]) -> tuple[Sighting, ...]:
+    """Keep a cursor small while nothing is merged: beyond the maximum, every second sighting after the oldest goes."""
+    return sightings if len(sightings) <= _MAX_SIGHTINGS else (sightings[0], *sightings[2::2])

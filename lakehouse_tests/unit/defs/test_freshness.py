@@ -1,0 +1,127 @@
+"""The promises of a declaration: how long a record waits and how many wait, measured by the ticks of the sensor."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import dagster as dg
+import pytest
+
+from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.cursor import SensorCursor
+from lakehouse.defs.freshness import FRESH, LAG, report_freshness, report_lag
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.kafka import TopicState
+from lakehouse.ledger.positions import Progress, SourceId, plan_batch
+
+SOURCE, OTHER = SourceId("kafka", "c/t"), SourceId("kafka", "c/other")
+FRESH_LIMIT = timedelta(minutes=5)
+ENTRY = CatalogEntry(replace(temperatures, fresh=FRESH_LIMIT, max_lag=10))
+START = 1_700_000_000.0
+
+
+class Ticks:
+    """The ticks of a sensor on one partition: its cursor, and the results of the checks, oldest first."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self.instance = instance
+        self.cursor = SensorCursor()
+
+    def see(self, at: float, merged: int, end: int, source: SourceId = SOURCE) -> None:
+        state = TopicState("prices", source, {0: 0}, {0: end})
+        plan = plan_batch(state, Progress(source, {0: merged}))
+        self.cursor = self._stored(self.cursor.after(state, plan, START + at, FRESH_LIMIT))
+        report_freshness(self.instance, ENTRY, self.cursor, START + at)
+        report_lag(self.instance, ENTRY, plan.span)
+
+    def see_nothing(self, at: float) -> None:
+        report_freshness(self.instance, ENTRY, self.cursor, START + at)
+        self.cursor = self._stored(self.cursor.started(START + at))
+
+    def results(self, check: str = FRESH) -> list[bool]:
+        key = dg.AssetCheckKey(ENTRY.merged_key, check)
+        records = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
+        return [record.evaluation.passed for record in reversed(records) if record.evaluation]
+
+    def _stored(self, cursor: SensorCursor) -> SensorCursor:
+        return SensorCursor.parse(cursor.text)
+
+
+@pytest.fixture
+def ticks() -> Iterator[Ticks]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Ticks(instance)
+
+
+def test_a_record_that_waits_longer_than_promised_fails_the_check_until_it_is_merged(ticks: Ticks) -> None:
+    ticks.see(0, merged=5, end=6)
+    ticks.see(299, merged=5, end=6)
+    assert ticks.results() == [True]
+    ticks.see(301, merged=5, end=6)
+    ticks.see(400, merged=5, end=6)
+    assert ticks.results() == [True, False]
+    ticks.see(405, merged=6, end=6)
+    assert ticks.results() == [True, False, True]
+
+
+def test_a_lag_that_moves_on_passes(ticks: Ticks) -> None:
+    for minute in range(30):
+        ticks.see(minute * 60, merged=minute, end=minute + 2)
+    assert ticks.results() == [True]
+
+
+def test_records_behind_a_merged_one_keep_their_own_wait(ticks: Ticks) -> None:
+    for minute in range(6):
+        ticks.see(minute * 60, merged=0, end=minute + 1)
+    ticks.see(365, merged=1, end=6)
+    assert ticks.results() == [True, False]
+    ticks.see(370, merged=2, end=6)
+    assert ticks.results() == [True, False, True]
+
+
+def test_after_a_long_stop_the_first_merged_records_do_not_hide_the_others(ticks: Ticks) -> None:
+    for minute in range(24 * 60):
+        ticks.see(minute * 60, merged=0, end=minute + 1)
+    assert len(ticks.cursor.sightings) <= 30
+    ticks.see(24 * 3600, merged=12 * 60, end=24 * 60)
+    assert ticks.results() == [True, False]
+
+
+def test_a_quiet_topic_passes(ticks: Ticks) -> None:
+    for hour in range(48):
+        ticks.see(hour * 3600, merged=6, end=6)
+    assert ticks.results() == ticks.results(LAG) == [True]
+
+
+def test_a_silent_broker_fails_the_check_even_if_it_never_answered(ticks: Ticks) -> None:
+    ticks.see_nothing(0)
+    ticks.see_nothing(301)
+    assert ticks.results() == [True, False]
+    ticks.see(310, merged=6, end=6)
+    ticks.see_nothing(500)
+    ticks.see_nothing(615)
+    assert ticks.results() == [True, False, True, False]
+
+
+def test_a_new_topic_of_the_same_name_has_no_record_that_waits_since_the_old_one(ticks: Ticks) -> None:
+    ticks.see(0, merged=0, end=6)
+    ticks.see(301, merged=0, end=6, source=OTHER)
+    assert ticks.results() == [True]
+
+
+def test_a_clock_that_is_set_back_starts_the_wait_again_and_does_not_hide_it(ticks: Ticks) -> None:
+    ticks.see(7200, merged=0, end=6)
+    ticks.see(0, merged=0, end=6)
+    ticks.see(301, merged=0, end=6)
+    assert ticks.results() == [True, False]
+
+
+def test_a_cursor_of_another_form_is_an_empty_one() -> None:
+    for text in ("", "no json", '{"source": "kafka:c/t", "end": {"x": 1}}', "[]"):
+        assert SensorCursor.parse(text) == SensorCursor()
+
+
+def test_more_waiting_offsets_than_declared_fail_the_check(ticks: Ticks) -> None:
+    for end in (10, 11, 12, 10):
+        ticks.see(0, merged=0, end=end)
+    assert ticks.results(LAG) == [True, False, True]

@@ -20,8 +20,15 @@ _DAGSTER = "arg_dict bool conf config context dict float input input_arg_dict in
 RESERVED_TABLES = {*_DAGSTER.split(), *keyword.kwlist}
 """Names that Dagster accepts for no asset."""
 
-NO_CHECK = {"accounting_read", "accounting_stale", "batch_can_be_planned", "batches_accounted", "keys_unique"}
-NO_CHECK |= {"producer_time", "ranges_contiguous", "rejected_share", "totals", "records_fresh", "lag_within_limit"}
+NO_CHECK = {"records_accounted", "rows_accounted", "batch_can_be_planned", "batches_accounted", "keys_unique"}
+NO_CHECK |= {
+    "producer_time",
+    "ranges_contiguous",
+    "rejected_share",
+    "totals_match",
+    "records_fresh",
+    "lag_within_limit",
+}
 """The names of the checks that a merged table has or can have."""
 
 DUCKDB_PREFIX = "duckdb_"

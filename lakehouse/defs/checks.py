@@ -25,10 +25,10 @@ from lakehouse.storage.table_context import TableContext
 
 _DAILY = "0 4 * * *"  # UTC; one hour after maintenance
 _AUDIT_DOCS = {
-    "accounting_read": "Each commit accounts for its records: read = rejected + duplicate + rows merged.",
-    "accounting_stale": "Each commit accounts for its rows: rows merged = inserted + updated + stale, none negative.",
+    "records_accounted": "Every record has an outcome: records read = rejected + duplicate + rows merged.",
+    "rows_accounted": "Every row has an outcome: rows merged = inserted + updated + stale (older than the stored row).",
     "ranges_contiguous": "Each batch starts where the batch before it ended. It fails at a gap or an overlap.",
-    "totals": "The running totals in the ledger equal the sums of its batches.",
+    "totals_match": "The totals that each commit carries on equal the sums of the batches before it.",
 }
 _AUDIT_ADVICE = (
     "If it fails, repair the table, or accept the difference: lakehouse accept-difference {table}."

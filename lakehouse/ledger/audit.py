@@ -9,10 +9,10 @@ from lakehouse.ledger.ledger import Ledger
 
 _SHOWN = 5  # problems described in full; the rest are counted
 _FACTS = {
-    "accounting_read": "read = rejected + duplicate + rows merged in every commit",
-    "accounting_stale": "stale = rows merged - inserted - updated is at least 0",
+    "records_accounted": "read = rejected + duplicate + rows merged in every commit",
+    "rows_accounted": "stale = rows merged - inserted - updated is at least 0",
     "ranges_contiguous": "every batch begins where the one before it ended",
-    "totals": "the running totals equal the sums of the batches",
+    "totals_match": "the running totals equal the sums of the batches",
 }
 
 

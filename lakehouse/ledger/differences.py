@@ -43,7 +43,7 @@ def differences(entries: Sequence[Entry]) -> list[Difference]:
         [v for v in entries[0].commit.unaccounted if v <= entries[-1].version and v not in versions] if entries else []
     )
     text = "does not account for its records; its commit has expired, or is older than the part that was read."
-    older = [Difference("accounting_read", version, f"Version {version}: {text}") for version in older_versions]
+    older = [Difference("records_accounted", version, f"Version {version}: {text}") for version in older_versions]
     return [*older, *in_part]
 
 
@@ -63,14 +63,14 @@ def _unread_records(entries: Iterable[Entry]) -> Iterator[Difference]:
         commit, rows = entry.commit, entry.metrics.source_rows
         if commit.read != commit.rejected + commit.duplicate + rows:
             text = f"Version {entry.version}: {in_words(entry)}; replay its ranges to merge the missing records."
-            yield Difference("accounting_read", entry.version, text)
+            yield Difference("records_accounted", entry.version, text)
 
 
 def _extra_rows(entries: Iterable[Entry]) -> Iterator[Difference]:
     for entry in entries:
         if entry.metrics.stale < 0:
             text = f"Version {entry.version}: {in_words(entry)}; it wrote more rows than it received."
-            yield Difference("accounting_stale", entry.version, text)
+            yield Difference("rows_accounted", entry.version, text)
 
 
 def _broken_ranges(entries: Iterable[Entry]) -> Iterator[Difference]:
@@ -129,4 +129,4 @@ def _wrong_totals(entries: Iterable[Entry]) -> Iterator[Difference]:
     for before, entry in pairwise(entries):
         if entry.commit.totals_before != before.totals:
             text = f"begins with {entry.commit.totals_before}, expected {before.totals}."
-            yield Difference("totals", entry.version, f"Version {entry.version}: {text}")
+            yield Difference("totals_match", entry.version, f"Version {entry.version}: {text}")

@@ -130,4 +130,4 @@ def test_a_commit_with_wrong_counts_fails_every_run_until_a_person_accepts_it(ch
     assert checked_stream.run("merge")["batches_accounted"].passed
     findings = {finding.check: finding for finding in audit(stream.ledger)}
     assert all(finding.passed for finding in findings.values())
-    assert "the key was doubled" in findings["accounting_read"].detail
+    assert "the key was doubled" in findings["records_accounted"].detail

@@ -34,7 +34,10 @@ STEP_CHECKS = {
 }
 WARNING_CHECKS = {(MERGED, "rejected_share"), (MERGED, "producer_time")}
 WHOLE_TABLE_CHECKS = {
-    *((MERGED, name) for name in ("accounting_read", "accounting_stale", "ranges_contiguous", "totals", "keys_unique")),
+    *(
+        (MERGED, name)
+        for name in ("records_accounted", "rows_accounted", "ranges_contiguous", "totals_match", "keys_unique")
+    ),
     (CHANGES, "every_change_kept"),
     (ROLLUP, "rollup_equals_recomputation"),
 }

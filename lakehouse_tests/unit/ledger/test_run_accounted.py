@@ -116,7 +116,7 @@ def test_an_accepted_difference_fails_no_run_and_is_reported_by_the_audit() -> N
     history = [acceptance((5,), "one record was a test", before[0].totals), *before]
     assert check(history, []).passed
     assert ledger(history).next_commit("batch", "run").unaccounted == ()
-    result = next(finding for finding in audit(ledger(history)) if finding.check == "accounting_read")
+    result = next(finding for finding in audit(ledger(history)) if finding.check == "records_accounted")
     assert result.passed
     assert "version 5 (accepted in version 6: one record was a test)" in result.detail
 
@@ -133,7 +133,7 @@ def test_an_accepted_difference_hides_no_other() -> None:
 
 def test_the_audit_reports_a_difference_whose_commit_has_expired() -> None:
     remaining = [entry(9, 80, 90, unaccounted=(5,))]
-    result = next(finding for finding in audit(ledger(remaining)) if finding.check == "accounting_read")
+    result = next(finding for finding in audit(ledger(remaining)) if finding.check == "records_accounted")
     assert not result.passed
     assert "Version 5" in result.detail
 

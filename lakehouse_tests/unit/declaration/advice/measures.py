@@ -23,9 +23,9 @@ EXAMPLES = [
         with_check("stars > 0", name="a_b"),
     ),
     Example(
-        "check totals: the name is already used",
+        "check totals_match: the name is already used",
         "Choose another name. Every merged table has checks of its own.",
-        with_check("stars > 0", name="totals"),
+        with_check("stars > 0", name="totals_match"),
         with_check("stars > 0", name="stars_are_positive"),
     ),
     Example(

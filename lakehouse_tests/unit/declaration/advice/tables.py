@@ -77,6 +77,18 @@ EXAMPLES = [
         with_columns(partitions=10_000),
     ),
     Example(
+        "fresh is 0:00:01, but the minimum is 30 seconds",
+        "The sensor looks every five seconds. Declare more.",
+        with_columns(fresh=timedelta(seconds=1)),
+        with_columns(fresh=timedelta(seconds=30)),
+    ),
+    Example(
+        "max_lag is -1, but the minimum is 0",
+        "Declare the number of offsets that may wait.",
+        with_columns(max_lag=-1),
+        with_columns(max_lag=0),
+    ),
+    Example(
         "retention is 0:59:00, but the minimum is one hour",
         "VACUUM would remove files of a running batch. Declare at least one hour.",
         with_columns(retention=timedelta(minutes=59)),

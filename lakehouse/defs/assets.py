@@ -1,5 +1,6 @@
 """The assets of a declared table: one function for each kind of asset."""
 
+import time
 from pathlib import Path
 
 import dagster as dg
@@ -8,6 +9,7 @@ from lakehouse.declaration import Reference, Rollup
 from lakehouse.defs import figures, specs
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.config import BaseConfig, MergeConfig
+from lakehouse.defs.picture import picture
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.defs.waiting import look_ahead
 from lakehouse.derived import refresh
@@ -118,7 +120,10 @@ def rollup_asset(entry: CatalogEntry, rollup: Rollup) -> dg.AssetsDefinition:
         changes = _declaration_changes(step, rollup.name)
         derived = refresh.refresh_rollup(step.table_context, rollup)
         finding = verify.verify_touched(step.table_context, rollup, derived)
-        return StepResult({derived.name: {**_metadata(derived), **changes}}, [finding])
+        event = step.context.instance.get_latest_materialization_event(entry.key(rollup.name))
+        last = event.asset_materialization if event else None
+        drawing = picture(step.settings, entry.table, rollup, last, time.time())
+        return StepResult({derived.name: {**_metadata(derived), **changes, **drawing}}, [finding])
 
     doc = (
         f"{rollup.name} stores the groups that the run touched as the run computed them from {entry.table.name}. If"

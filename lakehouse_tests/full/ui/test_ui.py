@@ -1,42 +1,20 @@
 """The built UI in a real browser: what a person sees before and after pressing Materialize."""
 
 import re
-import shutil
-import sys
 from collections.abc import Iterator
-from contextlib import closing, suppress
-from http.client import HTTPConnection
 
+import dagster as dg
 import pytest
+from playwright.sync_api import Page
 
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import publish
 from lakehouse.local.broker import running_broker
-from lakehouse.local.ports import draw_port
-from lakehouse.local.process import Child
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
-from lakehouse_tests.helpers.places import ROOT
-from lakehouse_tests.helpers.waiting import wait_until
+from lakehouse_tests.helpers.webserver import CHROMIUM, create_home, open_page, running_webserver
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-# runs start at once, without the daemon, whose sensor would merge before the button is pressed
-DAGSTER_YAML = """\
-telemetry: {enabled: false}
-nux: {enabled: false}
-run_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}
-"""
 RECORDS = 120
+REASON = "Version 7 counts 3 records twice."
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: install Debian's package chromium"),
     pytest.mark.timeout(420),
@@ -46,66 +24,66 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A state folder with a broker of its own, and records waiting in its topic."""
-    settings = Settings(home=tmp_path_factory.mktemp("ui"), _env_file=None)
-    (settings.home / "dagster").mkdir()
-    (settings.home / "dagster" / "dagster.yaml").write_text(DAGSTER_YAML)
+    settings = create_home(tmp_path_factory.mktemp("ui"))
     with running_broker(settings):
         lines = [line for line, _ in zip(temperatures.samples.stream(), range(RECORDS), strict=False)]
-        assert publish(settings, temperatures, lines) == RECORDS
+        assert publish(settings, temperatures, [*lines, b"{"]) == RECORDS + 1
         yield settings
 
 
 @pytest.fixture(scope="module")
 def url(home: Settings) -> Iterator[str]:
-    """Address of a webserver; it and every process it started end with the test."""
-    port = draw_port()
-    workspace = str(ROOT / "workspace.yaml")
-    command = [sys.executable, "-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-w", workspace]
-    variables = {
-        "DAGSTER_HOME": str(home.home / "dagster"),
-        "LAKEHOUSE_HOME": str(home.home),
-        "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(home),
-    }
-    server = Child(command, home.home / "webserver.log", variables)
-    try:
-        assert wait_until(lambda: answers(port, server), 90), "the webserver does not answer"
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.stop(20)
-
-
-def answers(port: int, server: Child) -> bool:
-    assert server.alive(), "the webserver ended by itself"
-    with suppress(OSError), closing(HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
-        connection.request("GET", "/server_info")
-        return connection.getresponse().status == 200
-    return False
+    with running_webserver(home) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
-def page(url):
-    playwright = pytest.importorskip("playwright.sync_api", reason="the Python package playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1600, "height": 900})
-        page.set_default_timeout(60_000)
+def page(url: str) -> Iterator[Page]:
+    with open_page() as page:
         yield page
-        browser.close()
 
 
-def test_a_person_sees_the_lineage_presses_materialize_and_sees_the_row_count(page, url):
+@pytest.fixture(scope="module")
+def materialized(page: Page, url: str) -> None:
+    """All assets of the table, materialized by the button of the lineage."""
     page.goto(f"{url}/assets/temperatures?view=lineage&lineageScope=neighbors")
-    for name in ("temperatures_topic", "temperatures_base", "temperatures_changes", "temperatures_by_location"):
-        page.get_by_text(name, exact=True).first.wait_for()
-
     page.get_by_role("button").filter(has_text=re.compile("^Materialize$")).click()
-    # Dagster asks for two confirmations: one step writes two tables, and no base rows were loaded
-    for asset_name in ("temperatures_rejected", "temperatures_base"):
-        dialog = page.get_by_role("dialog").filter(has_text=asset_name)
-        dialog.get_by_role("button", name="Confirm").click()
+    # Dagster asks for a confirmation, because no base rows were loaded
+    dialog = page.get_by_role("dialog").filter(has_text="temperatures_base")
+    dialog.get_by_role("button", name="Confirm").click()
     page.get_by_text("Launched run").first.wait_for()
     page.get_by_text("Materialized", exact=True).wait_for(timeout=240_000)
 
+
+def test_a_person_sees_the_lineage_without_maintenance(page: Page, url: str) -> None:
+    page.goto(f"{url}/assets/temperatures?view=lineage&lineageScope=neighbors")
+    for name in ("temperatures_topic", "temperatures_base", "temperatures_changes", "temperatures_by_location"):
+        page.get_by_text(name, exact=True).first.wait_for()
+    assert page.get_by_text("temperatures_maintenance", exact=True).count() == 0
+
+
+@pytest.mark.usefixtures("materialized")
+def test_after_materialize_a_person_sees_the_row_count_and_named_figures(page: Page, url: str) -> None:
     page.goto(f"{url}/assets/temperatures?view=overview")
     row_count_cell = page.get_by_text("Row count", exact=True).locator("..")
     row_count_cell.get_by_text(str(RECORDS), exact=True).wait_for()
+    for name in ("records_read", "records_rejected", "rows_inserted", "lag_after", "size_bytes"):
+        page.get_by_text(name, exact=True).first.wait_for()
+    assert page.get_by_text("rows_stale", exact=True).count() == 0
+
+
+@pytest.mark.usefixtures("materialized")
+def test_the_rejected_table_shows_the_reason(page: Page, url: str) -> None:
+    page.goto(f"{url}/assets/temperatures_rejected?view=overview")
+    page.get_by_text("records_unresolved", exact=True).first.wait_for()
+    page.get_by_text("Show table", exact=False).first.click()
+    page.get_by_text("invalid_json").first.wait_for()
+
+
+def test_a_failed_check_shows_its_reason(page: Page, url: str, home: Settings) -> None:
+    with dg.DagsterInstance.from_config(str(home.home / "dagster")) as instance:
+        key = dg.AssetKey("temperatures")
+        evaluation = dg.AssetCheckEvaluation(key, "records_accounted", passed=False, description=REASON)
+        instance.report_runless_asset_event(evaluation)
+    page.goto(f"{url}/assets/temperatures?view=checks&checkDetail=records_accounted")
+    page.get_by_text(REASON).first.wait_for()

@@ -138,6 +138,7 @@ def test_one_step_that_cannot_be_split_writes_merged_and_rejected(repository):
     assert not merged.can_subset
 
 
+@pytest.mark.invariant("11.1")
 def test_every_writer_of_a_table_waits_in_its_pool(repository):
     writers = [asset for asset in repository.assets_defs_by_key.values() if asset.is_executable]
     assert {asset.op.pool for asset in writers} == {"temperatures"}

@@ -31,7 +31,6 @@ def stored_rows(stream: Stream) -> list[tuple[int, str | None, int | None]]:
 
 
 @pytest.mark.slow
-@pytest.mark.invariant(3, 7, 8)
 def test_records_of_a_custom_format_are_published_merged_and_rejected_with_reasons(spark, broker: Settings) -> None:
     stream = Stream(spark, broker, visits())
     create_topic(broker, stream.table)

@@ -13,8 +13,6 @@ from lakehouse_tests.helpers.attacks.other_sessions import WRONG, merge_by_resou
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, record
 
-pytestmark = pytest.mark.invariant(3)
-
 LAST_OF_MONTH, NEXT_MONTH = "2023-01-31T23:30", "2023-02-01T00:30"
 UNLISTED = {"spark.databricks.delta.properties.defaults.enableDeletionVectors": "true"}
 
@@ -29,6 +27,7 @@ def rows(stream: Stream) -> list[tuple[str, str, float]]:
     return [(str(month), str(at), value) for month, at, value in stored_rows]
 
 
+@pytest.mark.invariant("3.5", "13.2")
 @pytest.mark.slow
 def test_a_key_has_one_row_in_any_time_zone_of_another_session(stream: Stream, spark: SparkSession) -> None:
     merge_by_resource(stream, record(time=LAST_OF_MONTH, temperature_2m=1.0))
@@ -37,6 +36,7 @@ def test_a_key_has_one_row_in_any_time_zone_of_another_session(stream: Stream, s
     assert rows(stream) == [("2023-01-01", "2023-01-31 23:30:00", 2.0)]
 
 
+@pytest.mark.invariant("3.5", "13.2")
 @pytest.mark.slow
 def test_both_hours_of_a_clock_change_are_rows_of_an_unpartitioned_table(spark: SparkSession, broker: Settings) -> None:
     """In Berlin both hours are 02:30 in the night when the clock is set back."""
@@ -52,6 +52,7 @@ def test_both_hours_of_a_clock_change_are_rows_of_an_unpartitioned_table(spark: 
     ]
 
 
+@pytest.mark.invariant("3.5")
 @pytest.mark.slow
 def test_wrong_settings_of_another_session_do_not_change_a_table(
     stream: Stream, spark: SparkSession, broker: Settings
@@ -74,6 +75,7 @@ def test_every_required_setting_is_tested_with_a_wrong_value() -> None:
     assert not WRONG.items() & EXACT.items()
 
 
+@pytest.mark.invariant("3.5")
 @pytest.mark.slow
 def test_settings_and_views_are_not_shared_between_sessions(stream: Stream, spark: SparkSession) -> None:
     with other_session(spark, {"spark.sql.shuffle.partitions": "7"}) as other_spark:
@@ -92,6 +94,7 @@ def test_settings_and_views_are_not_shared_between_sessions(stream: Stream, spar
         assert other_spark.conf.get("spark.sql.shuffle.partitions") == "7"
 
 
+@pytest.mark.invariant("3.5")
 def test_the_session_builder_gives_others_another_session(spark: SparkSession) -> None:
     name = "spark.sql.shuffle.partitions"
     before = spark.conf.get(name)
@@ -111,6 +114,7 @@ def test_the_end_of_a_run_does_not_stop_spark_for_others(stream: Stream, spark: 
     assert spark.range(1).count() == 1
 
 
+@pytest.mark.invariant("3.5")
 def test_a_spark_in_another_time_zone_is_refused(stream: Stream, spark: SparkSession) -> None:
     zones = spark._jvm.java.util.TimeZone
     before = zones.getDefault()
@@ -122,6 +126,7 @@ def test_a_spark_in_another_time_zone_is_refused(stream: Stream, spark: SparkSes
         zones.setDefault(before)
 
 
+@pytest.mark.invariant("3.5")
 @pytest.mark.parametrize("name", DELTA)
 def test_a_spark_without_delta_is_refused(stream: Stream, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_session_module, "DELTA", {name: "something.Other"})

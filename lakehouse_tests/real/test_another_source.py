@@ -23,8 +23,6 @@ from lakehouse_tests.helpers.tables.lines import AT, Lines
 from lakehouse_tests.helpers.tables.log_tables import log_table
 from lakehouse_tests.helpers.tables.rows import Row, rows_of
 
-pytestmark = pytest.mark.invariant(3, 4, 8)
-
 WARM = record(time=hour(0), temperature_2m=70.5)  # above the maximum of the declaration
 
 
@@ -51,6 +49,7 @@ def stored_rows(context: TableContext) -> list[tuple[float, Row]]:
     return [(row["temperature_2m"], row["_record"]) for row in rows_of(context.settings, context.table.name)]
 
 
+@pytest.mark.invariant("4.1")
 @pytest.mark.slow
 def test_the_order_of_the_source_decides_inside_a_batch_against_the_table_and_in_a_replay(
     context: TableContext, lines: Lines
@@ -73,6 +72,7 @@ def test_the_order_of_the_source_decides_inside_a_batch_against_the_table_and_in
     assert merge_all(context) == []
 
 
+@pytest.mark.invariant("8.1", "8.12")
 @pytest.mark.slow
 def test_a_rejected_record_keeps_its_position_until_it_is_redriven(context: TableContext, lines: Lines) -> None:
     lines.write(4, (7, WARM))
@@ -87,6 +87,7 @@ def test_a_rejected_record_keeps_its_position_until_it_is_redriven(context: Tabl
     assert redrive(wider_context) == []
 
 
+@pytest.mark.invariant("4.5")
 @pytest.mark.slow
 def test_a_log_table_finds_its_rows_by_position(context: TableContext, lines: Lines) -> None:
     log_context = replace(context, table=log_table(rollups=[]))
@@ -99,6 +100,7 @@ def test_a_log_table_finds_its_rows_by_position(context: TableContext, lines: Li
     assert sorted(stored_rows(log_context), key=lambda row: row[1]["position"]) == rows
 
 
+@pytest.mark.invariant("4.5")
 @pytest.mark.slow
 def test_a_record_whose_sequence_is_added_later_is_the_same_record(context: TableContext, lines: Lines) -> None:
     log_context = replace(context, table=log_table(rollups=[]))
@@ -115,6 +117,7 @@ def test_a_record_whose_sequence_is_added_later_is_the_same_record(context: Tabl
     assert verify_keys(log_context).passed
 
 
+@pytest.mark.invariant("9.8")
 @pytest.mark.slow
 def test_rows_of_two_sources_are_not_ordered_by_positions_alone(context: TableContext, lines: Lines) -> None:
     by_position = replace(context, table=unique_table(order="offset"))

@@ -30,7 +30,6 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, order_table, register, written
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
-pytestmark = pytest.mark.invariant(1, 3, 7, 8)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -53,6 +52,7 @@ def totals(stream: Stream) -> list[tuple[Any, ...]]:
     return stream.sql("SELECT CAST(id AS INT), total, customer FROM {t} ORDER BY id")
 
 
+@pytest.mark.invariant("8.13")
 def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) -> None:
     first = register(stream.settings, stream.table, FIRST)
     second = register(stream.settings, stream.table, SECOND)
@@ -75,6 +75,7 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("8.10")
 def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
     (record,) = written(schema_id, FIRST, [order(1)])
@@ -87,6 +88,7 @@ def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("8.12")
 @pytest.mark.slow
 def test_records_of_an_unknown_schema_are_redriven_once_it_is_registered(stream: Stream) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
@@ -103,6 +105,7 @@ def test_records_of_an_unknown_schema_are_redriven_once_it_is_registered(stream:
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("8.13", "8.14")
 @pytest.mark.slow
 def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
@@ -130,6 +133,7 @@ def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
     assert [row[0] for row in totals(stream)] == [1, 2, 3]
 
 
+@pytest.mark.invariant("8.14")
 def test_a_registry_with_another_schema_under_a_stored_id_stops_the_batch(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +151,7 @@ def test_a_registry_with_another_schema_under_a_stored_id_stops_the_batch(
     assert outcome.entry.metrics.inserted == 1
 
 
+@pytest.mark.invariant("8.14")
 @pytest.mark.slow
 def test_no_schema_is_stored_from_a_registry_with_another_schema_under_a_stored_id(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
@@ -252,6 +257,7 @@ def test_requests_for_unknown_ids_are_limited_per_batch(stream: Stream, monkeypa
     assert counts(outcome.entry) == dict(read=52, rejected=50, duplicate=1, inserted=1, updated=0, stale=0)
 
 
+@pytest.mark.invariant("8.2")
 @pytest.mark.slow
 def test_records_with_the_id_of_a_json_schema_are_rejected_with_the_same_reason_after_a_replay(stream: Stream) -> None:
     with registries.registry(stream.settings) as client:

@@ -19,7 +19,7 @@ from lakehouse.settings.registry_address import registry_url
 from lakehouse_tests.helpers.brokers.registries import COLUMNS, FIRST, order_table, written
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
-pytestmark = [pytest.mark.invariant(3, 8), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ADDRESS: dict[str, Any] = {"type": "record", "name": "Address", "fields": [{"name": "city", "type": "string"}]}
@@ -89,6 +89,7 @@ def with_full_names(schema: dict[str, Any], namespace: str) -> dict[str, Any]:
     return {"type": "record", "name": full_names[schema["name"]], "fields": fields}
 
 
+@pytest.mark.invariant("8.13")
 def test_a_schema_is_stored_with_its_references_in_dependency_order(stream: Stream) -> None:
     schema_id = register_order(stream)
     send(stream, schema_id)
@@ -107,6 +108,7 @@ def test_a_schema_is_stored_with_its_references_in_dependency_order(stream: Stre
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("3.1", "8.13")
 def test_a_replay_without_the_registry_reads_a_schema_with_references_and_changes_nothing(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:

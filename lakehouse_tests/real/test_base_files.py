@@ -16,8 +16,6 @@ from lakehouse.ingest.sources import OpenMeteoFiles, read_reference
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.tables.base_files import base_archive, base_table
 
-pytestmark = pytest.mark.invariant(6, 13)
-
 FILES = OpenMeteoFiles(DATA / "base")
 FIELDS = temperatures.fields
 LOCATIONS = temperatures.references[0]
@@ -28,6 +26,7 @@ def rows_of(spark: SparkSession, folder: Path) -> list[Row]:
     return FILES.read(spark, folder, FIELDS).orderBy("_file", "_place").collect()
 
 
+@pytest.mark.invariant("6.3", "13.1", "13.2")
 def test_a_json_file_becomes_a_row_for_each_hour_with_exact_keys(spark: SparkSession) -> None:
     frame = FILES.read(spark, DATA / "base", FIELDS)
     assert dict(frame.dtypes) == {
@@ -50,6 +49,7 @@ def test_a_json_file_becomes_a_row_for_each_hour_with_exact_keys(spark: SparkSes
     assert tuple(times) == ("2022-01-01 00:00:00", "2022-01-07 23:00:00")
 
 
+@pytest.mark.invariant("13.1", "13.2")
 def test_parquet_of_any_types_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     hours = [FIRST, FIRST.replace(hour=1)]
     files = {
@@ -98,6 +98,7 @@ def test_hidden_files_and_markers_of_other_writers_are_skipped(spark: SparkSessi
     assert [(row._file, row._place) for row in rows_of(spark, tmp_path)] == [("a.json", 0), ("a.json", 1)]
 
 
+@pytest.mark.invariant("13.1")
 def test_the_reference_has_a_row_for_each_place(spark: SparkSession) -> None:
     rows = read_reference(spark, LOCATIONS, DATA / "locations.jsonl").collect()
     assert rows[0].__fields__ == ["latitude", "longitude", "elevation", "name"]

@@ -8,8 +8,6 @@ import pytest
 from lakehouse.defs import retries
 from lakehouse_tests.helpers.sensors import World
 
-pytestmark = pytest.mark.invariant(12)
-
 TABLES = ("temperatures", "temperatures_rejected", "temperatures_changes", "temperatures_by_location")
 STARTED, SUCCESS = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.SUCCESS
 
@@ -26,6 +24,7 @@ def record_materializations(world: World, *names: str) -> None:
         world.instance.report_runless_asset_event(dg.AssetMaterialization(name))
 
 
+@pytest.mark.invariant("12.6")
 def test_a_failed_run_is_requested_again_after_the_pause(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     record_materializations(world, "temperatures")
     failed_run = record_failed_run(world)
@@ -37,12 +36,14 @@ def test_a_failed_run_is_requested_again_after_the_pause(world: World, monkeypat
     assert dg.validate_run_config(world.defs.resolve_job_def("merge_temperatures"), request.run_config)
 
 
+@pytest.mark.invariant("12.6")
 def test_a_table_not_written_since_the_failure_is_still_behind(world: World) -> None:
     record_failed_run(world)
     record_materializations(world, *TABLES[:2])
     assert len(world.tick().run_requests) == 1
 
 
+@pytest.mark.invariant("12.5", "12.6")
 @pytest.mark.parametrize("writer", ["a run of the job", "runs of anybody"])
 def test_a_success_ends_the_retries(world: World, writer: str) -> None:
     record_failed_run(world)

@@ -12,8 +12,6 @@ from lakehouse_tests.helpers.attacks.writers import one_more_row
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.checked import Checked
 
-pytestmark = pytest.mark.invariant(7, 10)
-
 LATITUDES = (1.0, 2.0)  # two groups of the rollup
 WITH_A_RUN = {"batches_accounted", "changes_kept", "touched_groups_stored"}
 
@@ -53,6 +51,7 @@ def test_a_run_checks_the_touched_groups_and_the_verify_job_checks_all(
     assert "touched none" in idle_results["touched_groups_stored"].description
 
 
+@pytest.mark.invariant("7.5", "7.8")
 @pytest.mark.slow
 def test_a_touched_duplicate_key_stops_the_run_without_a_separate_check(checked_table: Checked) -> None:
     """Merged rows are counted when they match the table: a duplicate key is counted twice."""

@@ -155,12 +155,14 @@ def test_follow_ends_when_the_topic_was_idle(outputs: dict[str, Any]) -> None:
     assert read_json_output("status")["tables"][0]["lag"] == 0
 
 
+@pytest.mark.invariant("3.4")
 def test_a_replay_beyond_the_progress_is_refused(outputs: dict[str, Any]) -> None:
     result = lakehouse_says("replay", "temperatures", "0:0-100000")
     assert result.code == 1
     assert "cannot be replayed" in result.err
 
 
+@pytest.mark.invariant("9.1", "9.6")
 def test_a_recreated_topic_stops_the_merge_until_a_person_accepts_the_gap(
     outputs: dict[str, Any], settings: Settings
 ) -> None:

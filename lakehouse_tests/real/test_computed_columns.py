@@ -21,8 +21,6 @@ from lakehouse.operations.verify import verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.expressions import BENIGN, KINDS, ROWS, TYPES, expression
 
-pytestmark = pytest.mark.invariant(3, 4, 7, 8)
-
 
 def failing_expressions(rows: DataFrame, expressions: Sequence[str]) -> list[str]:
     """The expressions that fail, each computed alone."""
@@ -126,6 +124,7 @@ def order(number: int, **fields: Any) -> bytes:
     return json.dumps({"id": number, **fields}).encode()
 
 
+@pytest.mark.invariant("4.6")
 @pytest.mark.slow
 def test_computed_columns_follow_their_sources_and_move_rows_between_partitions(spark, broker) -> None:
     stream = Stream(spark, broker, orders(SIZE, SOLD_ON, PER_PIECE, NUMBER, partition_by=Value("sold_on")))

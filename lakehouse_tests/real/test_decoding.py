@@ -13,8 +13,6 @@ from lakehouse.ingest.decode import decode_records
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-pytestmark = pytest.mark.invariant(8, 13)
-
 SCHEMA = (
     "_time TIMESTAMP, _partition INT, _position BIGINT, _sequence BIGINT, _key BINARY, _value BINARY,"
     " _headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
@@ -23,6 +21,7 @@ GOOD = b'{"latitude":51.5,"longitude":-0.1,"time":"2023-01-01T05:00","temperatur
 HEADERS = [("trace", b"\x00\xff"), ("none", None)]
 
 
+@pytest.mark.invariant("8.1", "13.1")
 def test_each_record_is_decoded_once_and_a_rejected_record_keeps_its_raw_parts(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,8 +12,6 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, record
 from lakehouse_tests.helpers.tables.derived import feed_changes, figures, followed, ledger_of, take
 
-pytestmark = pytest.mark.invariant(10)
-
 
 @pytest.fixture(scope="module")
 def shared_stream(spark, broker) -> Stream:
@@ -47,6 +45,7 @@ def test_few_changes_give_the_same_rows_with_and_without_spark(stream, without_s
         assert engine.startswith("delta-rs") == without_spark
 
 
+@pytest.mark.invariant("10.1")
 def test_the_feed_has_inserts_and_updates_and_derived_tables_record_what_they_consumed(stream):
     (hour,) = stream.hours(1)
     take(stream, {hour: 1.0})
@@ -61,6 +60,7 @@ def test_the_feed_has_inserts_and_updates_and_derived_tables_record_what_they_co
     assert numbers == sorted(set(numbers), reverse=True)
 
 
+@pytest.mark.invariant("10.3")
 def test_a_rollup_has_the_figures_of_each_place_and_month(stream):
     day = "2023-01-01T{:02d}:00"
     values = {day.format(0): 0.0, day.format(1): 9.0, day.format(2): 2.0, "2023-02-01T05:00": -4.0}
@@ -77,6 +77,7 @@ def test_a_rollup_has_the_figures_of_each_place_and_month(stream):
     assert feed_changes(stream, "2023-02-01T05:00", 50.5)[-1] == ("delete", -4.0, None, False)
 
 
+@pytest.mark.invariant("10.4", "10.7")
 def test_an_unchanged_row_is_not_a_change_and_a_second_refresh_writes_nothing(stream):
     (hour,) = stream.hours(1)
     take(stream, {hour: 9.0})

@@ -11,7 +11,7 @@ from lakehouse.operations.planned_changes import plan_changes
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
 
-pytestmark = [pytest.mark.invariant(1, 3, 10), pytest.mark.slow]  # each test continues from the previous one
+pytestmark = pytest.mark.slow  # each test continues from the previous one
 
 NOTE = Column("note", "STRING", doc="A remark.")
 AMOUNT = replace(PIECES, source="amount", formerly="pieces")

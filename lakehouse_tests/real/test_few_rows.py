@@ -29,7 +29,6 @@ from lakehouse.storage.table_files import read_rows
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, hour, record
 
-pytestmark = pytest.mark.invariant(3, 4, 5, 7, 10)
 ODD = 'it\'s "odd" \\ \n ä😀'
 
 
@@ -91,6 +90,7 @@ def stream(spark, broker) -> Stream:
     return Stream.create(spark, broker, columns=[*temperatures.columns, *extra_columns], version="revision")
 
 
+@pytest.mark.invariant("7.4")
 @pytest.mark.slow
 def test_rows_counts_and_changes_equal_those_of_spark(stream, spark, broker):
     send_batches(stream)
@@ -119,6 +119,7 @@ def test_spark_commits_what_delta_rs_does_not(stream, monkeypatch, rows):
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("7.8")
 def test_a_duplicate_key_from_another_writer_is_refused(stream):
     stream.send(record(revision=5))
     stream.merge()

@@ -17,6 +17,8 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.sockets import free_address
 
+pytestmark = pytest.mark.invariant("12.3")
+
 IDLE = 0.5  # seconds
 
 

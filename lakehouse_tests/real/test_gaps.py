@@ -16,8 +16,6 @@ from lakehouse.operations.status import status
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, record
 
-pytestmark = pytest.mark.invariant(2, 9)
-
 
 @pytest.fixture(scope="module")
 def shared_stream(spark, broker) -> Stream:
@@ -57,6 +55,7 @@ def accepting(stream: Stream) -> Stream:
     return replace(stream, table=replace(stream.table, gaps="accept"))
 
 
+@pytest.mark.invariant("9.1", "9.6")
 def test_records_deleted_before_the_merge_are_reported_and_skipped_once_accepted(stream):
     before = progress_of(stream, 1)
     lost_hours, hours = stream.send_hours(1, partition=1), stream.send_hours(1, partition=1)
@@ -69,6 +68,7 @@ def test_records_deleted_before_the_merge_are_reported_and_skipped_once_accepted
     assert not set(lost_hours) & set(stream.temperatures())
 
 
+@pytest.mark.invariant("9.1", "9.4", "9.6")
 def test_records_of_a_new_partition_that_expired_before_it_was_first_seen_are_a_gap(stream):
     partition = len(stream.ledger.progress.positions)
     add_partitions(stream.settings, stream.table.topic, partition + 1)
@@ -91,6 +91,7 @@ def test_without_a_gap_there_is_nothing_to_accept(stream):
     assert stream.ledger.version == version
 
 
+@pytest.mark.invariant("9.5")
 def test_records_deleted_between_plan_and_read_are_planned_again(stream, interference):
     before = progress_of(stream, 2)
     lost_hours, hours = stream.send_hours(1, partition=2), stream.send_hours(1, partition=2)
@@ -102,6 +103,7 @@ def test_records_deleted_between_plan_and_read_are_planned_again(stream, interfe
     assert not set(lost_hours) & set(stream.temperatures())
 
 
+@pytest.mark.invariant("9.1", "9.4")
 def test_a_recreated_topic_is_detected_even_if_it_has_more_records(stream):
     progress = progress_of(stream)
     delete_topic(stream.settings, stream.table.topic)
@@ -118,6 +120,7 @@ def test_a_recreated_topic_is_detected_even_if_it_has_more_records(stream):
     assert set(hours) <= set(stream.temperatures())
 
 
+@pytest.mark.invariant("2.2", "2.4")
 def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(stream, interference):
     hours = stream.send_hours(1)
     partition_count = len(stream.ledger.progress.positions)
@@ -133,6 +136,7 @@ def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(strea
     assert set(hours) <= set(stream.temperatures())
 
 
+@pytest.mark.invariant("2.1", "2.3")
 def test_transactions_that_are_open_or_aborted_are_never_merged(stream):
     aborted_hour, waiting_hour, committed_hour = stream.hours(3)
 
@@ -153,6 +157,7 @@ def test_transactions_that_are_open_or_aborted_are_never_merged(stream):
     assert {aborted_hour, waiting_hour, committed_hour} & set(stream.temperatures()) == {waiting_hour, committed_hour}
 
 
+@pytest.mark.invariant("2.5", "12.9")
 def test_a_batch_limit_splits_a_backlog_and_every_record_is_read_once(stream):
     hours = [hour for partition in range(3) for hour in stream.send_hours(2, partition)]
     outcomes = stream.merge(max_records=4)

@@ -16,8 +16,6 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record
 from lakehouse_tests.helpers.tables.log_tables import COLUMNS, at_hours, is_right, logged, operations
 
-pytestmark = pytest.mark.invariant(1, 3, 7, 8, 11)
-
 PARTS = [Column(part, "INT", sql=f"{part}(observed_at)", doc="UTC.") for part in ("year", "month", "day", "hour")]
 LEAP = "2024-02-29T23:00"
 
@@ -30,6 +28,7 @@ def fields(stream: Stream) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.invariant("4.5")
 @pytest.mark.parametrize("spark_writes", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_every_record_is_a_row_with_all_fields_even_if_records_are_equal(log_stream, spark_writes):
     log_stream.table = replace(log_stream.table, columns=[*COLUMNS, *PARTS])
@@ -58,6 +57,7 @@ def test_every_record_is_a_row_with_all_fields_even_if_records_are_equal(log_str
     assert log_stream.sql("SELECT sum(readings), max(hottest) FROM {rollup}") == [(6, 30.0)]
 
 
+@pytest.mark.invariant("3.1", "3.3", "4.5")
 def test_a_replay_in_any_split_writes_no_row_and_no_file(log_stream):
     log_stream.send(*at_hours(0, 1, 2, 3, 4))
     log_stream.merge(max_records=2)
@@ -79,6 +79,7 @@ def test_a_batch_of_rejected_records_is_a_commit_without_rows(log_stream):
     is_right(log_stream)
 
 
+@pytest.mark.invariant("8.12")
 @pytest.mark.slow
 def test_records_that_a_new_declaration_accepts_are_redriven_once(log_stream):
     log_stream.send(*at_hours(0), record(time=hour(1), temperature_2m=99.0))
@@ -129,6 +130,7 @@ def test_a_column_declared_later_is_null_in_rows_from_before(log_stream):
     is_right(log_stream)
 
 
+@pytest.mark.invariant("4.5")
 def test_file_statistics_have_positions_so_that_a_replay_skips_other_files(log_stream):
     """Files of few rows that delta-rs wrote have these statistics after they are compacted."""
     for number in range(2):

@@ -23,9 +23,10 @@ DRAWN = settings(
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
-pytestmark = [pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
+@pytest.mark.invariant("3.3", "4.5", "7.1")
 def test_a_random_history_of_a_log_table_gives_each_record_once(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -38,6 +39,7 @@ def test_a_random_history_of_a_log_table_gives_each_record_once(
     assert len(steps) >= STEPS
 
 
+@pytest.mark.invariant("3.3", "4.1", "5.1", "7.1", "10.3", "10.4")
 def test_a_random_history_gives_the_tables_of_the_model(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -51,6 +53,7 @@ def test_a_random_history_gives_the_tables_of_the_model(
     assert len(steps) >= 2 * STEPS
 
 
+@pytest.mark.invariant("5.3")
 def test_a_temperature_that_another_writer_filled_in_has_the_origin_of_its_row(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -11,7 +11,7 @@ import lakehouse.spark.sessions
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.commands import read_json_output
 
-pytestmark = [pytest.mark.invariant(4, 7, 8, 10), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 PATIENT = """
 from dataclasses import replace
@@ -70,6 +70,7 @@ def test_the_topic_is_created_and_receives_samples_of_two_schemas(outputs: dict[
     assert read_json_output("query", "SELECT count(*) AS schemas FROM movie_ratings_schemas") == [{"schemas": 2}]
 
 
+@pytest.mark.invariant("8.13")
 def test_samples_of_both_schemas_are_merged_in_one_batch_and_late_records_are_rejected(outputs: dict[str, Any]) -> None:
     (batch,) = outputs["merge"]["batches"]
     expected_counts = {"read": 1340, "rejected": 50, "duplicate": 240, "inserted": 1050, "updated": 0, "stale": 0}
@@ -81,6 +82,7 @@ def test_samples_of_both_schemas_are_merged_in_one_batch_and_late_records_are_re
     assert (status["rows"], status["lag"], status["totals"]["read"]) == (1050, 0, 1340)
 
 
+@pytest.mark.invariant("8.12")
 def test_late_ratings_are_redriven_after_the_limit_is_raised(outputs: dict[str, Any]) -> None:
     assert outputs["idle redrive"]["batches"] == []
     (batch,) = outputs["redrive"]["batches"]

@@ -19,8 +19,6 @@ from lakehouse.operations.verify import verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.tables.wide_tables import wide_records, wide_table
 
-pytestmark = pytest.mark.invariant(1, 3, 4, 7, 8)
-
 COLUMNS = (
     Column("id", "BIGINT", required=True, doc="Number."),
     Column("tags", "ARRAY<STRING>", doc="Words."),
@@ -58,6 +56,7 @@ def json_values(stream: Stream, column: str) -> list[tuple[Any, ...]]:
     return stream.sql(f"SELECT id, to_json({column}) FROM {{t}} ORDER BY id")
 
 
+@pytest.mark.invariant("10.4")
 def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker) -> None:
     stream = stream_of(spark, broker, orders())
     fields = dict(tags=["a", None], address={"zip": "1", "x": 2}, labels={"z": "1", "a": None}, paid_at=[1_000])

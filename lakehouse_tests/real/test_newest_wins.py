@@ -95,7 +95,7 @@ def history(spark, broker, tmp_path_factory) -> History:
     return history
 
 
-@pytest.mark.invariant(4, 5, 6, 13)
+@pytest.mark.invariant("4.1", "4.2", "5.1", "5.2", "6.1", "6.2", "6.3", "13.1")
 @pytest.mark.parametrize("name", FACTS)
 def test_the_newest_record_of_each_key_is_in_the_table(history: History, name: str) -> None:
     fact, row = FACTS[name], history.rows()[HOURS[name]]
@@ -115,13 +115,13 @@ def expected_origin(history: History, name: str, index: Any) -> Origin:
     return Origin(None, partition, offset, None)
 
 
-@pytest.mark.invariant(5)
+@pytest.mark.invariant("5.1")
 def test_a_kept_value_that_is_merged_later_was_missing_before(history: History) -> None:
     row = history.rows_after_first[HOURS["a kept value of an older record that is merged later"]]
     assert (row["temperature_2m"], origin(row, "temperature_2m")) == (None, (None, None, None, None))
 
 
-@pytest.mark.invariant(6)
+@pytest.mark.invariant("6.3")
 def test_base_files_are_loaded_in_the_order_of_their_names_and_each_load_is_a_version(history: History) -> None:
     base_rows = len(base_values(0))
     assert [(load.rows, load.duplicate) for load in history.loads] == [(2 * base_rows, base_rows)] * 2
@@ -129,7 +129,7 @@ def test_base_files_are_loaded_in_the_order_of_their_names_and_each_load_is_a_ve
     assert history.loads[0].version < history.loads[1].version
 
 
-@pytest.mark.invariant(7)
+@pytest.mark.invariant("7.1")
 def test_every_record_of_every_commit_is_accounted_for(history: History) -> None:
     first, base_counts, second, second_base = (counts(outcome.entry) for outcome in history.outcomes)
     keys = {HOURS[name] for name, _ in records_of_round(FIRST)}
@@ -146,7 +146,6 @@ def test_every_record_of_every_commit_is_accounted_for(history: History) -> None
     history.stream.assert_accounted()
 
 
-@pytest.mark.invariant(7)
 def test_the_lag_is_reported_before_and_after_each_commit(history: History) -> None:
     (first, _, second, _), waiting_count = history.outcomes, len(records_of_round(OLDEST))
     assert (first.lag_before - first.lag_after, first.lag_after) == (
@@ -156,14 +155,14 @@ def test_the_lag_is_reported_before_and_after_each_commit(history: History) -> N
     assert (second.lag_before, second.lag_after) == (waiting_count + len(records_of_round(SECOND)), 0)
 
 
-@pytest.mark.invariant(8)
+@pytest.mark.invariant("8.1", "13.3")
 def test_each_kind_of_malformed_record_is_stored_with_its_bytes_and_reason(history: History) -> None:
     assert history.stream.rejected() == [(1, number, reason) for number, reason in enumerate(MALFORMED)]
     stored_values = history.stream.sql("SELECT value FROM {rejected} ORDER BY position.position")
     assert [bytes(value) if value is not None else None for (value,) in stored_values] == list(MALFORMED.values())
 
 
-@pytest.mark.invariant(6)
+@pytest.mark.invariant("6.4")
 def test_loading_the_same_base_files_again_changes_nothing(history: History) -> None:
     stream = history.stream
     second_load = load_base(stream.context)
@@ -172,7 +171,7 @@ def test_loading_the_same_base_files_again_changes_nothing(history: History) -> 
     assert stream.merge() == []
 
 
-@pytest.mark.invariant(3)
+@pytest.mark.invariant("3.1", "3.4", "8.2")
 def test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress(history: History) -> None:
     stream = history.stream
     rows, files, progress = history.rows(), history.files(), stream.ledger.progress
@@ -185,8 +184,8 @@ def test_a_replay_of_everything_writes_no_data_file_and_moves_no_progress(histor
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("3.3")
 @pytest.mark.slow
-@pytest.mark.invariant(3)
 def test_any_order_of_ranges_gives_the_same_rows(history: History) -> None:
     stream, rows = history.stream, history.rows()
     for ranges in ([Range(0, 4, 30), Range(2, 0, 1)], [Range(0, 2, 9)]):
@@ -195,7 +194,7 @@ def test_any_order_of_ranges_gives_the_same_rows(history: History) -> None:
     stream.assert_accounted()
 
 
-@pytest.mark.invariant(2, 3)
+@pytest.mark.invariant("3.3", "5.1")
 def test_any_split_into_batches_gives_the_same_rows(history: History) -> None:
     stream = history.stream
     other = replace(stream, table=replace(stream.table, name=f"{stream.table.name}_again"))

@@ -23,7 +23,6 @@ from lakehouse.storage.table_context import TableContext, merged_ledger
 from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.brokers.streams import record, unique_table
 
-pytestmark = pytest.mark.invariant(4, 9)
 NO_SPARK: Any = None
 
 
@@ -57,6 +56,7 @@ def write_merged_table(settings: Settings, name: str, offset: int, source: Sourc
     merge.when_matched_update_all().execute()
 
 
+@pytest.mark.invariant("9.8")
 @pytest.mark.parametrize("case", ["a recreated topic", "a broker rolled back"])
 def test_a_gap_before_offsets_that_restart_cannot_be_accepted(settings, table, case):
     current = look(settings, table.topic).source
@@ -72,6 +72,7 @@ def test_a_gap_before_offsets_that_restart_cannot_be_accepted(settings, table, c
     )
 
 
+@pytest.mark.invariant("9.8")
 @pytest.mark.parametrize("operation", [merge_all, replay, redrive])
 def test_no_operation_merges_by_offset_alone_into_rows_of_a_deleted_topic(settings, table, operation):
     """It is refused before Spark is used and before anything is written."""
@@ -91,6 +92,7 @@ def test_progress_that_a_restore_removed_from_a_table_with_a_key_is_not_carried_
     assert merged_ledger(settings, table).next_commit("batch", "").reached == {}
 
 
+@pytest.mark.invariant("9.8")
 def test_expired_records_can_be_accepted(settings, table):
     write_merged_table(settings, table.name, 1, look(settings, table.topic).source)
     delete_before(settings, table.topic, {0: 4})

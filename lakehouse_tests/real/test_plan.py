@@ -12,8 +12,6 @@ from lakehouse.errors import DeclarationError, TableError
 from lakehouse.operations.planned_changes import plan_changes, plan_types
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-pytestmark = pytest.mark.invariant(10)
-
 STATION = Column("station", "STRING", doc="Its name.")
 
 
@@ -27,6 +25,7 @@ def planned_kinds(stream: Stream, table: StreamTable) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.invariant("10.10")
 def test_a_change_is_planned_until_it_is_applied(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
     suffixes = ["", "_rejected", "_changes", "_by_location"]

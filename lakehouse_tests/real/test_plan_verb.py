@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 import lakehouse.spark.sessions
 from lakehouse_tests.helpers.commands import lakehouse_says
 
-pytestmark = pytest.mark.invariant(10)
-
 DECLARED = """
 from lakehouse import Check, Column, Measure, Rollup, StreamTable
 

@@ -22,8 +22,6 @@ from lakehouse.storage.merge_spec import MergeSpec
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, counts
 
-pytestmark = pytest.mark.invariant(1, 11)
-
 FENCE = "spark.databricks.delta.write.txnAppId"
 
 
@@ -54,6 +52,7 @@ def empty_commit(stream: Stream, number: int) -> None:
     merge_rows(target, target.merged.rows().where("false"), Counts(0, 0, 0, 0), commit)
 
 
+@pytest.mark.invariant("1.1")
 def test_a_batch_records_its_ranges_and_the_progress_after_it_in_its_commit(stream):
     before, number = progress_of(stream), stream.ledger.next_number
     hours = stream.send_hours(2)
@@ -80,6 +79,7 @@ def test_an_empty_topic_gives_an_empty_table_and_no_commit_of_a_batch(spark, bro
     assert empty_stream.ledger.entries == ()
 
 
+@pytest.mark.invariant("11.1")
 def test_a_commit_number_that_is_taken_writes_nothing_and_is_an_error(stream):
     number = stream.ledger.next_number
     empty_commit(stream, number)
@@ -89,6 +89,7 @@ def test_a_commit_number_that_is_taken_writes_nothing_and_is_an_error(stream):
     assert stream.ledger.version == version
 
 
+@pytest.mark.invariant("11.1")
 def test_a_batch_whose_number_was_taken_is_planned_again(stream, interference):
     """Another writer commits between this batch's plan and its MERGE."""
     (hour,) = stream.send_hours(1)
@@ -99,6 +100,7 @@ def test_a_batch_whose_number_was_taken_is_planned_again(stream, interference):
     assert hour in stream.temperatures()
 
 
+@pytest.mark.invariant("2.4")
 def test_records_that_arrive_after_the_plan_belong_to_the_next_batch(stream, interference):
     before = progress_of(stream)
     stream.send_hours(1)
@@ -108,6 +110,7 @@ def test_records_that_arrive_after_the_plan_belong_to_the_next_batch(stream, int
     assert progress_of(stream) == before + 1
 
 
+@pytest.mark.invariant("11.7")
 def test_a_failed_merge_leaves_no_transaction_in_the_session(stream, spark):
     commit = stream.ledger.next_commit("batch", "test")
     spec = MergeSpec("true", delete_if="s.no_such_column")
@@ -117,6 +120,7 @@ def test_a_failed_merge_leaves_no_transaction_in_the_session(stream, spark):
         assert spark.conf.get(f"spark.databricks.delta.{name}", None) is None
 
 
+@pytest.mark.invariant("11.6", "11.7")
 def test_an_interrupted_merge_ends_in_spark_before_its_fence_and_lock_are_removed(stream, spark, monkeypatch):
     before, run_statement = stream.ledger, statement.run_statement
     fences: list[str | None] = []
@@ -148,6 +152,7 @@ def test_an_interrupted_merge_ends_in_spark_before_its_fence_and_lock_are_remove
     assert hour in stream.temperatures()
 
 
+@pytest.mark.invariant("11.2")
 def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch):
     monkeypatch.setattr(lock, "_PATIENCE", 0.1)
     monkeypatch.setattr(table_context, "_ATTEMPTS", 2)
@@ -160,6 +165,7 @@ def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch
     assert hour in stream.temperatures()
 
 
+@pytest.mark.invariant("1.6")
 def test_after_a_restore_the_undone_records_are_merged_again(stream):
     before = stream.ledger
     for _ in range(2):
@@ -175,6 +181,7 @@ def test_after_a_restore_the_undone_records_are_merged_again(stream):
     assert stream.ledger.totals.read == before.totals.read + 2
 
 
+@pytest.mark.invariant("1.13")
 def test_a_restore_between_plan_and_commit_loses_no_record(stream, interference):
     version = stream.ledger.version
     hours = stream.send_hours(1)
@@ -185,6 +192,7 @@ def test_a_restore_between_plan_and_commit_loses_no_record(stream, interference)
     assert set(hours) <= set(stream.temperatures())
 
 
+@pytest.mark.invariant("1.9")
 def test_commits_of_other_programs_are_skipped_and_listed(stream):
     before = progress_of(stream)
     stream.send_hours(1)
@@ -199,6 +207,7 @@ def test_commits_of_other_programs_are_skipped_and_listed(stream):
     assert stream.temperatures() == {**rows, hour: 20.0}
 
 
+@pytest.mark.invariant("1.12")
 @pytest.mark.slow
 def test_maintenance_changes_no_row_and_keeps_the_ledger_after_its_log_is_cleaned(stream):
     for _ in range(2):
@@ -221,6 +230,7 @@ def test_maintenance_changes_no_row_and_keeps_the_ledger_after_its_log_is_cleane
     assert (outcome.entry.commit.kind, outcome.entry.commit.read) == ("batch", 1)
 
 
+@pytest.mark.invariant("1.15")
 def test_a_log_without_progress_stops_the_run_with_the_command_to_continue(stream):
     """The commits of the log are deleted; only a checkpoint of another program is left."""
     hours = set(stream.temperatures())

@@ -22,14 +22,13 @@ from lakehouse.kafka.connection import ask
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.sensors import World
 
-pytestmark = pytest.mark.invariant(9, 12)
-
 
 def encrypted(settings: Settings) -> Settings:
     """The same broker, addressed with TLS on a port without TLS."""
     return settings.model_copy(update={"kafka_security_protocol": "SSL"})
 
 
+@pytest.mark.invariant("12.3")
 def test_a_wrong_protocol_fails_the_tick_and_the_check_until_it_is_corrected(world: World) -> None:
     correct_resource = world.resources["lakehouse"]
     world.resources["lakehouse"] = LakehouseResource.with_settings(encrypted(world.settings))
@@ -41,6 +40,7 @@ def test_a_wrong_protocol_fails_the_tick_and_the_check_until_it_is_corrected(wor
     assert [passed for passed, _ in world.evaluations] == [False, True]
 
 
+@pytest.mark.invariant("12.3")
 def test_follow_does_not_wait_for_a_broker_that_starts_to_refuse_it(world: World) -> None:
     context: Any = SimpleNamespace(settings=world.settings, table=world.table)
 
@@ -53,6 +53,7 @@ def test_follow_does_not_wait_for_a_broker_that_starts_to_refuse_it(world: World
         Follower(context, None).follow(30.0)
 
 
+@pytest.mark.invariant("9.3", "12.3")
 def test_a_topic_without_an_id_fails_the_tick_and_doctor_before_the_first_merge(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_topic_without_an_id_fails_the_tick_and_doctor_before_the_first_merge(
     assert not Path(world.settings.table_uri(world.table.name)).exists()
 
 
+@pytest.mark.invariant("12.3")
 @pytest.mark.parametrize("error", [TopicAuthorizationFailedError, ClusterAuthorizationFailedError])
 def test_a_missing_permission_is_a_refusal_with_the_advice_to_grant_it(world: World, error: type[KafkaError]) -> None:
     with pytest.raises(BrokerRefusedError, match="AuthorizationFailed") as refusal:
@@ -74,6 +76,7 @@ def test_a_missing_permission_is_a_refusal_with_the_advice_to_grant_it(world: Wo
     assert "Grant the right" in refusal.value.action
 
 
+@pytest.mark.invariant("12.3")
 @pytest.mark.parametrize("error", [LeaderNotAvailableError, BrokerNotAvailableError])
 def test_a_temporary_error_is_not_a_refusal(world: World, error: type[KafkaError]) -> None:
     with pytest.raises(BrokerError) as refusal:

@@ -30,8 +30,6 @@ from lakehouse_tests.helpers.tables.rejected import (
 )
 from lakehouse_tests.helpers.tables.rows import position, rows_of
 
-pytestmark = pytest.mark.invariant(7, 8)
-
 
 @pytest.fixture(scope="module")
 def shared_stream(spark, broker) -> Stream:
@@ -48,6 +46,7 @@ def stream(shared_stream: Stream) -> Iterator[Stream]:
     shared_stream.assert_accounted()
 
 
+@pytest.mark.invariant("8.12")
 def test_redriven_records_are_merged_in_order_and_marked_with_their_commit_number(stream):
     start = end(stream)
     first, second = hot(stream, 2)
@@ -69,6 +68,7 @@ def test_redriven_records_are_merged_in_order_and_marked_with_their_commit_numbe
     assert stream.ledger.version == version
 
 
+@pytest.mark.invariant("8.3", "8.6")
 @pytest.mark.slow
 def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
     """A batch that stored its rejected records and crashed has not committed: its records are read again."""
@@ -84,6 +84,7 @@ def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
     assert resolved(stream, start) == [(start, outcome.entry.commit.number)]
 
 
+@pytest.mark.invariant("8.5")
 @pytest.mark.slow
 def test_a_replay_resolves_accepted_records_and_leaves_those_that_it_did_not_read(stream, monkeypatch):
     """A compacted topic has holes: a record in a hole is not read, and so it is not accepted."""
@@ -101,6 +102,7 @@ def test_a_replay_resolves_accepted_records_and_leaves_those_that_it_did_not_rea
 TOO_LARGE_TIMES = [2**63 - 1, 1_700_000_000_000_000_000, -(2**63)]
 
 
+@pytest.mark.invariant("8.7")
 @pytest.mark.slow
 def test_a_record_whose_time_exceeds_a_timestamp_is_rejected_and_stops_no_other(stream):
     start = end(stream)
@@ -126,6 +128,7 @@ def test_a_record_whose_time_exceeds_a_timestamp_is_rejected_and_stops_no_other(
     assert listed(stream, start) == {TIMELESS: [start + 2, start + 1, start]}
 
 
+@pytest.mark.invariant("8.2")
 @pytest.mark.slow
 def test_nothing_is_written_if_nothing_is_rejected_or_decided_again(stream):
     start = end(stream)
@@ -148,6 +151,7 @@ def test_a_batch_of_rejected_records_alone_moves_the_progress(stream):
     assert stream.merge() == []
 
 
+@pytest.mark.invariant("8.9")
 @pytest.mark.slow
 def test_lateness_depends_on_two_times_of_a_record_in_batch_replay_and_redrive(spark, broker):
     stream = Stream.create(spark, broker, late=Late("observed_at", DAY))

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-pytestmark = pytest.mark.invariant(1)
+pytestmark = pytest.mark.invariant("1.6", "1.7")
 
 
 @pytest.fixture(scope="module")

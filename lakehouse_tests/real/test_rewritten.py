@@ -13,8 +13,6 @@ from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.tables.rewrites import assert_exact, otherwise, refused
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
 
-pytestmark = pytest.mark.invariant(1, 3, 7, 10)
-
 
 @pytest.fixture(scope="module")
 def history(spark, broker) -> Stream:
@@ -72,6 +70,7 @@ def test_nothing_is_rewritten_before_the_change_feed_has_read_all_changes(stream
     stream.refresh()
 
 
+@pytest.mark.invariant("1.3", "4.6")
 @pytest.mark.slow
 def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: Stream) -> None:
     stream.send(sale(3, 1, 1))

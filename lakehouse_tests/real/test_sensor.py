@@ -27,8 +27,6 @@ from lakehouse_tests.helpers.brokers.sockets import free_address
 from lakehouse_tests.helpers.sensors import World
 from lakehouse_tests.helpers.waiting import wait_until
 
-pytestmark = pytest.mark.invariant(12)
-
 _LIMIT = 5.0  # seconds; a tick ends within them for any state of the broker
 _FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
@@ -55,6 +53,7 @@ def test_an_empty_topic_requests_nothing(world):
     assert "Nothing to merge" in result.skip_message
 
 
+@pytest.mark.invariant("12.9")
 def test_waiting_records_request_one_run_without_a_limit(world):
     publish(world.settings, world.table, LINES)
     result = world.tick()
@@ -67,6 +66,7 @@ def test_waiting_records_request_one_run_without_a_limit(world):
     assert dg.validate_run_config(job, request.run_config)
 
 
+@pytest.mark.invariant("12.2")
 @pytest.mark.parametrize("status", UNFINISHED, ids=lambda status: status.value)
 def test_no_second_run_while_one_is_unfinished(world, status):
     publish(world.settings, world.table, LINES)
@@ -76,6 +76,7 @@ def test_no_second_run_while_one_is_unfinished(world, status):
     assert run.run_id[:8] in result.skip_message
 
 
+@pytest.mark.invariant("12.2")
 @pytest.mark.parametrize(
     "asset_names", [(), ("temperatures", "temperatures_rejected")], ids=["everything", "a selection"]
 )
@@ -87,12 +88,14 @@ def test_a_run_of_the_materialize_button_counts(world, asset_names):
     assert "is merging temperatures" in result.skip_message
 
 
+@pytest.mark.invariant("12.2")
 def test_a_run_of_other_assets_does_not_count(world):
     publish(world.settings, world.table, LINES)
     world.record_run(dg.DagsterRunStatus.STARTED, "__ASSET_JOB", "locations")
     assert len(world.tick().run_requests) == 1
 
 
+@pytest.mark.invariant("1.2", "12.2")
 @pytest.mark.parametrize("status", [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED], ids=lambda s: s.value)
 def test_an_ended_run_does_not_stop_the_next_request(world, status):
     publish(world.settings, world.table, LINES)
@@ -101,6 +104,7 @@ def test_an_ended_run_does_not_stop_the_next_request(world, status):
     assert len(world.tick().run_requests) == 1
 
 
+@pytest.mark.invariant("12.5")
 def test_a_failed_run_is_requested_again_after_a_pause(world, monkeypatch):
     publish(world.settings, world.table, LINES)
     failed_run = world.record_run(dg.DagsterRunStatus.FAILURE)
@@ -128,6 +132,7 @@ def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch)
     assert len(world.tick().run_requests) == 1
 
 
+@pytest.mark.invariant("9.4")
 @pytest.mark.parametrize("left_per_partition", [0, 1], ids=["all of them", "all but one of each partition"])
 def test_expired_records_request_a_run_if_the_declaration_accepts_gaps(world, monkeypatch, left_per_partition):
     """A run is requested even if no record is left: it has to record the gap."""
@@ -173,6 +178,7 @@ def test_a_recreated_topic_differs_from_the_old_one(world):
     assert len(versions) == 2
 
 
+@pytest.mark.invariant("12.8")
 @pytest.mark.parametrize("is_topic_missing", [False, True], ids=["", "even if the topic is missing"])
 def test_a_commit_without_a_run_is_reported_by_the_next_tick(world, is_topic_missing):
     create_topic(world.settings, world.table)
@@ -186,22 +192,26 @@ def test_a_commit_without_a_run_is_reported_by_the_next_tick(world, is_topic_mis
     assert [record.asset_materialization.metadata["table_version"].value for record in records] == [0]
 
 
+@pytest.mark.invariant("12.1", "12.3")
 def test_a_missing_topic_is_a_reason_to_skip(world):
     assert world.table.topic in tick_and_get_skip_message(world)
 
 
+@pytest.mark.invariant("12.1", "12.3")
 def test_a_broker_that_is_down_is_a_reason_to_skip(tmp_path, instance):
     address = free_address()
     world = World(Settings(home=tmp_path, kafka_bootstrap_servers=address), instance)
     assert address in tick_and_get_skip_message(world)
 
 
+@pytest.mark.invariant("12.1", "12.3")
 def test_a_broker_that_hangs_is_a_reason_to_skip(tmp_path, instance):
     with mute_broker() as address:
         world = World(Settings(home=tmp_path, kafka_bootstrap_servers=address), instance)
         assert address in tick_and_get_skip_message(world)
 
 
+@pytest.mark.invariant("12.1", "12.3")
 def test_no_broker_at_all_is_a_reason_to_skip(tmp_path, instance):
     assert "broker" in tick_and_get_skip_message(World(Settings(home=tmp_path, kafka_bootstrap_servers=None), instance))
 
@@ -214,6 +224,7 @@ def tick_and_get_skip_message(world: World) -> str:
     return result.skip_message
 
 
+@pytest.mark.invariant("12.4")
 def test_a_run_whose_process_died_is_ended_and_requested_again(broker, tmp_path, monkeypatch):
     with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:
         world = World(Settings(home=tmp_path, kafka_bootstrap_servers=bootstrap_servers(broker)), instance)

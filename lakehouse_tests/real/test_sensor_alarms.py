@@ -19,11 +19,10 @@ from lakehouse.ledger.positions import SourceId
 from lakehouse_tests.helpers.sensors import ALARM, MERGED, World, write_log
 from lakehouse_tests.helpers.waiting import wait_until
 
-pytestmark = pytest.mark.invariant(9, 12)
-
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
 
 
+@pytest.mark.invariant("9.1", "12.3")
 def test_a_recreated_topic_fails_the_tick_and_a_check_until_it_is_merged(world: World) -> None:
     publish(world.settings, world.table, LINES)
     world.merged()
@@ -44,6 +43,7 @@ def test_a_recreated_topic_fails_the_tick_and_a_check_until_it_is_merged(world: 
     assert [passed for passed, _ in world.evaluations[before:]] == [False, True]
 
 
+@pytest.mark.invariant("9.1", "12.3")
 def test_records_deleted_before_the_merge_fail_the_tick_and_are_listed(world: World) -> None:
     world.merged()
     publish(world.settings, world.table, LINES)
@@ -55,6 +55,7 @@ def test_records_deleted_before_the_merge_fail_the_tick_and_are_listed(world: Wo
     assert world.evaluations[-1] == (False, message)
 
 
+@pytest.mark.invariant("9.9", "12.3")
 def test_a_log_that_cannot_be_read_fails_the_tick(world: World) -> None:
     world.merged()
     log_file = next(world.log.iterdir())
@@ -66,6 +67,7 @@ def test_a_log_that_cannot_be_read_fails_the_tick(world: World) -> None:
     assert world.evaluations[-1][0]
 
 
+@pytest.mark.invariant("1.15", "12.3")
 def test_a_log_without_progress_fails_the_tick(world: World) -> None:
     rows, uri = {"n": [1]}, world.settings.table_uri("temperatures")
     properties = CommitProperties(app_transactions=[Transaction(app_id("temperatures"), 7)])
@@ -77,6 +79,7 @@ def test_a_log_without_progress_fails_the_tick(world: World) -> None:
     assert not world.evaluations[-1][0]
 
 
+@pytest.mark.invariant("12.3")
 def test_an_invalid_setting_fails_the_tick(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_SECURITY_PROTOCOL", "TSL")
     world.resources["lakehouse"] = LakehouseResource()
@@ -84,6 +87,7 @@ def test_an_invalid_setting_fails_the_tick(world: World, monkeypatch: pytest.Mon
     assert not world.evaluations[-1][0]
 
 
+@pytest.mark.invariant("12.3")
 def test_an_unexpected_error_fails_the_tick_and_the_check(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def raise_error(*_: object) -> None:
         raise RuntimeError("nobody foresaw this")
@@ -94,6 +98,7 @@ def test_an_unexpected_error_fails_the_tick_and_the_check(world: World, monkeypa
     assert world.evaluations == [(False, "RuntimeError: nobody foresaw this")]
 
 
+@pytest.mark.invariant("12.3")
 def test_a_missing_topic_leaves_the_check_unchanged(world: World) -> None:
     publish(world.settings, world.table, LINES)
     world.tick()

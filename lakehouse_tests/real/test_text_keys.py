@@ -44,7 +44,7 @@ def sizes(stream: Stream) -> list[tuple[str, int]]:
     return sorted((row["name"], row["size"]) for row in rows)
 
 
-@pytest.mark.invariant(7, 10)
+@pytest.mark.invariant("13.4")
 def test_every_text_key_matches_its_row_as_the_minimum_and_maximum_of_a_batch(stream):
     stream.send(*(thing(name, 0) for name in ODD))
     stream.merge()
@@ -60,7 +60,7 @@ def test_every_text_key_matches_its_row_as_the_minimum_and_maximum_of_a_batch(st
     stream.assert_accounted()
 
 
-@pytest.mark.invariant(7)
+@pytest.mark.invariant("13.4")
 def test_a_file_that_cannot_have_a_key_of_the_batch_is_not_read(stream):
     stream.send(thing("m 1", 1), thing("m 2", 1))
     stream.merge()
@@ -81,7 +81,6 @@ DELETE_CONDITION = r"regexp_like(name, '\p{Cc}')"
 
 
 @pytest.mark.slow
-@pytest.mark.invariant(8)
 def test_rows_with_binary_keys_can_be_deleted_and_a_replay_rejects_their_records(spark, broker):
     def with_key_source(table: StreamTable, source: RecordKey) -> StreamTable:
         return replace(table, columns=[replace(table.columns[0], source=source), table.columns[1]])
@@ -114,7 +113,6 @@ def rejected(stream: Stream) -> list[tuple[int, int, str]]:
     return sorted((row["position"]["partition"], row["position"]["position"], row["reason"]) for row in rows)
 
 
-@pytest.mark.invariant(8)
 def test_keys_of_eight_bytes_are_numbers(spark, broker):
     columns = [
         Column("id", "BIGINT", "Which.", source=RecordKey("big_endian"), required=True),

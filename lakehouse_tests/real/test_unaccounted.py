@@ -12,7 +12,7 @@ from lakehouse.errors import AccountingError
 from lakehouse.ingest import batches
 from lakehouse_tests.helpers.sensors import World
 
-pytestmark = pytest.mark.invariant(7)
+pytestmark = pytest.mark.invariant("7.5")
 
 KEY = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batches_accounted")
 MESSAGE = "Batch 3 read 5 records but accounts for 0 rejected, 0 duplicate and 4 merged"

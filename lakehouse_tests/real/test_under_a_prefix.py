@@ -16,8 +16,6 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.dagster_runs import checks, facts
 
-pytestmark = pytest.mark.invariant(7, 10, 12)
-
 ORDERS = StreamTable(
     name="orders",
     topic=f"orders-{uuid4().hex[:8]}",

@@ -14,8 +14,6 @@ from lakehouse.storage.stored_table import StoredTable
 from lakehouse_tests.helpers.attacks.writers import one_more_row
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-pytestmark = pytest.mark.invariant(10)
-
 MANY = 7  # more than a failed check shows
 
 

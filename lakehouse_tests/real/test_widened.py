@@ -17,8 +17,6 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale, widened
 
-pytestmark = pytest.mark.invariant(1, 7, 10, 13)
-
 
 @pytest.fixture
 def stream(spark, broker) -> Stream:

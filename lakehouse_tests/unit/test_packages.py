@@ -32,3 +32,16 @@ def test_the_contributing_page_names_existing_files() -> None:
     places = [re.findall(r"`(lakehouse/[^`]+)`", row) for row in rows]
     assert len(rows) >= 10 and all(places)
     assert [place for row in places for place in row if not (ROOT / place).exists()] == []
+
+
+def test_the_page_of_facts_names_existing_packages_and_an_existing_module_for_each_fact() -> None:
+    text = (ROOT / "docs" / "contributing" / "packages.md").read_text(encoding="utf-8")
+    sections = [section.split("\n", 1) for section in text.split("\n## ")[1:]]
+    assert {name for name, _ in sections} <= {package.name for package in PACKAGES}
+    for name, section in sections:
+        facts = section.strip().removeprefix("- ").split("\n- ")
+        modules = [re.search(r"\(`([\w/]+\.py)`\)$", fact) for fact in facts]
+        assert [fact for fact, module in zip(facts, modules, strict=True) if not module] == []
+        assert [module[1] for module in modules if module and not (PACKAGE / module[1]).exists()] == []
+        assert all(module[1].startswith(f"{name}/") for module in modules if module)
+        assert [fact for fact in facts if len(fact.rpartition(" (`")[0].split()) > 25] == []

@@ -1,4 +1,4 @@
-"""The tests themselves: every invariant has one, and what they patch exists."""
+"""The tests themselves: what they use, patch and run again exists."""
 
 import ast
 import importlib
@@ -11,51 +11,9 @@ from types import ModuleType
 from lakehouse_tests.full.faults.test_crash import CASES, GAP_POINTS
 from lakehouse_tests.full.integration.test_deaths import STEPS
 from lakehouse_tests.helpers import same_tests
-from lakehouse_tests.helpers.invariants import invariants
 from lakehouse_tests.helpers.places import ROOT
 
 TESTS = ROOT / "lakehouse_tests"
-
-
-def invariants_in(node: ast.AST) -> set[int]:
-    """The invariants that the marks in a part of a file name."""
-    calls = [child for child in ast.walk(node) if isinstance(child, ast.Call)]
-    marks = [call for call in calls if ast.unparse(call.func) == "pytest.mark.invariant"]
-    return {ast.literal_eval(number) for mark in marks for number in mark.args}
-
-
-def is_slow(node: ast.AST) -> bool:
-    """Whether the marks of a test, or of a whole file, leave it to the slices."""
-    marks = node.decorator_list if isinstance(node, ast.FunctionDef) else [node]
-    return any(ast.unparse(child) == "pytest.mark.slow" for mark in marks for child in ast.walk(mark))
-
-
-def covered_invariants(source: str) -> set[int]:
-    """The invariants of the tests in a file that run with every change."""
-    body = ast.parse(source).body
-    file_marks = [
-        node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
-    ]
-    tests = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
-    running_tests = [] if any(map(is_slow, file_marks)) else [test for test in tests if not is_slow(test)]
-    return {
-        number for node in (*(file_marks if running_tests else ()), *running_tests) for number in invariants_in(node)
-    }
-
-
-def test_a_test_that_only_a_slice_runs_does_not_count_for_an_invariant() -> None:
-    fast, slow = "@pytest.mark.invariant({})\ndef test_{}(): ...\n", "@pytest.mark.slow\n"
-    assert covered_invariants(fast.format(1, "a") + slow + fast.format(2, "b")) == {1}
-    assert covered_invariants("pytestmark = pytest.mark.invariant(3)\n" + slow + fast.format(2, "b")) == set()
-    assert (
-        covered_invariants("pytestmark = [pytest.mark.invariant(3), pytest.mark.slow]\n" + fast.format(1, "a")) == set()
-    )
-
-
-def test_every_invariant_of_the_design_has_a_test_on_real_parts_with_every_change() -> None:
-    files = [file.read_text(encoding="utf-8") for file in (TESTS / "real").glob("test_*.py")]
-    assert invariants() == set(range(1, len(invariants()) + 1))
-    assert invariants() == set().union(*map(covered_invariants, files))
 
 
 def find_module(module: ModuleType, node: ast.AST) -> ModuleType | None:

@@ -17,8 +17,6 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import stored
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-pytestmark = pytest.mark.invariant(2, 9)
-
 PARTITIONS = 4  # more than the cores of the session, so that some are read later
 READ_LIMIT = 45.0  # seconds within which a read from a hanging broker ends
 HOURS = [hour(number) for number in range(40)]
@@ -52,6 +50,7 @@ def retry_once(work: Callable[[], Any]) -> Any:
         return work()
 
 
+@pytest.mark.invariant("1.17")
 @pytest.mark.parametrize("turn", range(5))
 def test_a_broker_killed_and_restarted_during_a_read_loses_no_record(spark, fragile_broker, attack, interference, turn):
     stream = create_filled_topic(spark, fragile_broker.settings)
@@ -120,6 +119,7 @@ def test_every_request_to_a_hanging_broker_ends_in_time(spark, fragile_broker, a
         assert_holds(stream, HOURS)
 
 
+@pytest.mark.invariant("1.17")
 def test_a_read_from_a_dead_broker_fails_and_the_next_run_continues(spark, fragile_broker, attack, interference):
     stream = create_filled_topic(spark, fragile_broker.settings)
     with attack("Nothing is lost", "broker dead while records are read, and back for the next run"):
@@ -131,6 +131,7 @@ def test_a_read_from_a_dead_broker_fails_and_the_next_run_continues(spark, fragi
         assert_holds(stream, HOURS)
 
 
+@pytest.mark.invariant("1.17")
 @pytest.mark.parametrize("turn", range(5))
 def test_a_leader_killed_between_plan_and_read_loses_no_record(spark, cluster, attack, interference, turn):
     stream = create_filled_topic(spark, cluster.settings)

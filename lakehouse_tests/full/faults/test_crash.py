@@ -25,8 +25,6 @@ from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro, read
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
-pytestmark = pytest.mark.invariant(1, 3)
-
 CRASH = "A crash loses nothing"
 SCENES = {
     "merge": ("merge", "refresh"),
@@ -163,6 +161,7 @@ def world(spark: SparkSession, registry: Settings, tmp_path_factory: pytest.Temp
         yield World(spark, registry, workers, topic, avro_table.topic, str(base), sent_count=42)
 
 
+@pytest.mark.invariant("1.17")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 def test_a_plain_rerun_after_a_kill_gives_the_tables_of_an_undisturbed_run(case, world, attack):
     jobs = world.jobs(case.scene)
@@ -195,6 +194,7 @@ GAP_POINTS = {
 }
 
 
+@pytest.mark.invariant("1.17", "9.6")
 def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
     template = Job("merge", "t", f"gap-{uuid4().hex[:8]}")
     create_topic(world.settings, template.table)

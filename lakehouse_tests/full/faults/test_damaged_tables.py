@@ -23,8 +23,6 @@ from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.histories.upsets import assert_all_is_right, undone
 
-pytestmark = pytest.mark.invariant(9)
-
 LOST, SILENT = "Nothing is lost", "Nothing is silent"
 
 
@@ -84,6 +82,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.invariant("9.9")
 @pytest.mark.parametrize("damage_name", DAMAGES)
 def test_every_command_names_a_damaged_table_in_one_sentence(stream, damage_name, tmp_path, attack):
     folder = Path(stream.uri)
@@ -111,6 +110,7 @@ def test_files_left_behind_by_other_writers_do_no_harm(stream, attack):
         assert set(stream.temperatures()) == {hour(number) for number in range(4)}
 
 
+@pytest.mark.invariant("1.17")
 def test_tables_whose_creation_was_interrupted_are_created(spark, broker, attack):
     stream = Stream.create(spark, broker)
     stream.send(record(time=hour(0)), b"{")
@@ -157,6 +157,7 @@ def damaged_settings(broker, spark, tmp_path, monkeypatch) -> Settings:
     return settings
 
 
+@pytest.mark.invariant("9.9", "12.3")
 def test_commands_runs_and_the_sensor_report_the_damage_in_one_sentence(damaged_settings, capfd, attack):
     for arguments in (
         ["status"],

@@ -19,8 +19,6 @@ from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.histories.upsets import Disk, assert_all_is_right, mounted
 from lakehouse_tests.helpers.tables.base_files import base_folder
 
-pytestmark = pytest.mark.invariant(1)
-
 LOST, SILENT = "Nothing is lost", "Nothing is silent"
 
 
@@ -56,6 +54,7 @@ def table_versions(stream: Stream) -> dict[str, int]:
     return {log.parent.name: DeltaTable(log.parent).version() for log in tables}
 
 
+@pytest.mark.invariant("1.17")
 @pytest.mark.parametrize("free_kib", range(0, 64, 4))
 def test_a_full_disk_changes_no_table_and_the_next_run_continues(disk_stream, disk, attack, free_kib):
     ledger_before = disk_stream.ledger
@@ -76,6 +75,7 @@ def test_a_full_disk_changes_no_table_and_the_next_run_continues(disk_stream, di
         disk_stream.assert_accounted()
 
 
+@pytest.mark.invariant("1.17", "10.6")
 def test_refreshes_and_base_loads_continue_after_a_full_disk(disk_stream, disk, tmp_path, attack):
     spark, settings, table = disk_stream.spark, disk_stream.settings, disk_stream.table
     base = base_folder(tmp_path / "base", {hour(90): 9.0})

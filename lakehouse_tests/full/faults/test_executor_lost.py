@@ -11,7 +11,7 @@ import pytest
 from lakehouse_tests.helpers.attacks.lost_executor import ROWS
 from lakehouse_tests.helpers.places import ROOT
 
-pytestmark = pytest.mark.invariant(7)
+pytestmark = pytest.mark.invariant("7.3")
 
 EXACT_COUNTS = {"source_rows": ROWS, "inserted": ROWS, "updated": 0, "deleted": 0, "rows": ROWS}
 

@@ -5,12 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import publish
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.waiting import wait_until
+
+pytestmark = pytest.mark.invariant("12.3")
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(40), strict=False)]
 FOLLOW = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "follow", "temperatures"]

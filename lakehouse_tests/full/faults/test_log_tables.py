@@ -17,9 +17,8 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import clean_log, hour
 from lakehouse_tests.helpers.tables.log_tables import at_hours, is_right, logged, operations
 
-pytestmark = pytest.mark.invariant(1, 3, 7, 8, 11)
 
-
+@pytest.mark.invariant("1.13", "4.5")
 def test_a_batch_voided_by_a_restore_is_merged_again_without_duplicates(log_stream, monkeypatch, attack):
     with attack("Nothing is doubled", "log table: RESTORE between the plan and the append"):
         log_stream.send(*at_hours(0))
@@ -52,6 +51,7 @@ def test_a_batch_voided_by_a_restore_is_merged_again_without_duplicates(log_stre
         is_right(log_stream)
 
 
+@pytest.mark.invariant("1.12", "1.13")
 def test_maintenance_keeps_the_ranges_that_a_void_batch_read(log_stream, monkeypatch, attack):
     """The void batch read two records; the records before and in it are merged one by one, with maintenance between."""
     with attack("Nothing is doubled", "log table: RESTORE between the plan and the append, then maintenance"):
@@ -82,6 +82,7 @@ def test_maintenance_keeps_the_ranges_that_a_void_batch_read(log_stream, monkeyp
         assert not log_stream.ledger.next_commit("batch", "").reached
 
 
+@pytest.mark.invariant("4.5")
 def test_rows_of_a_topic_and_of_its_recreation_are_both_in_the_table(log_stream, attack):
     with attack("Nothing is lost", "log table: topic deleted and created again"):
         log_stream.send(*at_hours(0, 1))
@@ -98,6 +99,7 @@ def test_rows_of_a_topic_and_of_its_recreation_are_both_in_the_table(log_stream,
         is_right(log_stream)
 
 
+@pytest.mark.invariant("4.5")
 def test_another_record_at_the_position_of_a_row_becomes_a_second_row(log_stream, attack):
     """A restored broker assigns the same positions again and keeps the id of its topic."""
     with attack("Nothing is lost", "log table: another record at the position of a row"):
@@ -113,6 +115,7 @@ def test_another_record_at_the_position_of_a_row_becomes_a_second_row(log_stream
         is_right(log_stream)
 
 
+@pytest.mark.invariant("1.15", "4.5")
 def test_a_log_table_without_its_history_continues_without_duplicates(log_stream, attack):
     with attack("Nothing is doubled", "log table: its history gone"):
         log_stream.send(*at_hours(0, 1, 2))
@@ -129,6 +132,7 @@ def test_a_log_table_without_its_history_continues_without_duplicates(log_stream
         assert [row[:2] for row in logged(log_stream)] == [(0, 0), (0, 1), (0, 2), (0, 3)]
 
 
+@pytest.mark.invariant("4.5")
 def test_the_key_check_finds_a_record_that_was_inserted_again(log_stream, attack):
     with attack("Nothing is silent", "log table: a row inserted again by another program"):
         log_stream.send(*at_hours(0, 1))
@@ -142,6 +146,7 @@ def test_the_key_check_finds_a_record_that_was_inserted_again(log_stream, attack
         log_stream.assert_accounted()
 
 
+@pytest.mark.invariant("1.9")
 @pytest.mark.parametrize("repair", ["RESTORE", "each row once"])
 def test_duplicates_of_a_commit_without_progress_are_found_and_repaired(log_stream, attack, repair):
     with attack("Nothing is silent", f"log table: rows twice, by a commit without progress; repaired: {repair}"):
@@ -162,6 +167,7 @@ def test_duplicates_of_a_commit_without_progress_are_found_and_repaired(log_stre
         is_right(log_stream)
 
 
+@pytest.mark.invariant("4.5")
 def test_a_topic_that_ends_before_the_progress_is_read_again_without_duplicates(log_stream, attack):
     """A broker that was restored from an older copy has an older state of the same topic."""
     with attack(
@@ -180,6 +186,7 @@ def test_a_topic_that_ends_before_the_progress_is_read_again_without_duplicates(
         is_right(log_stream)
 
 
+@pytest.mark.invariant("1.15")
 def test_a_copy_of_a_log_table_without_its_history_continues_after_recover_progress(log_stream, attack):
     with attack("Nothing is doubled", "log table: a copy of it without its history"):
         log_stream.send(*at_hours(0, 1))

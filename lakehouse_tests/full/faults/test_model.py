@@ -11,7 +11,7 @@ from lakehouse_tests.helpers.histories.avro_histories import AvroHistories
 from lakehouse_tests.helpers.histories.histories import Begun, Histories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
 
-pytestmark = pytest.mark.invariant(3, 4, 5, 6, 7, 8, 10)
+pytestmark = pytest.mark.invariant("3.3", "4.1", "5.1", "7.1", "8.12", "10.3", "10.4")
 
 STEPS = 40
 

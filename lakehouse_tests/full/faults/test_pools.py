@@ -13,7 +13,7 @@ import pytest
 from lakehouse.local.dagster_home import prepare_dagster_home
 from lakehouse.settings import Settings
 
-pytestmark = pytest.mark.invariant(11)
+pytestmark = pytest.mark.invariant("11.1")
 
 _STEP_EVENTS = dg.DagsterEventType.STEP_START, dg.DagsterEventType.STEP_FAILURE
 

@@ -16,8 +16,6 @@ from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record, unique_table
 from lakehouse_tests.helpers.waiting import wait_until
 
-pytestmark = pytest.mark.invariant(2, 9)
-
 FIRST_ENDS = {0: 4, 1: 2, 2: 0}  # the ends of the first batch: it merges nothing of the last partition
 
 
@@ -85,6 +83,7 @@ def assert_holds(stream: Stream, expected: set[str]) -> None:
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("9.1", "9.4", "9.6")
 @pytest.mark.parametrize("by_declaration", [False, True])
 def test_records_deleted_before_their_merge_are_named_and_skipped(spark, broker, attack, by_declaration):
     stream = merge_first_records(Stream.create(spark, broker))
@@ -95,6 +94,7 @@ def test_records_deleted_before_their_merge_are_named_and_skipped(spark, broker,
         assert_holds(stream, hours(*range(12)) - hours(6, 8))
 
 
+@pytest.mark.invariant("9.1", "9.6")
 @pytest.mark.parametrize("count", [2, 4, 9])
 def test_a_recreated_topic_stops_the_run_until_the_gap_is_accepted(spark, broker, attack, count):
     stream = merge_first_records(Stream.create(spark, broker))
@@ -105,6 +105,7 @@ def test_a_recreated_topic_stops_the_run_until_the_gap_is_accepted(spark, broker
         assert_holds(stream, hours(*range(6), *range(20, 20 + count)))
 
 
+@pytest.mark.invariant("9.5")
 @pytest.mark.parametrize("by_declaration", [True, False])
 def test_records_deleted_between_plan_and_read_are_planned_again(spark, broker, attack, interference, by_declaration):
     stream = merge_first_records(Stream.create(spark, broker))
@@ -125,6 +126,7 @@ def test_records_deleted_between_plan_and_read_are_planned_again(spark, broker, 
             stream.replay()
 
 
+@pytest.mark.invariant("9.4", "9.5")
 def test_a_topic_recreated_between_plan_and_read_is_never_read_as_the_old_one(stream, attack, interference):
     with attack("Nothing is silent", "topic created again, with more records, between plan and read"):
 
@@ -140,6 +142,7 @@ def test_a_topic_recreated_between_plan_and_read_is_never_read_as_the_old_one(st
         assert_holds(stream, hours(*range(6), *range(20, 29), *range(30, 39), *range(40, 49)))
 
 
+@pytest.mark.invariant("2.2", "2.4")
 def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(stream, attack, interference):
     with attack("Nothing is lost", "partitions added between plan and read"):
 
@@ -154,6 +157,7 @@ def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(strea
         assert_holds(stream, hours(*range(12), 20, 21))
 
 
+@pytest.mark.invariant("2.1", "2.3")
 def test_transactions_that_are_open_or_aborted_are_never_merged(stream, attack):
     topic = stream.table.topic
 
@@ -176,6 +180,7 @@ def test_transactions_that_are_open_or_aborted_are_never_merged(stream, attack):
         assert_holds(stream, hours(*range(12), 21, 22))
 
 
+@pytest.mark.invariant("8.7")
 @pytest.mark.parametrize("invalid_count", [1, 5_000])
 def test_records_with_an_impossible_time_are_rejected_and_all_others_merged(spark, broker, attack, invalid_count):
     """Of 20,000 records in three partitions, every second one of one partition has its time in nanoseconds."""
@@ -204,6 +209,7 @@ def test_records_with_an_impossible_time_are_rejected_and_all_others_merged(spar
         stream.assert_accounted()
 
 
+@pytest.mark.invariant("9.1", "9.6")
 def test_another_cluster_at_the_same_address_stops_the_run(spark, fragile_broker, attack):
     stream = merge_first_records(Stream.create(spark, fragile_broker.settings))
     with attack("Nothing is silent", "another cluster under the same address"):
@@ -215,6 +221,7 @@ def test_another_cluster_at_the_same_address_stops_the_run(spark, fragile_broker
         assert_holds(stream, hours(*range(6), *range(20, 29)))
 
 
+@pytest.mark.invariant("8.1", "9.1", "9.4")
 def test_a_broker_restored_from_an_older_copy_stops_the_run(spark, fragile_broker, attack, tmp_path):
     stream = merge_first_records(Stream.create(spark, fragile_broker.settings))
     with attack("Nothing is silent", "broker restored from an older copy: the topic ends behind the progress"):
@@ -232,6 +239,7 @@ def test_a_broker_restored_from_an_older_copy_stops_the_run(spark, fragile_broke
         assert sorted(stream.rejected()) == [(0, 4, "empty_value"), (0, 4, "truncated")], "both had the same offset"
 
 
+@pytest.mark.invariant("2.3", "3.3")
 def test_a_compacted_topic_with_missing_offsets_is_merged_completely(spark, cluster, attack):
     stream = Stream(spark, cluster.settings, unique_table(partitions=1))
     configs = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}

@@ -20,8 +20,6 @@ from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, order_tabl
 from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.brokers.streams import Stream
 
-pytestmark = pytest.mark.invariant(1, 3, 7, 8)
-
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HUNG_LIMIT = 25.0  # seconds within which a batch ends if its registry hangs
 
@@ -93,6 +91,7 @@ def test_a_registry_killed_and_restarted_during_requests_loses_no_record(
         assert_holds(stream, (1, 1.0, None), (2, 2.0, "Ann"), (3, 1.0, None))
 
 
+@pytest.mark.invariant("8.14")
 def test_a_dead_registry_stops_the_run_and_the_next_run_continues(stream, fragile_registry, attack):
     schema_id = merge_first_order(stream)
     second_id = register(stream.settings, stream.table, SECOND)
@@ -106,6 +105,7 @@ def test_a_dead_registry_stops_the_run_and_the_next_run_continues(stream, fragil
         assert [row[2] for row in stream.rejected()] == ["truncated"]
 
 
+@pytest.mark.invariant("8.14")
 def test_a_batch_ends_in_time_if_the_registry_hangs(stream, fragile_registry, attack):
     stream.send(*encode_first(merge_first_order(stream), 2))
     try:
@@ -121,6 +121,7 @@ def test_a_batch_ends_in_time_if_the_registry_hangs(stream, fragile_registry, at
         assert_holds(stream, (1, 1.0, None), (2, 1.0, None))
 
 
+@pytest.mark.invariant("8.13")
 def test_a_replay_and_a_redrive_need_no_registry(stream, fragile_registry, attack):
     schema_id = merge_first_order(stream)
     stream.send(*encode_first(schema_id, 2, total=2e6))
@@ -137,6 +138,7 @@ def test_a_replay_and_a_redrive_need_no_registry(stream, fragile_registry, attac
         assert stream.rejected() == []
 
 
+@pytest.mark.invariant("8.14")
 def test_a_recreated_registry_that_reuses_an_id_stops_the_run(stream, fragile_registry, attack, tmp_path):
     fragile_registry.start_with(None)
     schema_id = merge_first_order(stream)
@@ -153,6 +155,7 @@ def test_a_recreated_registry_that_reuses_an_id_stops_the_run(stream, fragile_re
         assert_holds(stream, (1, 1.0, None), (2, 1.0, None))
 
 
+@pytest.mark.invariant("8.13")
 def test_an_empty_recreated_registry_changes_no_stored_schema(stream, fragile_registry, attack):
     schema_id = merge_first_order(stream)
     with attack("Nothing is lost", "registry recreated: it has no schema of the stored ids"):
@@ -162,6 +165,7 @@ def test_an_empty_recreated_registry_changes_no_stored_schema(stream, fragile_re
         assert_holds(stream, (1, 1.0, None), (2, 1.0, None))
 
 
+@pytest.mark.invariant("8.12")
 def test_records_of_a_schema_missing_from_a_restored_registry_are_redriven(stream, fragile_registry, attack, tmp_path):
     merge_first_order(stream)
     fragile_registry.copy_data(tmp_path / "copy")
@@ -180,6 +184,7 @@ def test_records_of_a_schema_missing_from_a_restored_registry_are_redriven(strea
         assert_holds(stream, (1, 1.0, None), (2, 2.0, "Ann"))
 
 
+@pytest.mark.invariant("8.13")
 def test_records_of_a_deleted_schema_are_read_with_the_stored_schema(stream, fragile_registry, attack):
     schema_id = merge_first_order(stream)
     with attack("Nothing is lost", "a schema is deleted from its registry"):

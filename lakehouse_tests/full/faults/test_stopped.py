@@ -27,7 +27,7 @@ from lakehouse_tests.helpers.processes import started_by, still_running
 from lakehouse_tests.helpers.tables.rows import rows_of
 from lakehouse_tests.helpers.waiting import wait_until
 
-pytestmark = [pytest.mark.invariant(1, 11), pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 STOPPED = "What is stopped while it writes doubles nothing"
 CLI = [sys.executable, "-c", "from lakehouse.cli.main import main; main()", "merge"]
@@ -129,6 +129,7 @@ WAYS: dict[str, tuple[list[str], Callable[[subprocess.Popen[bytes]], None]]] = {
 }
 
 
+@pytest.mark.invariant("1.17", "11.6", "11.7")
 @pytest.mark.parametrize("turn", range(TURNS))
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["log", "keyed"])
@@ -149,6 +150,7 @@ def test_a_process_stopped_during_its_commit_writes_no_row_twice(world, attack, 
         world.require_whole(kind)
 
 
+@pytest.mark.invariant("1.17", "11.6")
 @pytest.mark.parametrize("turn", range(20))
 def test_a_process_stopped_at_a_random_moment_writes_no_row_twice(world, attack, turn):
     rng = random.Random(turn)
@@ -165,6 +167,7 @@ def test_a_process_stopped_at_a_random_moment_writes_no_row_twice(world, attack,
         world.require_whole(kind)
 
 
+@pytest.mark.invariant("11.5")
 def test_the_next_writer_waits_for_a_jvm_that_outlives_its_killed_process(world, attack):
     """The JVM is frozen when its process is killed, as on a busy machine, and continues while another process waits."""
     for kind in ("log", "keyed"):
@@ -192,6 +195,7 @@ def test_the_next_writer_waits_for_a_jvm_that_outlives_its_killed_process(world,
             world.require_whole(kind)
 
 
+@pytest.mark.invariant("11.6")
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("place", ["its own JVM", "its own JVM, which plans", "an engine"])
 def test_a_command_ends_on_a_signal_even_if_spark_no_longer_answers(world, attack, monkeypatch, place, signal_number):

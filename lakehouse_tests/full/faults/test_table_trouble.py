@@ -21,8 +21,6 @@ from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, rec
 from lakehouse_tests.helpers.histories.upsets import assert_all_is_right
 from lakehouse_tests.helpers.tables.base_files import base_folder
 
-pytestmark = pytest.mark.invariant(1, 10)
-
 LOST, SILENT = "Nothing is lost", "Nothing is silent"
 Rows = dict[str, float | None]
 
@@ -77,6 +75,7 @@ def stream(spark, broker):
     return stream
 
 
+@pytest.mark.invariant("1.9")
 def test_after_foreign_commits_every_table_is_right(stream, attack):
     rows = stream.temperatures()
     for number, names in enumerate([*SEVERAL_COMMITS, *SINGLE_COMMITS, *SINGLE_COMMITS]):
@@ -104,6 +103,7 @@ def propose_progress(stream: Stream) -> repair.Proposal:
     return repair.propose_progress(stream.context)
 
 
+@pytest.mark.invariant("1.15")
 def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, attack):
     """Rows of the former topic have greater offsets than the rows merged since."""
     rows = set(stream.temperatures())
@@ -140,6 +140,7 @@ def hours_in_topic(stream: Stream) -> set[str]:
     return {json.loads(value)["time"] for value in values if value.startswith(b"{")}
 
 
+@pytest.mark.invariant("10.2")
 def test_deleted_tables_are_created_again(stream, tmp_path, attack):
     attributes = ("name", "rejected_name", "base_name")
     base = base_folder(tmp_path, {hour(200): 30.0})
@@ -203,6 +204,7 @@ def test_a_declaration_with_other_partitions_stops_and_the_error_names_both(stre
             other_stream.merge()
 
 
+@pytest.mark.invariant("10.10")
 def test_a_rollup_is_rebuilt_after_its_declaration_changed(stream, attack):
     """A column and a measure are added; then a rollup has fewer groups."""
     table, rollup = stream.table, stream.table.rollups[0]
@@ -232,6 +234,7 @@ def test_a_rollup_is_rebuilt_after_its_declaration_changed(stream, attack):
         assert extended_stream.sql("SELECT rows FROM {rollup}") == extended_stream.sql("SELECT count(*) FROM {t}")
 
 
+@pytest.mark.invariant("9.9")
 def test_a_missing_data_file_is_named(spark, broker, attack):
     stream = Stream.create(spark, broker)
     stream.send(record(time=hour(0)))

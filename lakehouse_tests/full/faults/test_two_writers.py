@@ -24,7 +24,7 @@ from lakehouse_tests.helpers.histories.upsets import assert_all_is_right
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
-pytestmark = pytest.mark.invariant(11)
+pytestmark = pytest.mark.invariant("11.1")
 
 ONE_WRITER = "One writer at a time"
 HOURS = range(12)
@@ -185,6 +185,7 @@ def test_two_processes_refresh_feed_and_rollup_at_once(race, attack):
         race.send(12)
 
 
+@pytest.mark.invariant("11.2")
 def test_a_merge_waits_for_the_process_that_writes_the_table(race, attack, monkeypatch):
     race.send(3)
     ledger_before = race.stream.ledger

@@ -11,7 +11,7 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, record
 from lakehouse_tests.helpers.tables.rows import rows_of
 
-pytestmark = pytest.mark.invariant(4)
+pytestmark = pytest.mark.invariant("3.2")
 
 
 @pytest.fixture(params=["commit_merge", "store_quickly"])

@@ -13,7 +13,7 @@ from lakehouse_tests.helpers.attacks.other_sessions import WRONG, merge_by_resou
 from lakehouse_tests.helpers.brokers.streams import Stream, record
 from lakehouse_tests.helpers.places import ROOT
 
-pytestmark = pytest.mark.invariant(3)
+pytestmark = pytest.mark.invariant("3.5")
 
 LAST_OF_MONTH = "2023-01-31T23:30"
 PROGRAM = """

@@ -14,14 +14,13 @@ from lakehouse.storage.spark_writer import commit_merge
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.tables.base_files import base_folder
 
-pytestmark = pytest.mark.invariant(4, 6)
-
 
 @pytest.fixture
 def stream(spark, broker):
     return Stream.create(spark, broker)
 
 
+@pytest.mark.invariant("6.1", "6.2", "10.2")
 def test_loads_into_a_recreated_base_table_win_over_earlier_loads(stream, tmp_path):
     """Its versions start again; a later load replaces rows that its first load did not contain."""
 
@@ -62,7 +61,7 @@ def overtake_once(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object])
     monkeypatch.setattr(stored_table, "commit_merge", overtake_and_commit)
 
 
-@pytest.mark.invariant(11)
+@pytest.mark.invariant("11.1")
 def test_an_overtaken_load_is_planned_again(stream, tmp_path, monkeypatch):
     own_folder, other_folder = (base_folder(tmp_path / str(n), {hour(0): n, hour(n): n}) for n in (1, 2))
     overtake_once(monkeypatch, lambda: load_base(stream.context, other_folder))

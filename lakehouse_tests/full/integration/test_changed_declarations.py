@@ -11,11 +11,11 @@ from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, hour, record
 from lakehouse_tests.helpers.tables.base_files import base_folder
 
-pytestmark = pytest.mark.invariant(3, 4, 5, 6)
 HUMIDITY = Column("humidity", "DOUBLE", keep=True, doc="Relative humidity, percent.")
 REVISION = Column("revision", "BIGINT", doc="Revision of the reading.")
 
 
+@pytest.mark.invariant("4.1", "5.1", "5.3")
 def test_keep_and_version_take_effect_from_their_declaration(spark, broker):
     stream = Stream.create(spark, broker)
     original_columns = list(stream.table.columns)
@@ -54,6 +54,7 @@ def replay_record(stream: Stream, offset: int) -> None:
     replay(stream.context, [Range(0, offset, offset + 1)])
 
 
+@pytest.mark.invariant("5.3", "6.2")
 def test_a_column_that_becomes_kept_starts_with_the_value_of_its_row(spark, broker, tmp_path):
     """Offsets 0 to 3 are merged before the column is kept, 4 while it is kept, 5 and 6 after that."""
     stream = Stream.create(spark, broker)
@@ -82,6 +83,7 @@ def test_a_column_that_becomes_kept_starts_with_the_value_of_its_row(spark, brok
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("5.4")
 def test_a_version_declared_later_is_that_of_the_record_behind_row_and_kept_column(spark, broker):
     stream = Stream.create(spark, broker)
     stream.table = replace(stream.table, columns=[*stream.table.columns, REVISION])
@@ -99,6 +101,7 @@ def test_a_version_declared_later_is_that_of_the_record_behind_row_and_kept_colu
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("5.5")
 def test_a_column_that_is_not_declared_becomes_null_in_every_merged_row(spark, broker):
     """A column that another program added keeps its values."""
     stream = Stream.create(spark, broker)

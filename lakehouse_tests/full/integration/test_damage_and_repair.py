@@ -19,8 +19,6 @@ from lakehouse.storage.row_order import merged_layout
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.checked import Checked
 
-pytestmark = pytest.mark.invariant(1, 10)
-
 
 @pytest.fixture
 def stream(spark, broker) -> Stream:
@@ -32,6 +30,7 @@ def stream(spark, broker) -> Stream:
     return new_stream
 
 
+@pytest.mark.invariant("1.6", "11.9")
 def test_a_commit_damaged_by_a_power_failure_is_reported_restored_and_read_again(stream):
     """As after a power failure, a data file is empty and the sync marker is that of an earlier version."""
     stream.refresh()
@@ -98,6 +97,7 @@ def checked_stream(spark, broker) -> Iterator[Checked]:
         yield Checked(Stream.create(spark, broker, base=None), instance)
 
 
+@pytest.mark.invariant("7.5", "7.6", "7.7")
 def test_a_commit_with_wrong_counts_fails_every_run_until_a_person_accepts_it(checked_stream):
     checked_stream.send(1.0, 0)
     checked_stream.run("merge")

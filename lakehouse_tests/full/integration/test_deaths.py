@@ -22,7 +22,7 @@ from lakehouse_tests.helpers.histories.scenes import read_state, records, write
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
-pytestmark = pytest.mark.invariant(1, 3, 8, 10)
+pytestmark = pytest.mark.invariant("1.17")
 
 CREATION = Point("storage.schema_change.apply._create"), Point("storage.schema_change.apply._create", "after")
 # the steps in order, and the points at which each one is interrupted before it runs

@@ -16,7 +16,7 @@ from lakehouse.operations.rejections import list_rejected
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-pytestmark = pytest.mark.invariant(12)
+pytestmark = pytest.mark.invariant("12.9")
 
 WIDER_COLUMN = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
 

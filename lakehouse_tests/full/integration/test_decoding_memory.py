@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from lakehouse_tests.helpers.decoding_memory import MOST, peak_of
 from lakehouse_tests.helpers.tables.large_records import CASES, Case, avro, flat, nested, reasons_of_first
 
+pytestmark = pytest.mark.invariant("8.11")
+
 INNER_VALUES = st.sampled_from(
     ["0", "1234.5", '"ab"', "{}", '{"":0}', "[]", "[[]]", "null", "[" * 40 + "]" * 40, '{"a":[]}']
 )

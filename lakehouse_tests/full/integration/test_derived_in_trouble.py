@@ -20,7 +20,6 @@ from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, rec
 from lakehouse_tests.helpers.tables.derived import feed_changes, followed, ledger_of, take
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
-pytestmark = pytest.mark.invariant(10)
 ROWS = Measure("count(*)", "BIGINT", "Rows.")
 
 
@@ -37,6 +36,7 @@ def stream(shared_stream: Stream) -> Iterator[Stream]:
         yield shared_stream
 
 
+@pytest.mark.invariant("1.13", "10.8")
 def test_a_restore_of_the_feed_between_plan_and_commit_repeats_no_change(stream, monkeypatch):
     """The append is in the table but is void: its changes are appended again and are found to exist.
 
@@ -61,6 +61,7 @@ def test_a_restore_of_the_feed_between_plan_and_commit_repeats_no_change(stream,
     assert [info["operation"] for info in history] == ["MERGE", "WRITE", "RESTORE"] and len(append_options) == 1
 
 
+@pytest.mark.invariant("10.8")
 def test_a_feed_whose_log_has_no_commit_of_our_own_repeats_no_change(stream):
     (hour,) = stream.hours(1)
     take(stream, {hour: 1.0})
@@ -72,6 +73,7 @@ def test_a_feed_whose_log_has_no_commit_of_our_own_repeats_no_change(stream):
     assert feed_changes(stream, hour) == [("insert", None, 1.0, False)]
 
 
+@pytest.mark.invariant("10.4")
 def test_the_feed_records_a_restore_as_the_changes_it_made(stream):
     first_hour, second_hour = stream.hours(2)
     take(stream, {first_hour: 1.0, second_hour: 2.0})
@@ -87,6 +89,7 @@ def test_the_feed_records_a_restore_as_the_changes_it_made(stream):
     assert (changes.rebuilt, rollup.rebuilt) == (False, False)
 
 
+@pytest.mark.invariant("10.5")
 def test_without_change_data_the_rollup_rebuilds_and_the_feed_reconciles_and_warns(stream):
     first_hour, second_hour = stream.hours(2)
     take(stream, {first_hour: 1.0})
@@ -107,6 +110,7 @@ def test_without_change_data_the_rollup_rebuilds_and_the_feed_reconciles_and_war
     assert "holds a net difference" in finding.detail
 
 
+@pytest.mark.invariant("10.2")
 def test_feed_and_rollup_follow_a_recreated_source(stream):
     (hour,) = stream.hours(1)
     take(stream, {hour: 1.0})
@@ -120,6 +124,7 @@ def test_feed_and_rollup_follow_a_recreated_source(stream):
     assert rollup.rebuilt
 
 
+@pytest.mark.invariant("10.2")
 def test_feed_and_rollup_notice_a_backup_that_repeats_version_numbers(stream, tmp_path):
     first_hour, second_hour = stream.hours(2)
     take(stream, {first_hour: 1.0})

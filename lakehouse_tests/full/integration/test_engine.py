@@ -28,7 +28,7 @@ from lakehouse_tests.helpers.processes import ps, started_by
 from lakehouse_tests.helpers.tables.rows import rows_of
 from lakehouse_tests.helpers.waiting import wait_until
 
-pytestmark = [pytest.mark.invariant(11), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 _SQL_PROGRAM = """
 import sys
@@ -98,6 +98,7 @@ def world(broker: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             worker.stop()
 
 
+@pytest.mark.invariant("11.4")
 @pytest.mark.parametrize("next_home", ["another process of the home", "another home with a Spark of its own"])
 def test_the_next_writer_waits_for_the_statement_of_a_killed_client(next_home: str, world: World) -> None:
     next_worker = world.worker(world.engine_home if next_home.endswith("of the home") else world.other_home)
@@ -113,6 +114,7 @@ def test_the_next_writer_waits_for_the_statement_of_a_killed_client(next_home: s
     world.require_whole()
 
 
+@pytest.mark.invariant("11.4", "11.6")
 def test_a_client_that_is_stopped_stops_its_statement_first(world: World) -> None:
     worker = world.worker(world.engine_home)
     world.send()
@@ -130,6 +132,7 @@ def table_version(world: World) -> int | None:
     return read_ledger(world.engine_home.table_uri(world.job.name), world.job.name).version
 
 
+@pytest.mark.invariant("11.4")
 def test_a_lost_engine_is_an_error_within_seconds_and_the_next_run_continues(world: World) -> None:
     worker = world.worker(world.engine_home)
     world.send()

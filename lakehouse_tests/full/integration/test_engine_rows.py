@@ -14,7 +14,7 @@ from lakehouse_tests.helpers.engines import home_of_workers, running_engine, wri
 from lakehouse_tests.helpers.processes import started_by
 from lakehouse_tests.helpers.tables.rows import rows_of
 
-pytestmark = pytest.mark.invariant(11)
+pytestmark = pytest.mark.invariant("11.4")
 
 
 def test_records_merged_over_an_engine_give_the_rows_of_an_own_session(

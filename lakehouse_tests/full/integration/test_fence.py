@@ -6,8 +6,6 @@ import pytest
 
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-pytestmark = pytest.mark.invariant(1, 11)
-
 
 @pytest.fixture
 def stream(spark, broker):
@@ -17,6 +15,7 @@ def stream(spark, broker):
     return stream
 
 
+@pytest.mark.invariant("1.6")
 def test_a_restore_to_the_creation_starts_at_the_first_record(stream):
     stream.sql("RESTORE TABLE {t} TO VERSION AS OF 0")
     assert stream.ledger.progress is None

@@ -15,7 +15,7 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, facts
 
-pytestmark = pytest.mark.invariant(9)
+pytestmark = pytest.mark.invariant("9.4", "9.6")
 
 
 @pytest.fixture

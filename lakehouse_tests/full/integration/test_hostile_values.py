@@ -22,8 +22,6 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.places import DATA
 
-pytestmark = pytest.mark.invariant(13)
-
 BASE = DATA / "base"
 HOSTILE_VALUES = [
     "'; DROP TABLE prices; --",
@@ -86,6 +84,7 @@ def stream(spark: SparkSession, odd_home: Settings) -> Iterator[Stream]:
     shutil.rmtree(odd_home.tables_root, ignore_errors=True)
 
 
+@pytest.mark.invariant("13.4", "13.5")
 def test_hostile_values_are_stored_unchanged(stream: Stream) -> None:
     table = stream.table
     assert publish(stream.settings, table, [line(shop=value) for value in HOSTILE_VALUES]) == len(HOSTILE_VALUES)
@@ -105,6 +104,7 @@ def test_hostile_values_are_stored_unchanged(stream: Stream) -> None:
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("13.5")
 def test_the_detail_of_a_rejected_record_is_printable(stream: Stream, capsys: pytest.CaptureFixture[str]) -> None:
     """In the stored detail, and in the table that a command prints."""
     invalid_values = [value for value in HOSTILE_VALUES if value]
@@ -126,6 +126,7 @@ def test_the_detail_of_a_rejected_record_is_printable(stream: Stream, capsys: py
     assert "[/nothing]" in output
 
 
+@pytest.mark.invariant("13.5")
 @pytest.mark.parametrize("topic", ODD_TOPIC_NAMES)
 def test_an_odd_topic_name_is_only_a_name(broker: Settings, topic: str) -> None:
     """The test of hostile values reads such a topic with Spark."""
@@ -146,6 +147,7 @@ def hostile_files(folder: Path) -> list[Path]:
     return [Path(os.fsdecode(os.fsencode(folder) + b"/" + name)) for name in names]
 
 
+@pytest.mark.invariant("6.5", "13.5")
 def test_a_base_file_of_any_name_is_loaded_or_refused(spark: SparkSession, tmp_path: Path) -> None:
     """A name that is not valid text is refused; an error shows every name in one line."""
     fields = temperatures.fields
@@ -166,6 +168,7 @@ def test_a_base_file_of_any_name_is_loaded_or_refused(spark: SparkSession, tmp_p
         invalid_file.unlink(missing_ok=True)
 
 
+@pytest.mark.invariant("13.5")
 def test_publish_shows_any_file_name_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,8 +24,6 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
 from lakehouse_tests.helpers.waiting import wait_until
 
-pytestmark = pytest.mark.invariant(1, 10)
-
 SECOND, HOUR, WEEK = timedelta(seconds=1), timedelta(hours=1), timedelta(days=7)
 
 
@@ -98,6 +96,7 @@ def test_small_files_become_one_and_no_row_changes(maintenance_runs):
     assert stream.snapshot() == states["rows"]
 
 
+@pytest.mark.invariant("10.7")
 def test_maintenance_changes_neither_feed_nor_rollup(maintenance_runs):
     stream, states = maintenance_runs
     for outcome_before, outcome in zip(states["derived"], stream.refresh(), strict=True):
@@ -115,6 +114,7 @@ def test_a_second_run_does_nothing(maintenance_runs):
     assert versions[0] == versions[1]
 
 
+@pytest.mark.invariant("1.12")
 def test_maintenance_carries_the_ledger_forward_without_foreign_commits(maintenance_runs):
     stream, states = maintenance_runs
     ledger_before, ledger_after = states["ledger"], stream.ledger
@@ -129,11 +129,13 @@ def test_maintenance_carries_the_ledger_forward_without_foreign_commits(maintena
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("10.7")
 def test_compacted_base_rows_are_not_merged_again(maintenance_runs):
     stream, _ = maintenance_runs
     assert stream.merge() == []
 
 
+@pytest.mark.invariant("1.18")
 def test_every_table_has_the_declared_retention(maintenance_runs):
     stream, states = maintenance_runs
     for name in states["first"]:
@@ -142,6 +144,7 @@ def test_every_table_has_the_declared_retention(maintenance_runs):
         assert configuration["delta.logRetentionDuration"] == "interval 2592000 seconds", name
 
 
+@pytest.mark.invariant("1.12")
 def test_batches_and_feed_continue_after_the_log_expired(spark, broker, tmp_path):
     stream = MaintainedStream.create(spark, broker)
     load_base(TableContext(spark, broker, stream.table), base_folder(tmp_path / "1"))
@@ -202,6 +205,7 @@ def test_files_beyond_the_retention_are_removed(stream):
         stream.sql("SELECT * FROM {t} VERSION AS OF 1")
 
 
+@pytest.mark.invariant("1.18", "10.7")
 def test_another_retention_is_written_once_and_is_not_foreign(stream):
     stream.send_and_merge(record(time=hour(0)))
     stream.set_retention(timedelta(days=60))
@@ -216,6 +220,7 @@ def test_another_retention_is_written_once_and_is_not_foreign(stream):
     assert (stream.ledger.foreign, stream.ledger.rows_version) == ((), 1)
 
 
+@pytest.mark.invariant("10.9")
 def test_files_stay_until_every_derived_table_has_read_them(stream):
     stream.send_and_merge(record(time=hour(0)))
     stream.send_and_merge(record(time=hour(0), temperature_2m=1.0))
@@ -236,6 +241,7 @@ def test_files_stay_until_every_derived_table_has_read_them(stream):
     assert (results[""].kept, results[""].removed > 0) == (None, True)
 
 
+@pytest.mark.invariant("10.5")
 def test_after_a_foreign_vacuum_the_rollup_is_rebuilt_and_the_feed_warns(stream):
     stream.send_and_merge(*(record(time=hour(number), temperature_2m=float(number)) for number in range(2)))
     stream.refresh()
@@ -255,6 +261,7 @@ def test_after_a_foreign_vacuum_the_rollup_is_rebuilt_and_the_feed_warns(stream)
     assert (finding.passed, "Version 2 holds a net difference" in finding.detail) == (False, True)
 
 
+@pytest.mark.invariant("11.1")
 def test_a_batch_committed_during_maintenance_is_not_undone(stream, monkeypatch):
     """One batch before maintenance plans its commit, and one between plan and commit."""
     stream.send_and_merge(record(time=hour(0)))
@@ -279,6 +286,7 @@ def test_a_batch_committed_during_maintenance_is_not_undone(stream, monkeypatch)
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("1.6")
 def test_a_restore_across_maintenance_moves_the_progress_back_and_loses_no_record(stream):
     """First to a version within the maintenance, then to one before it."""
     stream.send_and_merge(record(time=hour(0)))

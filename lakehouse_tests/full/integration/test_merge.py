@@ -6,7 +6,7 @@ from lakehouse.ingest import counts as batch_counts
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record
 
-pytestmark = pytest.mark.invariant(4, 5, 6)
+pytestmark = pytest.mark.invariant("7.2")
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from lakehouse_tests.helpers.histories.histories import Begun, Parts
 from lakehouse_tests.helpers.histories.model import Rules
 from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter, Ways
 
+pytestmark = pytest.mark.invariant("5.2")
 
-@pytest.mark.invariant(3, 5)
+
 def test_a_null_erases_older_values_in_any_order_and_no_newer_value(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -12,7 +12,7 @@ from lakehouse.kafka import create_topic
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream
 
-pytestmark = pytest.mark.invariant(7, 10)
+pytestmark = pytest.mark.invariant("10.5")
 
 
 def switches() -> StreamTable:

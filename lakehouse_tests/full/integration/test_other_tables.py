@@ -11,8 +11,6 @@ from lakehouse.kafka import create_topic, publish
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
-pytestmark = pytest.mark.invariant(13)
-
 HOSTILE_NAME = 'O\'Brien`s \\ "shop"; DROP TABLE prices; -- \u2028${x}'
 
 
@@ -43,6 +41,7 @@ def stream(spark, broker):
     return stream
 
 
+@pytest.mark.invariant("13.1", "13.2", "13.5")
 def test_text_keys_and_every_type_are_merged_replayed_and_derived(stream):
     lines = [
         line(stock=3, is_new=True, sold_on="29.02.2024", priced_at="2024-03-01T10:00:01"),
@@ -71,6 +70,7 @@ def test_text_keys_and_every_type_are_merged_replayed_and_derived(stream):
     stream.assert_accounted()
 
 
+@pytest.mark.invariant("4.6")
 def test_a_row_moves_if_its_partition_is_not_part_of_the_key(stream):
     by_month = replace(stream.table.rollups[0], by=["shop", "priced_month"])
     stream.table = replace(stream.table, partition_by=Month("priced_at"), rollups=[by_month])

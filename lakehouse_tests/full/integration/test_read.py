@@ -13,9 +13,8 @@ from lakehouse.ledger.positions import Plan, Range, plan_batch
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import stored, with_client
 
-pytestmark = pytest.mark.invariant(2)
 
-
+@pytest.mark.invariant("2.4")
 def test_exactly_the_ranges_of_a_plan_are_read(
     spark: SparkSession, broker: Settings, table: StreamTable, topic: str
 ) -> None:
@@ -60,6 +59,7 @@ def test_a_plan_of_empty_ranges_reads_nothing(spark: SparkSession, broker: Setti
     assert read_records(spark, broker, plan).count() == 0
 
 
+@pytest.mark.invariant("2.4")
 def test_a_partition_added_after_the_plan_is_not_read(
     spark: SparkSession, broker: Settings, table: StreamTable, topic: str
 ) -> None:
@@ -70,6 +70,7 @@ def test_a_partition_added_after_the_plan_is_not_read(
     assert read_records(spark, broker, plan).count() == 3
 
 
+@pytest.mark.invariant("2.1", "2.3")
 def test_records_of_an_aborted_transaction_are_not_read(spark: SparkSession, broker: Settings, topic: str) -> None:
     async def run_transactions(producer: AIOKafkaProducer) -> None:
         for end in (producer.abort_transaction, producer.commit_transaction):
@@ -83,6 +84,7 @@ def test_records_of_an_aborted_transaction_are_not_read(spark: SparkSession, bro
     assert [bytes(row._value) for row in read_records(spark, broker, plan).collect()] == [b"commit_transaction"]
 
 
+@pytest.mark.invariant("9.5")
 @pytest.mark.parametrize("ranges", [(Range(0, 0, 10),), (Range(0, 10, 15),)], ids=["deleted", "beyond the end"])
 def test_a_read_of_missing_records_fails(
     spark: SparkSession, broker: Settings, topic: str, ranges: tuple[Range, ...]

@@ -12,8 +12,6 @@ from lakehouse.operations import repair
 from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
 
-pytestmark = pytest.mark.invariant(1, 9)
-
 
 @pytest.fixture(scope="module")
 def stream(spark, broker):
@@ -36,6 +34,7 @@ def column_names(stream: Stream) -> list[str]:
     return [column.name for column in DeltaTable(stream.uri).schema().fields]
 
 
+@pytest.mark.invariant("1.16", "9.6")
 def test_a_gap_is_recorded_as_shown_even_if_more_records_expire_meanwhile(stream):
     proposal, second_proposal = (repair.propose_gap(stream.settings, stream.table) for _ in range(2))
     assert proposal and second_proposal
@@ -56,6 +55,7 @@ def test_a_column_declared_before_a_gap_is_accepted_is_added_after_it(stream):
     assert "humidity" in column_names(stream)
 
 
+@pytest.mark.invariant("1.15", "1.16")
 def test_a_progress_is_recorded_as_shown_and_the_ledger_names_the_recovery(stream):
     with pytest.raises(LakehouseError, match="records its progress"):
         repair.propose_progress(stream.context)

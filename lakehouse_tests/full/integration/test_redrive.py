@@ -14,8 +14,6 @@ from lakehouse.operations.rejections import list_rejected
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-pytestmark = pytest.mark.invariant(8)
-
 WIDER_COLUMN = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
 
 
@@ -64,6 +62,7 @@ def table_versions(stream: Stream) -> tuple[int, int]:
     return stream.ledger.version, read_ledger(stream.settings.table_uri(rejected_name), rejected_name).version
 
 
+@pytest.mark.invariant("8.12")
 def test_a_redrive_that_accepts_nothing_commits_nothing_but_stores_changed_reasons(stream):
     version, rejected_version = table_versions(stream)
     assert run_redrive(stream) == []
@@ -82,6 +81,7 @@ def test_a_redrive_that_accepts_nothing_commits_nothing_but_stores_changed_reaso
     assert list_offsets(stream, reason="wrong_time_format") == {"wrong_time_format": [1, 0]}
 
 
+@pytest.mark.invariant("8.3")
 @pytest.mark.parametrize("retry", [run_redrive, Stream.replay])
 def test_a_crash_before_the_commit_marks_nothing_as_resolved(stream, monkeypatch, retry: Callable[[Stream], object]):
     widen(stream)

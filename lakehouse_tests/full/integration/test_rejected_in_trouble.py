@@ -26,8 +26,6 @@ from lakehouse_tests.helpers.tables.rejected import (
     wider,
 )
 
-pytestmark = pytest.mark.invariant(7, 8)
-
 
 @pytest.fixture(scope="module")
 def shared_stream(spark, broker) -> Stream:
@@ -44,6 +42,7 @@ def stream(shared_stream: Stream) -> Iterator[Stream]:
     shared_stream.assert_accounted()
 
 
+@pytest.mark.invariant("8.4")
 def test_the_next_redrive_repairs_one_that_crashed_before_or_after_its_commit(stream, monkeypatch):
     first_offset = end(stream)
     (hour,) = hot(stream, 1)
@@ -60,6 +59,7 @@ def test_the_next_redrive_repairs_one_that_crashed_before_or_after_its_commit(st
     assert resolved(stream, first_offset) == [(first_offset, outcome.entry.commit.number)]
 
 
+@pytest.mark.invariant("8.3")
 def test_a_batch_that_never_committed_resolves_nothing(stream, monkeypatch):
     """The next commit takes its number, for example a gap that skips its records."""
     first_offset = end(stream)
@@ -75,6 +75,7 @@ def test_a_batch_that_never_committed_resolves_nothing(stream, monkeypatch):
     assert resolved(stream, first_offset) == [(first_offset, number), (first_offset + 1, number)]
 
 
+@pytest.mark.invariant("8.4")
 def test_the_next_redrive_sets_the_marks_that_another_writer_prevented(stream, monkeypatch):
     first_offset = end(stream)
     hot(stream, 1)
@@ -95,6 +96,7 @@ def test_the_next_redrive_sets_the_marks_that_another_writer_prevented(stream, m
     assert [offset for offset, _ in resolved(stream, first_offset)] == [first_offset]
 
 
+@pytest.mark.invariant("8.5")
 def test_records_of_an_undone_redrive_are_listed_again_even_without_history(stream):
     first_offset = end(stream)
     (hour,) = hot(stream, 1)
@@ -112,6 +114,7 @@ def test_records_of_an_undone_redrive_are_listed_again_even_without_history(stre
     assert stream.temperatures()[hour] == HOT
 
 
+@pytest.mark.invariant("8.5")
 def test_records_redriven_after_a_backup_are_rejected_again_after_its_restore(stream, tmp_path):
     first_offset = end(stream)
     (hour,) = hot(stream, 1)
@@ -128,6 +131,7 @@ def test_records_redriven_after_a_backup_are_rejected_again_after_its_restore(st
     assert stream.temperatures()[hour] == HOT
 
 
+@pytest.mark.invariant("8.12")
 def test_records_of_each_topic_identity_are_redriven_in_their_own_commit(stream):
     (first_hour,) = hot(stream, 1)
     stream.merge()
@@ -145,6 +149,7 @@ def test_records_of_each_topic_identity_are_redriven_in_their_own_commit(stream)
 IMPOSSIBLE_TIME = 2**63 - 1  # milliseconds, which Spark's source cannot read
 
 
+@pytest.mark.invariant("8.7", "8.8")
 def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_missed(stream, monkeypatch):
     """With little room a batch ends after the first such record, or before one that is far from the others."""
     first_offset = end(stream)

@@ -11,8 +11,6 @@ from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, hour, record
 
-pytestmark = pytest.mark.invariant(3)
-
 
 @pytest.fixture
 def stream(spark, broker):
@@ -27,12 +25,14 @@ def stream(spark, broker):
     return stream
 
 
+@pytest.mark.invariant("3.4")
 def test_only_merged_records_can_be_replayed(stream):
     stream.merge(until={0: 5, 1: 0, 2: 0})
     with pytest.raises(LakehouseError, match="Offsets 0 to 9 of partition 0 cannot be replayed"):
         replay(stream.context, [Range(0, 0, 9)])
 
 
+@pytest.mark.invariant("1.2")
 def test_another_process_continues_where_this_one_stopped(stream):
     """The progress is in the table: another process needs only the settings to plan the rest."""
     stream.merge(until={0: 5, 1: 5, 2: 5})

@@ -20,8 +20,6 @@ from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.tables.rewrites import assert_exact, otherwise, refused
 from lakehouse_tests.helpers.tables.sales import PRICE, narrow_sales
 
-pytestmark = pytest.mark.invariant(1, 3, 7, 10)
-
 
 @pytest.fixture
 def stream(spark, broker) -> Stream:
@@ -30,6 +28,7 @@ def stream(spark, broker) -> Stream:
     return new_stream
 
 
+@pytest.mark.invariant("1.17")
 def test_after_an_interrupted_rewrite_the_new_and_the_old_declaration_work(stream: Stream) -> None:
     table = stream.table
     text_table = otherwise(table, replace(PRICE, type="STRING"))
@@ -53,6 +52,7 @@ def test_after_an_interrupted_rewrite_the_new_and_the_old_declaration_work(strea
     ]
 
 
+@pytest.mark.invariant("10.10")
 def test_groups_that_another_type_unites_are_computed_again(stream: Stream) -> None:
     text_table = otherwise(stream.table, replace(PRICE, type="STRING"))
     stream.table = text_table
@@ -131,6 +131,7 @@ def create_two_days(spark, broker) -> Stream:
     return new_stream
 
 
+@pytest.mark.invariant("1.6")
 def test_a_rewrite_to_another_period_drops_the_old_column_and_works_again_after_a_restore(spark, broker) -> None:
     stream = create_two_days(spark, broker)
     version_before = stream.ledger.version

@@ -20,8 +20,6 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import stored, with_client
 from lakehouse_tests.helpers.waiting import wait_until
 
-pytestmark = pytest.mark.invariant(2)
-
 READING = b'{"latitude": 13.0, "longitude": 77.6000064, "time": "2023-01-01T00:00", "temperature_2m": 20.5}'
 
 
@@ -39,6 +37,7 @@ def down_broker() -> Settings:
     return Settings(kafka_bootstrap_servers=address, _env_file=None)
 
 
+@pytest.mark.invariant("4.4")
 def test_a_created_topic_has_the_declared_partitions_and_is_dated_by_the_broker(
     broker: Settings, table: StreamTable, topic: str
 ) -> None:
@@ -75,6 +74,7 @@ def test_a_topic_can_be_given_more_partitions_but_never_fewer(broker: Settings, 
         add_partitions(broker, topic, 4)
 
 
+@pytest.mark.invariant("4.4")
 def test_doctor_notes_producer_times_only_if_time_decides_the_order(broker: Settings, table: StreamTable) -> None:
     name = f"t-{uuid4().hex[:12]}"
     new_topic = NewTopic(name, 1, 1, topic_configs={"message.timestamp.type": "CreateTime"})
@@ -97,6 +97,7 @@ def test_records_that_were_deleted_move_the_earliest_offset(broker: Settings, ta
     assert look(broker, topic).end[partition] == 10
 
 
+@pytest.mark.invariant("2.1")
 def test_an_open_transaction_holds_the_end_back_until_it_is_over(broker: Settings, topic: str) -> None:
     async def run_transaction(producer: AIOKafkaProducer) -> int:
         await producer.begin_transaction()
@@ -121,6 +122,7 @@ def test_every_published_line_is_acknowledged_and_keeps_its_bytes(
     assert values == sorted([READING, b'  {"latitude": 1}  ', b"\xff\xfe no text", b"", b"{}"])
 
 
+@pytest.mark.invariant("13.1")
 def test_a_record_that_can_be_read_is_keyed_by_the_merge_key(broker: Settings, table: StreamTable, topic: str) -> None:
     publish(broker, table, [READING, b"{"])
     keys = {stored_record.value: stored_record.key for stored_record in stored(broker, topic)}

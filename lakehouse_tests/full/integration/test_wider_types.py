@@ -8,8 +8,6 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.sales import narrow_sales, sale, widened
 
-pytestmark = pytest.mark.invariant(1, 7, 10)
-
 
 @pytest.fixture(params=[False, True], ids=["few rows", "by Spark"])
 def stream(spark, broker, request: pytest.FixtureRequest):
@@ -28,6 +26,7 @@ def test_a_run_continues_after_it_ended_between_the_tables(stream: Stream) -> No
     assert stream.sql("SELECT count(*), count_if(reconciled) FROM {changes}") == [(5, 0)]
 
 
+@pytest.mark.invariant("1.6")
 def test_a_restore_to_before_the_wider_type_is_widened_again(stream: Stream) -> None:
     stream.refresh()
     version_before, narrow_rows = stream.ledger.version, stream.snapshot_of("id")

@@ -19,8 +19,6 @@ from lakehouse.kafka import Record, timeless_detail
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 
-pytestmark = pytest.mark.invariant(8)
-
 HOSTILE = "\x1b[2J[red]rm -rf[/] \u202egnp.exe\nversion 9, 0 rejected\r\x9b1m".encode() + b"\xff\\"
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HERE = SourceId("kafka", "c/t'\\")
@@ -89,6 +87,7 @@ def test_each_reason_has_a_count_and_its_newest_records(tables: Path, capsys: py
     assert [reason["samples"] for reason in list_rejected(capsys, "--limit", "0")["reasons"]] == [[], []]
 
 
+@pytest.mark.invariant("8.6")
 def test_pending_and_resolved_records_are_not_listed(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Pending: at or beyond the progress of its topic, or in a partition without progress."""
     pending = [row(10), row(0, partition=1)]
@@ -99,6 +98,7 @@ def test_pending_and_resolved_records_are_not_listed(tables: Path, capsys: pytes
     assert sorted(sample["offset"] for sample in reason["samples"]) == [9, 99]
 
 
+@pytest.mark.invariant("8.5")
 def test_a_record_that_was_resolved_in_a_former_table_is_listed(
     tables: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,6 +108,7 @@ def test_a_record_that_was_resolved_in_a_former_table_is_listed(
     assert [sample["offset"] for sample in reason["samples"]] == [8]
 
 
+@pytest.mark.invariant("8.5")
 def test_a_record_that_was_resolved_in_a_missing_commit_is_listed(
     tables: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_record_that_was_resolved_in_a_missing_commit_is_listed(
     assert [sample["offset"] for sample in reason["samples"]] == [8]
 
 
+@pytest.mark.invariant("13.5")
 def test_the_content_of_a_record_cannot_mislead(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store(tables, row(1, value=HOSTILE, key=b"[/]", detail="a\x1bb\nc"))
     assert main.run(["rejected"]) == 0
@@ -170,6 +172,7 @@ def test_status_has_no_counts_of_rejected_records_that_only_spark_can_read(
     assert status["rejected"] is None
 
 
+@pytest.mark.invariant("8.7")
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_record_whose_time_is_beyond_any_timestamp_is_listed_without_a_time(tables, capsys, options):
     detail = timeless_detail(2**63 - 1)
@@ -190,6 +193,7 @@ def test_a_record_with_a_time_in_microseconds_is_listed_with_its_time(tables, ca
     assert "55840-11-08" in capsys.readouterr().out
 
 
+@pytest.mark.invariant("8.7")
 def test_peek_shows_that_a_record_whose_time_is_beyond_any_timestamp_is_rejected():
     record = Record(0, 1, 2**63 - 1, None, b"{}")
     fields = _decode_record(record, Rules(temperatures.fields, None))

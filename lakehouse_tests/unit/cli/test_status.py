@@ -96,6 +96,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.invariant("9.7")
 @pytest.mark.parametrize("kind", LOSSES)
 def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
     kind: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -112,6 +113,7 @@ def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
     assert (table_status["up_to_date"], table_status["lag"], table_status["problem"]) == (False, lag, None)
 
 
+@pytest.mark.invariant("9.7")
 def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +123,7 @@ def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
     assert not table_status.is_up_to_date
 
 
+@pytest.mark.invariant("9.8")
 def test_status_reports_a_recreated_topic_that_breaks_the_order_by_offset(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

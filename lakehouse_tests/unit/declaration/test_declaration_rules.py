@@ -268,6 +268,13 @@ def test_two_declarations_share_no_table() -> None:
     assert declared_together(table, other) == (table, other), "one topic may fill two tables"
 
 
+@pytest.mark.invariant("13.2")
+@pytest.mark.parametrize("pattern", ["%Y-%m-%d %H", "%Y-%m-%dT%H:%M:%S"])
+def test_a_date_whose_pattern_has_an_hour_is_refused(pattern: str) -> None:
+    with pytest.raises(DeclarationError, match="column n: the pattern contains %H, which a DATE drops"):
+        with_column(type_="DATE", pattern=pattern)()
+
+
 @pytest.mark.parametrize("pattern", ["am %d.%m.%Y um %H:%M Uhr", "%H:%M %d/%m/%Y", "%Y-%m-%dT%H:%M:%S GMT"])
 def test_words_in_a_pattern_that_do_not_shift_the_time_are_accepted(pattern: str) -> None:
     assert with_column(type_="TIMESTAMP", pattern=pattern)()

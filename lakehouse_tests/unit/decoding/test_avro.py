@@ -29,8 +29,6 @@ from lakehouse.decoding.values import convert
 from lakehouse.decoding.verdicts import Rules, decode_slices, decode_values
 from lakehouse_tests.helpers.brokers.registries import body as encode
 
-pytestmark = pytest.mark.invariant(8, 13)
-
 AMOUNT = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}
 PLACE = {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}
 ALL = {
@@ -136,6 +134,7 @@ SCHEMAS = Schemas({7: schema_of(ALL)}, {})
 RULES = Rules(TABLE.fields, None, TABLE.format.parser(SCHEMAS))
 
 
+@pytest.mark.invariant("5.2")
 def test_a_null_branch_is_null_and_a_field_not_in_the_schema_is_missing() -> None:
     columns = [
         Column(name, "STRING", "A.", source=path, keep=True, null_erases=True, null_values=("n/a",))
@@ -157,6 +156,7 @@ def test_a_null_branch_is_null_and_a_field_not_in_the_schema_is_missing() -> Non
         assert nulls == [[True, True, False], [False, False, False], [False, True, False]]
 
 
+@pytest.mark.invariant("8.13")
 @given(SALES)
 def test_every_type_is_read_as_it_was_written(sale: dict[str, Any]) -> None:
     decoded = decode(ALL, encode(ALL, sale))
@@ -177,6 +177,7 @@ def test_a_number_of_32_bits_is_what_its_writer_wrote() -> None:
     assert decode(record_of("float"), struct.pack("<f", 7.1)) == {"f0": 7.1}
 
 
+@pytest.mark.invariant("8.10")
 @given(st.lists(SALES, min_size=1, max_size=5))
 def test_many_records_are_decoded_like_single_records(sales: list[dict[str, Any]]) -> None:
     values: list[bytes | None] = [framed(7, encode(ALL, sale)) for sale in sales]
@@ -209,11 +210,13 @@ def test_values_are_those_of_their_logical_types() -> None:
     assert (row["kind"], row["city"], row["n"]) == ("OLD", "Oslo", 1)
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("end", range(len(encode(ALL, A_SALE))))
 def test_a_record_that_is_cut_off_anywhere_is_truncated(end: int) -> None:
     assert rejection_reason(ALL, encode(ALL, A_SALE)[:end]) == "truncated"
 
 
+@pytest.mark.invariant("8.10")
 @given(st.data())
 def test_damaged_bytes_give_a_row_or_a_reason_and_never_another_error(data: st.DataObject) -> None:
     body = bytearray(framed(7, encode(ALL, A_SALE)))
@@ -229,6 +232,7 @@ def test_damaged_bytes_give_a_row_or_a_reason_and_never_another_error(data: st.D
 MAX_LONG = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"  # the greatest number of 64 bits
 
 
+@pytest.mark.invariant("8.10", "13.3")
 @pytest.mark.parametrize(
     ("types", "body", "expected"),
     [
@@ -264,6 +268,7 @@ def test_blocks_with_a_written_size_are_read() -> None:
     assert decode(schema, b"\x03\x04\x02\x04\x02\x06\x00") == {"f0": [1, 2, 3]}
 
 
+@pytest.mark.invariant("8.10")
 def test_an_endlessly_nested_record_is_rejected() -> None:
     schema = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
     assert decode(schema, b"\x02\x00") == {"next": {"next": None}}
@@ -275,6 +280,7 @@ def block(*items: bytes) -> bytes:
     return (encode(record_of("long"), {"f0": len(items)}) if items else b"") + b"".join(items) + b"\x00"
 
 
+@pytest.mark.invariant("8.11")
 def test_a_small_record_that_would_take_too_much_memory_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -311,6 +317,7 @@ def test_memory_of_absent_values_is_not_counted() -> None:
     assert len(decode(record_of({"type": "array", "items": "long"}), block(*[b"\x00"] * 1_000_001))["f0"]) == 1_000_001
 
 
+@pytest.mark.invariant("8.11")
 def test_avro_records_are_decoded_in_slices_that_fit_into_memory() -> None:
     """Each takes far more memory than its bytes."""
     nulls = [{"name": f"e{number}", "type": "null"} for number in range(16)]
@@ -363,6 +370,7 @@ def test_referenced_schemas_are_used() -> None:
     assert reader_of(schema)(buffer.getvalue(), 0) == value
 
 
+@pytest.mark.invariant("8.13")
 def test_records_of_several_schemas_decode_by_the_names_of_their_fields() -> None:
     first = {"type": "record", "name": "M", "fields": [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}]}
     second = {
@@ -389,6 +397,7 @@ def test_records_of_several_schemas_decode_by_the_names_of_their_fields() -> Non
         assert decoded.unmapped_counts == {"more": 1}
 
 
+@pytest.mark.invariant("13.3")
 @pytest.mark.parametrize(
     ("type_", "value", "expected"),
     [
@@ -491,6 +500,7 @@ def test_an_invalid_decimal_is_read_as_bytes(properties: dict[str, Any]) -> None
     assert reader_of(WriterSchema(text))(b"\x02\x05", 0) == {"f0": b"\x05"}
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize(("type_", "pattern"), [("STRING", None), ("TIMESTAMP", "%Y-%m-%d"), ("DATE", "%Y-%m-%d")])
 def test_half_of_a_surrogate_pair_in_framed_json_rejects_only_its_record(type_: str, pattern: str | None) -> None:
     column = Column("a", type_, "A text.", pattern=pattern)

@@ -54,6 +54,7 @@ def numbers(draw: st.DrawFn) -> str:
     return f"{sign}{whole}{'.' * bool(places)}{places}{exponent}"
 
 
+@pytest.mark.invariant("13.1")
 @settings(deadline=None, max_examples=1000)
 @given(numbers(), TYPES)
 @example("12345678901.5", (38, 18))
@@ -93,6 +94,7 @@ def test_a_number_with_a_huge_exponent_is_decided_without_writing_its_digits(
     assert stored(number, type_) == result
 
 
+@pytest.mark.invariant("13.1")
 def test_decimals_do_not_depend_on_the_context_of_the_caller() -> None:
     with decimal.localcontext(decimal.Context(prec=3, rounding=decimal.ROUND_DOWN, Emax=9, Emin=-9, traps=[])):
         assert str(stored("12345678901.5555555555555555555", "DECIMAL(38,18)")) == "12345678901.555555555555555556"

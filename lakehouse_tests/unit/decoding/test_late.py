@@ -8,7 +8,7 @@ import pytest
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.times import Lateness, judge_late
 
-pytestmark = pytest.mark.invariant(8)
+pytestmark = pytest.mark.invariant("8.9")
 
 HOUR = timedelta(hours=1)
 EVENT = datetime(2026, 5, 1, 12, tzinfo=UTC)

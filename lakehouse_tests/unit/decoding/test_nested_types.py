@@ -19,8 +19,6 @@ from lakehouse.decoding.records import decode
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.verdicts import Rules, decode_slices, decode_values, slice_bounds
 
-pytestmark = pytest.mark.invariant(8, 13)
-
 LINES = "ARRAY<STRUCT<sku: STRING, price: DECIMAL(10,2), tags: MAP<STRING, INT>>>"
 SCALAR_TYPES = ["STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL(8,2)", "DATE"]
 TEXTS = {
@@ -72,6 +70,7 @@ def test_nested_times_have_the_format_of_the_column():
     assert decode_text("ARRAY<TIMESTAMP>", "[1772280000000]", epoch="milliseconds") == [noon]
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize(
     ("type_", "text", "reason", "message"),
     [
@@ -101,6 +100,7 @@ def test_null_values_are_null_in_nested_values():
     assert decode_values(values, None, rules, decode_plain).verdicts.equals(decode_values(values, None, rules, None)[0])
 
 
+@pytest.mark.invariant("8.11")
 def test_a_record_whose_structs_have_too_many_missing_fields_is_rejected():
     type_ = f"ARRAY<STRUCT<{', '.join(f'f{number}: STRING' for number in range(50))}>>"
     map_type = f"MAP<STRING, STRUCT<more: {type_.removeprefix('ARRAY<')}>"
@@ -114,6 +114,7 @@ def test_a_record_whose_structs_have_too_many_missing_fields_is_rejected():
         assert rejection(map_type, f"{{{entries}}}") == too_many
 
 
+@pytest.mark.invariant("8.11")
 def test_small_records_with_many_values_are_decoded_in_slices():
     values, times = pa.array([b'{"n":[1,2]}'.ljust(1_000)] * 4_000, pa.binary()), pa.array(range(4_000), pa.int64())
     rules = Rules((column("ARRAY<INT>").field,), None)
@@ -158,6 +159,7 @@ def random_text(chance: Random, type_: str) -> str:
     return "{" + ",".join(map(":".join, zip(names, items, strict=True))) + "}"
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("seed", range(60))
 def test_the_fast_path_decodes_nested_values_like_the_strict_path(seed: int):
     chance = Random(seed)

@@ -23,8 +23,6 @@ from lakehouse.decoding.verdicts import Rules, decode_values
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD, TIME_TEXTS, TIMES, WHOLE, Written, batches
 
-pytestmark = pytest.mark.invariant(8, 13)
-
 GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","temperature_2m":10.4}'
 RULES = Rules(temperatures.fields, None)
 
@@ -87,6 +85,7 @@ def one_of_each_reason() -> Written:
     return Written(values, [noon] * len(values), Rules((day.field, count.field, name.field), late))
 
 
+@pytest.mark.invariant("8.10")
 def test_generated_and_damaged_records_of_every_type_have_equal_results() -> None:
     seen_reasons: set[str] = set()
     plain_count = 0
@@ -110,6 +109,7 @@ def test_generated_and_damaged_records_of_every_type_have_equal_results() -> Non
     assert plain_count > 20
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("type_", [*NUMBERS, "STRING", "BOOLEAN"])
 @pytest.mark.parametrize("between", [None, (0.1, 0.3), (-1, 12345.0), (2**53 + 1, 2**53 + 3)])
 def test_every_odd_number_and_value_has_equal_results(type_: str, between: tuple[float, float] | None) -> None:
@@ -118,6 +118,7 @@ def test_every_odd_number_and_value_has_equal_results(type_: str, between: tuple
     decode_like_strictly(one_column(Column("n", type_, "A field.", between=between), [*EDGES, *ODD]))
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("pattern", [*TIMES, "%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%Y"])
 @pytest.mark.parametrize("policy", ["accept", "reject"])
 def test_every_odd_time_has_equal_results(pattern: str, policy: Any) -> None:
@@ -125,6 +126,7 @@ def test_every_odd_time_has_equal_results(pattern: str, policy: Any) -> None:
     decode_like_strictly(one_column(column, [*TIME_TEXTS, *ODD], Late("n", timedelta(days=9000), policy)))
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("epoch", ["seconds", "milliseconds", "microseconds", "days"])
 def test_every_odd_number_that_is_a_time_has_equal_results(epoch: Any) -> None:
     type_ = "DATE" if epoch == "days" else "TIMESTAMP"
@@ -133,6 +135,7 @@ def test_every_odd_number_that_is_a_time_has_equal_results(epoch: Any) -> None:
     decode_like_strictly(one_column(Column("n", type_, "A time.", epoch=epoch), [*EDGES, *ODD, *texts]))
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("path", [("a",), ("o", "a"), ("o", "o", "a")])
 @pytest.mark.parametrize("rules", [{}, {"required": True}, {"default": "x"}])
 def test_a_nested_value_has_equal_results_with_any_value_on_its_path(path: Any, rules: Any) -> None:
@@ -144,6 +147,7 @@ def test_a_nested_value_has_equal_results_with_any_value_on_its_path(path: Any, 
     decode_like_strictly(Written([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None)))
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("rules", [{}, {"required": True}, {"default": "x"}])
 @pytest.mark.parametrize("former", ["b", ("o", "b")])
 def test_a_value_under_its_former_name_has_equal_results(former: Any, rules: Any) -> None:
@@ -154,6 +158,7 @@ def test_a_value_under_its_former_name_has_equal_results(former: Any, rules: Any
     decode_like_strictly(Written([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None)))
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize(
     ("type_", "default"),
     [("STRING", "7"), ("INT", 7), ("DOUBLE", 7), ("DECIMAL(9,3)", 7), ("BOOLEAN", True), ("TIMESTAMP", "2026")],
@@ -169,6 +174,7 @@ def test_null_values_have_equal_results(type_: str, default: Any, rule: str) -> 
     decode_like_strictly(one_column(column, [*texts, "true", *EDGES, *ODD]))
 
 
+@pytest.mark.invariant("5.2", "8.10")
 @pytest.mark.parametrize("path", [("n",), ("o", "n")])
 def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) -> None:
     column = Column(
@@ -195,6 +201,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
     assert [row["_reason"] for row in rows] == [None] * len(texts)
 
 
+@pytest.mark.invariant("8.10")
 def test_a_value_of_another_type_with_a_default_does_not_hide_a_duplicate_name() -> None:
     name, count = Column("s", "STRING", "A text.", default="x"), Column("b", "INT", "A count.")
     records: list[bytes | None] = [b'{"s":5}', b'{"b":1,"b":2}']
@@ -202,6 +209,7 @@ def test_a_value_of_another_type_with_a_default_does_not_hide_a_duplicate_name()
     assert [row["_reason"] for row in rows] == ["wrong_type", "duplicate_name"]
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("policy", ["accept", "reject"])
 @pytest.mark.parametrize("limit", [timedelta(0), timedelta(days=1), timedelta.max])
 def test_every_extreme_broker_time_has_equal_results(policy: Any, limit: timedelta) -> None:
@@ -212,6 +220,7 @@ def test_every_extreme_broker_time_has_equal_results(policy: Any, limit: timedel
         decode_like_strictly(Written(batch.values, [broker_time] * len(years), batch.rules))
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("depth", [1, 49, 50, 51, 300, 1015, 5000])
 def test_unmapped_fields_may_be_nested_as_deeply_as_the_strict_rules_allow(depth: int) -> None:
     lists = f'{{"n":1,"o":{"[" * depth}"x"{"]" * depth}}}'
@@ -233,6 +242,7 @@ def test_a_record_is_searched_once_even_if_it_has_many_zeros(monkeypatch: pytest
 EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000}
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("unit", EPOCHS)
 @pytest.mark.parametrize("rules", [{}, {"default": 1767225600}])
 def test_present_day_times_defaults_and_nested_values_are_plain(unit: Any, rules: Any) -> None:
@@ -277,6 +287,7 @@ PARTS = (
 )
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("type_", [*NUMBERS, "STRING", "BOOLEAN", "DATE", "TIMESTAMP"])
 @pytest.mark.parametrize("rules", [{}, {"required": True}, {"default": True}])
 @pytest.mark.parametrize("source", [RecordKey(), RecordKey("any_text"), RecordKey("big_endian"), RecordHeader("it's")])
@@ -310,6 +321,7 @@ def test_other_parts_of_a_record_have_equal_results(type_: str, rules: dict[str,
 VALUE_REASONS = ("wrong_type", "wrong_time_format", "out_of_range")
 
 
+@pytest.mark.invariant("8.10")
 def test_every_extreme_broker_time_in_a_column_has_equal_results() -> None:
     column = Column("n", "TIMESTAMP", "Broker time.", source=BrokerTime())
     times = [None, 0, 1_767_225_600_123_000, 253_402_300_800_000_000, -(2**63), 2**63 - 1]
@@ -318,6 +330,7 @@ def test_every_extreme_broker_time_in_a_column_has_equal_results() -> None:
     assert rows[2]["n"].isoformat() == "2026-01-01T00:00:00.123000+00:00"
 
 
+@pytest.mark.invariant("8.10")
 def test_every_odd_value_has_equal_results_among_valid_records() -> None:
     records: list[bytes | None] = []
     for odd in (None, *WHOLE, *(GOOD[:cut] for cut in range(len(GOOD)))):
@@ -328,6 +341,7 @@ def test_every_odd_value_has_equal_results_among_valid_records() -> None:
     }
 
 
+@pytest.mark.invariant("8.10", "13.3")
 @pytest.mark.parametrize(
     "text",
     [
@@ -350,6 +364,7 @@ def test_a_duplicate_name_is_detected(text: str) -> None:
     assert row["_reason"] == "duplicate_name"
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()])
 def test_a_slice_of_an_array_is_decoded_like_the_whole(type_: pa.DataType) -> None:
     values = pa.array([GOOD, GOOD[:-1] + b',"latitude":51.5}', None, b'{"a":"\\"}', GOOD], type_)
@@ -391,6 +406,7 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monke
     assert strict_values == [odd]
 
 
+@pytest.mark.invariant("8.10")
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "record",

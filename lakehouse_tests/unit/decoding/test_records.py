@@ -15,8 +15,6 @@ from lakehouse.decoding.records import decode
 from lakehouse.decoding.values import convert
 from lakehouse.examples.tables.temperatures import temperatures
 
-pytestmark = pytest.mark.invariant(8, 13)
-
 settings.register_profile("untimed", deadline=None)  # a busy machine is not a defect of a record
 settings.load_profile("untimed")
 
@@ -58,6 +56,7 @@ def rejection_of(value: bytes | None, fields: tuple[Field, ...] = temperatures.f
     return rejected.value
 
 
+@pytest.mark.invariant("13.1", "13.2")
 def test_a_valid_record_gives_exact_keys_and_a_time_in_utc() -> None:
     assert decode(GOOD, temperatures.fields) == {
         "latitude": Decimal("51.500000"),
@@ -77,6 +76,7 @@ def test_unmapped_fields_are_ignored() -> None:
     assert decode(b'{"n":1,"other":{"deep":[1,"\\ud800"]}}', (field("INT"),)) == {"n": 1}
 
 
+@pytest.mark.invariant("8.10", "13.3")
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
@@ -143,6 +143,7 @@ def test_every_malformed_kind_has_its_own_reason(value: bytes | None, reason: st
     assert rejection_of(value).reason == reason
 
 
+@pytest.mark.invariant("8.10")
 def test_half_a_surrogate_pair_is_invalid_text() -> None:
     for text in (b"\\ud800", b"x\\udfff"):
         assert rejection_of(b'{"n":"' + text + b'"}', (field("STRING"),)).reason == "invalid_text"
@@ -161,6 +162,7 @@ def test_the_detail_of_a_long_value_is_short() -> None:
     assert len(rejection_of(b'{"' + b"n" * 9_000 + b'":1,"' + b"n" * 9_000 + b'":1}').detail) <= 500
 
 
+@pytest.mark.invariant("13.1")
 @pytest.mark.parametrize(
     ("text", "rounded"),
     [
@@ -182,6 +184,7 @@ def test_decimals_are_rounded_half_up_away_from_zero(text: str, rounded: str) ->
     assert str(value_of(text, "DECIMAL(9,6)")) == rounded
 
 
+@pytest.mark.invariant("13.1")
 def test_a_decimal_that_rounds_beyond_its_precision_is_out_of_range() -> None:
     assert value_of("999.9999994", "DECIMAL(9,6)") == Decimal("999.999999")
     assert rejection_of(b'{"n":999.9999995}', (field("DECIMAL(9,6)"),)).reason == "out_of_range"
@@ -213,6 +216,7 @@ def test_zero_has_no_sign() -> None:
     assert str(value_of("-0.0", "DOUBLE")) == "0.0"
 
 
+@pytest.mark.invariant("13.1", "13.2")
 def test_values_of_base_files_pass_the_same_rules() -> None:
     day = datetime(2023, 1, 1, 5)
     assert convert({"n": day}, (field("TIMESTAMP"),))["n"] == day.replace(tzinfo=UTC)
@@ -230,6 +234,7 @@ def test_values_of_base_files_pass_the_same_rules() -> None:
         assert rejected.value.reason == reason
 
 
+@pytest.mark.invariant("13.3")
 def test_a_date_is_parsed_by_its_pattern() -> None:
     assert value_of('"2023-02-28"', "DATE") == date(2023, 2, 28)
     assert rejection_of(b'{"n":"2023-02-29"}', (field("DATE"),)).reason == "no_such_date"
@@ -256,12 +261,14 @@ def verdict_of(value: bytes, fields: tuple[Field, ...]) -> str:
     return "row" if list(row) == [field.name for field in fields] else "fields are missing"
 
 
+@pytest.mark.invariant("8.10")
 @given(st.binary(max_size=200))
 @example(b'{"latitude":1e999999999999999999999}')
 def test_any_bytes_are_a_row_or_a_rejection(value: bytes) -> None:
     assert verdict_of(value, temperatures.fields) in VERDICTS
 
 
+@pytest.mark.invariant("8.10")
 @given(st.data())
 def test_a_damaged_record_is_a_row_or_a_rejection(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(GOOD)))
@@ -269,11 +276,13 @@ def test_a_damaged_record_is_a_row_or_a_rejection(data: st.DataObject) -> None:
     assert verdict_of(GOOD[:start] + data.draw(st.binary(max_size=6)) + GOOD[end:], temperatures.fields) in VERDICTS
 
 
+@pytest.mark.invariant("8.10")
 @given(JSON, st.sampled_from(TYPES))
 def test_any_value_of_any_type_is_a_row_or_a_rejection(value: Any, type_: str) -> None:
     assert verdict_of(json.dumps({"n": value}).encode(), (field(type_),)) in VERDICTS
 
 
+@pytest.mark.invariant("8.10")
 @given(st.dictionaries(st.text(max_size=5), FINITE_JSON, min_size=1, max_size=3), st.data())
 def test_a_record_cut_off_anywhere_is_truncated(record: dict[str, Any], data: st.DataObject) -> None:
     text = json.dumps(record).encode()
@@ -281,6 +290,7 @@ def test_a_record_cut_off_anywhere_is_truncated(record: dict[str, Any], data: st
     assert rejection_of(cut_off).reason == "truncated"
 
 
+@pytest.mark.invariant("13.1")
 @given(st.decimals(-999, 999, allow_nan=False, places=9))
 def test_rounding_equals_decimal_round_half_up(number: Decimal) -> None:
     expected = number.quantize(Decimal("0.000001"), ROUND_HALF_UP)
@@ -292,6 +302,7 @@ def test_a_double_is_decoded_unchanged(number: float) -> None:
     assert value_of(repr(number), "DOUBLE") == number
 
 
+@pytest.mark.invariant("13.2")
 @given(st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31)))
 def test_every_minute_is_decoded_unchanged(time: datetime) -> None:
     minute = time.replace(second=0, microsecond=0)
@@ -321,6 +332,7 @@ def test_a_huge_exponent_is_ignored_in_an_unmapped_field_and_reported_in_a_decla
     assert number in rejected.value.detail
 
 
+@pytest.mark.invariant("13.2")
 @pytest.mark.parametrize(
     ("text", "epoch", "expected"),
     [

@@ -134,6 +134,7 @@ def test_one_step_writes_merged_and_rejected_and_each_can_be_selected_alone(repo
     assert merged.can_subset
 
 
+@pytest.mark.invariant("11.1")
 def test_every_writer_of_a_table_waits_in_its_pool(repository):
     writers = [asset for asset in repository.assets_defs_by_key.values() if asset.is_executable]
     (maintenance,) = repository.get_job("maintain_temperatures").nodes

@@ -11,8 +11,6 @@ import pytest
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.retries import COMMITTED_AT, is_behind, pause_after, reason_to_wait
 
-pytestmark = pytest.mark.invariant(12)
-
 KEY = dg.AssetKey("temperatures")
 JOB = "merge_temperatures"
 FAILURE, SUCCESS, CANCELED = (
@@ -69,6 +67,7 @@ def runs() -> Iterator[Runs]:
         yield Runs(instance)
 
 
+@pytest.mark.invariant("12.5")
 def test_the_pause_doubles_up_to_an_hour() -> None:
     assert [pause_after(failures) / MINUTE for failures in (1, 2, 3, 4, 5, 6, 7, 8, 1000)] == [
         *(1, 2, 4, 8, 16, 32),
@@ -76,12 +75,14 @@ def test_the_pause_doubles_up_to_an_hour() -> None:
     ]
 
 
+@pytest.mark.invariant("12.5")
 def test_without_a_failure_there_is_no_pause(runs: Runs) -> None:
     assert runs.reason_to_wait(timedelta(0)) is None
     runs.add(SUCCESS)
     assert runs.reason_to_wait(timedelta(0)) is None
 
 
+@pytest.mark.invariant("12.5")
 def test_the_pause_after_a_failure_is_a_minute_and_the_reason_names_the_run(runs: Runs) -> None:
     failed_run = runs.add(FAILURE)
     reason = runs.reason_to_wait(timedelta(seconds=10)) or ""
@@ -90,6 +91,7 @@ def test_the_pause_after_a_failure_is_a_minute_and_the_reason_names_the_run(runs
     assert runs.reason_to_wait(timedelta(seconds=61)) is None
 
 
+@pytest.mark.invariant("12.5")
 def test_consecutive_failures_make_the_pause_longer(runs: Runs) -> None:
     for _ in range(3):
         runs.add(FAILURE)
@@ -97,6 +99,7 @@ def test_consecutive_failures_make_the_pause_longer(runs: Runs) -> None:
     assert runs.reason_to_wait(timedelta(minutes=4.1)) is None
 
 
+@pytest.mark.invariant("12.5")
 def test_a_success_resets_the_count_of_failures(runs: Runs) -> None:
     for status in (FAILURE, FAILURE, FAILURE, SUCCESS, FAILURE):
         runs.add(status)
@@ -104,6 +107,7 @@ def test_a_success_resets_the_count_of_failures(runs: Runs) -> None:
     assert runs.reason_to_wait(timedelta(seconds=61)) is None
 
 
+@pytest.mark.invariant("12.5")
 def test_any_later_write_of_the_table_ends_the_pause(runs: Runs) -> None:
     runs.report_write("temperatures")
     runs.add(FAILURE)
@@ -115,12 +119,14 @@ def test_any_later_write_of_the_table_ends_the_pause(runs: Runs) -> None:
     assert runs.reason_to_wait(timedelta(seconds=10)) is None
 
 
+@pytest.mark.invariant("12.5")
 def test_a_manual_run_that_wrote_nothing_does_not_end_the_pause(runs: Runs) -> None:
     runs.add(FAILURE)
     runs.add(SUCCESS, "__ASSET_JOB", "temperatures", "temperatures_rejected")
     assert runs.reason_to_wait(timedelta(seconds=10))
 
 
+@pytest.mark.invariant("12.5")
 def test_a_canceled_run_neither_counts_nor_ends_the_pause(runs: Runs) -> None:
     runs.add(CANCELED)
     assert runs.reason_to_wait(timedelta(0)) is None
@@ -129,12 +135,14 @@ def test_a_canceled_run_neither_counts_nor_ends_the_pause(runs: Runs) -> None:
     assert "failed" in (runs.reason_to_wait(timedelta(seconds=30)) or "")
 
 
+@pytest.mark.invariant("12.7")
 @pytest.mark.parametrize("offset", [timedelta(days=365), timedelta(hours=1)], ids=str)
 def test_a_failure_in_the_future_does_not_block(runs: Runs, offset: timedelta) -> None:
     runs.add(FAILURE)
     assert runs.reason_to_wait(-offset) is None
 
 
+@pytest.mark.invariant("12.5", "12.7")
 def test_a_commit_in_the_future_does_not_end_the_pause(runs: Runs) -> None:
     runs.add(FAILURE)
     runs.report_commit(runs.failed_at + timedelta(days=365))
@@ -146,11 +154,13 @@ def test_a_commit_in_the_future_does_not_end_the_pause(runs: Runs) -> None:
     assert not is_behind(runs.instance, JOB, [KEY], runs.failed_at + timedelta(seconds=10))
 
 
+@pytest.mark.invariant("12.5")
 def test_a_small_clock_difference_does_not_end_the_pause(runs: Runs) -> None:
     runs.add(FAILURE)
     assert runs.reason_to_wait(timedelta(seconds=-20))
 
 
+@pytest.mark.invariant("12.5")
 def test_more_failures_than_are_counted_give_the_longest_pause(runs: Runs) -> None:
     for _ in range(12):
         runs.add(FAILURE)

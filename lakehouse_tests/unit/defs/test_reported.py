@@ -21,8 +21,6 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.dagster_runs import all_runs
 from lakehouse_tests.helpers.tables.logs import Written
 
-pytestmark = pytest.mark.invariant(12)
-
 MERGED, CHANGES, ROLLUP = (dg.AssetKey(name) for name in ("temperatures", *temperatures.derived))
 JOB = "merge_temperatures"
 CATALOG_ENTRY = CatalogEntry(temperatures)
@@ -85,6 +83,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
         yield Home(tmp_path, instance)
 
 
+@pytest.mark.invariant("12.8")
 def test_commits_of_the_command_line_are_reported_once_with_their_counts(home: Home) -> None:
     home.merged.batches(3)
     for _ in range(2):
@@ -99,6 +98,7 @@ def test_commits_of_the_command_line_are_reported_once_with_their_counts(home: H
     assert home.check("batches_accounted") == home.check("rejected_share") == [True]
 
 
+@pytest.mark.invariant("12.8")
 def test_only_new_commits_are_reported(home: Home) -> None:
     home.merged.batches(2)
     home.report()
@@ -108,6 +108,7 @@ def test_only_new_commits_are_reported(home: Home) -> None:
     assert home.reports()[-1].metadata["records_read"].value == 1
 
 
+@pytest.mark.invariant("12.8")
 def test_a_version_that_a_run_reported_is_not_reported_again(home: Home) -> None:
     home.merged.batches(1)
     home.instance.report_runless_asset_event(dg.AssetMaterialization(MERGED, metadata={"table_version": 1}))
@@ -115,6 +116,7 @@ def test_a_version_that_a_run_reported_is_not_reported_again(home: Home) -> None
     assert home.versions() == [1]
 
 
+@pytest.mark.invariant("12.8")
 def test_a_table_that_an_unfinished_run_writes_is_reported_only_after_the_run(home: Home) -> None:
     job = build_defs().get_repository_def().get_job(JOB)
     run = home.instance.create_run_for_job(job, run_id=str(uuid4()), status=dg.DagsterRunStatus.STARTING)
@@ -126,6 +128,7 @@ def test_a_table_that_an_unfinished_run_writes_is_reported_only_after_the_run(ho
     assert home.versions() == [1]
 
 
+@pytest.mark.invariant("7.7")
 def test_a_commit_that_does_not_add_up_fails_the_check_until_it_is_accepted(home: Home) -> None:
     home.merged.merge(1, 2)  # two rows of one record
     home.report()
@@ -138,8 +141,12 @@ def test_a_commit_that_does_not_add_up_fails_the_check_until_it_is_accepted(home
     )
     home.report()
     assert home.check("batches_accounted") == [False, False, True]
+    home.merged.restore(2)
+    home.report()
+    assert home.check("batches_accounted") == [False, False, True, False], "the acceptance was undone too"
 
 
+@pytest.mark.invariant("7.7")
 def test_a_restore_can_undo_a_commit_that_does_not_add_up_and_bring_it_back(home: Home) -> None:
     home.merged.batches(1)
     wrong_version = home.merged.merge(1, 2)
@@ -151,6 +158,7 @@ def test_a_restore_can_undo_a_commit_that_does_not_add_up_and_bring_it_back(home
     assert home.check("batches_accounted") == [False, True, False]
 
 
+@pytest.mark.invariant("12.8")
 def test_every_table_of_the_declaration_is_reported(home: Home) -> None:
     home.merged.batches(1)
     other_tables = {spec.key: spec.key.path[-1] for spec in SPECS if spec.key != MERGED}
@@ -161,6 +169,7 @@ def test_every_table_of_the_declaration_is_reported(home: Home) -> None:
     assert home.reports(CHANGES)[0].metadata["rows_inserted"].value == 1
 
 
+@pytest.mark.invariant("10.7", "12.8")
 def test_maintenance_is_reported_and_does_not_change_the_data_version(home: Home) -> None:
     home.merged.batches(1)
     home.report()
@@ -170,6 +179,7 @@ def test_maintenance_is_reported_and_does_not_change_the_data_version(home: Home
     assert [report.tags for report in home.reports()] == [{"dagster/data_version": "1"}] * 2
 
 
+@pytest.mark.invariant("12.8")
 def test_other_tables_are_reported_if_one_cannot_be_read(home: Home) -> None:
     home.merged.batches(1)
     home.create("temperatures_rejected").log_file(0).write_text("{")
@@ -180,6 +190,7 @@ def test_other_tables_are_reported_if_one_cannot_be_read(home: Home) -> None:
     assert home.reports(dg.AssetKey("temperatures_rejected")) == []
 
 
+@pytest.mark.invariant("12.5")
 def test_a_merge_by_the_command_line_ends_the_pause_after_a_failure(home: Home) -> None:
     home.merged.batches(1)
     failed_at = home.fail_a_run()
@@ -190,6 +201,7 @@ def test_a_merge_by_the_command_line_ends_the_pause_after_a_failure(home: Home) 
     assert reason_to_wait(home.instance, JOB, MERGED, failed_at + timedelta(seconds=10)) is None
 
 
+@pytest.mark.invariant("12.5", "12.6")
 def test_maintenance_does_not_end_a_pause_and_tables_still_count_as_behind(home: Home) -> None:
     rollup = home.create(ROLLUP.path[-1])
     home.merged.batches(1)
@@ -203,6 +215,7 @@ def test_maintenance_does_not_end_a_pause_and_tables_still_count_as_behind(home:
     assert is_behind(home.instance, JOB, [MERGED, ROLLUP], failed_at + timedelta(seconds=10))
 
 
+@pytest.mark.invariant("12.8")
 def test_another_process_does_not_report_the_same_version_again(home: Home) -> None:
     home.merged.batches(1)
     home.report()
@@ -211,6 +224,7 @@ def test_another_process_does_not_report_the_same_version_again(home: Home) -> N
     assert home.versions() == [1]
 
 
+@pytest.mark.invariant("12.8")
 def test_new_commits_are_reported_if_the_log_no_longer_has_the_reported_version(home: Home) -> None:
     home.merged.batches(2)
     home.report()
@@ -221,6 +235,7 @@ def test_new_commits_are_reported_if_the_log_no_longer_has_the_reported_version(
     assert home.versions() == [2, 6]
 
 
+@pytest.mark.invariant("12.8")
 def test_a_version_is_not_reported_again_if_its_log_file_is_cleaned_up(home: Home) -> None:
     home.merged.batches(2)
     home.report()

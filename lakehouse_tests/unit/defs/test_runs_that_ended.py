@@ -12,6 +12,8 @@ from dagster._core.test_utils import create_run_for_test
 
 from lakehouse.defs import runs
 
+pytestmark = pytest.mark.invariant("12.2", "12.4")
+
 KEY = dg.AssetKey("temperatures")
 
 
@@ -23,7 +25,6 @@ def process() -> Iterator[int]:
         child.communicate(b"\n")
 
 
-@pytest.mark.invariant(12)
 @pytest.mark.skipif(not Path("/proc/uptime").exists(), reason="this system does not report when a process started")
 @pytest.mark.parametrize(("run_age", "is_unfinished"), [(0.0, True), (3600.0, False)])
 def test_a_process_that_started_after_the_run_is_not_its_process(

@@ -54,6 +54,7 @@ def test_the_number_is_unknown_before_the_first_version_is_consumed():
     assert changed_rows(upstream(1, 2, 3, 4), None) is None
 
 
+@pytest.mark.invariant("10.1")
 def test_the_consumed_version_in_the_commit_of_a_derived_table_can_be_read_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -16,8 +16,6 @@ from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.stored_table import StoredTable
 
-pytestmark = pytest.mark.invariant(10)
-
 OTHER_COLUMNS = PySparkException("[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA] Retrieving table changes")
 CALL = "\n\tat org.apache.spark.scheduler.Task.run(Task.scala:1)"
 ABORTED = f"org.apache.spark.SparkException: Job aborted{CALL}"
@@ -56,18 +54,21 @@ def read(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> DataFrame | N
     )
 
 
+@pytest.mark.invariant("10.5")
 @pytest.mark.parametrize("message", GONE)
 def test_lost_changes_become_a_net_difference(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
     assert read(monkeypatch, PySparkException(message)) is None
     assert read(monkeypatch, OTHER_COLUMNS, PySparkException(message)) is None
 
 
+@pytest.mark.invariant("10.6")
 @pytest.mark.parametrize("message", PASSING)
 def test_a_temporary_failure_does_not_mean_that_changes_are_lost(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
     with pytest.raises(PySparkException):
         read(monkeypatch, PySparkException(message))
 
 
+@pytest.mark.invariant("10.6")
 @pytest.mark.parametrize("message", [*PASSING, "[INTERNAL_ERROR] Something else", "Job aborted: ExecutorLostFailure"])
 def test_after_other_columns_no_further_failure_becomes_a_net_difference(
     monkeypatch: pytest.MonkeyPatch, message: str
@@ -76,6 +77,7 @@ def test_after_other_columns_no_further_failure_becomes_a_net_difference(
         read(monkeypatch, OTHER_COLUMNS, PySparkException(message))
 
 
+@pytest.mark.invariant("10.5")
 @pytest.mark.parametrize(
     "error",
     [

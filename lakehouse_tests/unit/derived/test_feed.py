@@ -9,7 +9,7 @@ import pytest
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.derived.feed import insert_spec
 
-pytestmark = pytest.mark.invariant(10)
+pytestmark = pytest.mark.invariant("10.8")
 
 TABLE = StreamTable(
     name="t",

@@ -52,6 +52,7 @@ class WithoutMessage(PySparkException):
         raise RuntimeError("no such message")
 
 
+@pytest.mark.invariant("7.3")
 @pytest.mark.parametrize(
     "message",
     [
@@ -61,7 +62,6 @@ class WithoutMessage(PySparkException):
         "org.apache.spark.SparkException: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_50_0 not found!",
     ],
 )
-@pytest.mark.invariant(7)
 def test_a_batch_whose_rows_were_lost_with_an_executor_is_planned_again(message: str) -> None:
     attempts = []
 

@@ -12,8 +12,6 @@ from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 
-pytestmark = pytest.mark.invariant(8)
-
 PLAN = Plan("t", SourceId("kafka", "c/t"), (Range(0, 0, 9),))
 OVERFLOW = "Lost task 0.0 in stage 7.0 (TID 9) (h executor driver): java.lang.ArithmeticException: long overflow"
 TIMELESS = Record(0, 4, 2**62, None, b"{}")
@@ -31,6 +29,7 @@ def stage(monkeypatch: pytest.MonkeyPatch, failure: TimelessRecordError, *timele
     around_timeless.stage_around_timeless(TableContext(none, Settings(), temperatures), PLAN, "batch", failure)
 
 
+@pytest.mark.invariant("8.7")
 def test_if_no_record_is_timeless_the_error_of_spark_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     error = PySparkException(OVERFLOW)
     with pytest.raises(PySparkException) as raised:
@@ -38,6 +37,7 @@ def test_if_no_record_is_timeless_the_error_of_spark_is_raised(monkeypatch: pyte
     assert raised.value is error
 
 
+@pytest.mark.invariant("8.7")
 def test_another_overflow_without_timeless_records_is_raised_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     error = PySparkException(OVERFLOW)
 

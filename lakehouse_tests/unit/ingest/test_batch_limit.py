@@ -17,8 +17,6 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Range, SourceId, plan_batch
 from lakehouse.settings import Settings
 
-pytestmark = pytest.mark.invariant(12)
-
 SOURCE = SourceId("kafka", "cluster/topic")
 STATE = TopicState("temperatures", SOURCE, {0: 0, 1: 0}, {0: 900, 1: 300})
 LIMITED = replace(temperatures, max_records=10)
@@ -34,11 +32,13 @@ def test_a_limit_must_be_a_positive_whole_number(limit: Any) -> None:
         replace(temperatures, max_records=limit)
 
 
+@pytest.mark.invariant("12.9")
 @pytest.mark.parametrize(("requested", "limit"), [(None, 10), (3, 3), (5000, 5000)], ids=["none", "less", "more"])
 def test_a_request_overrides_the_limit_of_the_declaration(requested: int | None, limit: int) -> None:
     assert Request(max_records=requested).limit(LIMITED) == limit
 
 
+@pytest.mark.invariant("12.9")
 @pytest.mark.parametrize(("requested", "span"), [(None, 10), (3, 3), (5000, 1200)], ids=["none", "less", "more"])
 def test_the_next_batch_is_planned_within_the_limit(
     monkeypatch: pytest.MonkeyPatch, requested: int | None, span: int
@@ -48,12 +48,14 @@ def test_the_next_batch_is_planned_within_the_limit(
     assert plan_next(Settings(_env_file=None), LIMITED, Request(max_records=requested)).span == span
 
 
+@pytest.mark.invariant("12.9")
 def test_a_run_without_configuration_uses_the_limit_of_the_declaration() -> None:
     plan = plan_batch(STATE, None, Bounds())
     assert MergeConfig().request(plan).limit(LIMITED) == 10
     assert MergeConfig(max_records=7).request(plan).limit(LIMITED) == 7
 
 
+@pytest.mark.invariant("12.9")
 def test_a_replay_reads_every_position_once_within_the_limit() -> None:
     plans = list(in_batches(plan_batch(STATE, None), 250))
     assert [plan.span for plan in plans] == [250, 250, 250, 250, 200]

@@ -7,7 +7,7 @@ import pytest
 from lakehouse_tests.helpers.decoding_memory import MOST, peak_of
 from lakehouse_tests.helpers.tables.large_records import CASES, Case, avro, nested, reasons_of_first
 
-pytestmark = pytest.mark.invariant(8)
+pytestmark = pytest.mark.invariant("8.11")
 
 
 @pytest.mark.timeout(300)

@@ -50,6 +50,7 @@ def plan(state: TopicState, table: Any = ACCEPTING, ledger: Ledger = LEDGER) -> 
     return plan_table(table, state, ledger, Bounds())
 
 
+@pytest.mark.invariant("9.4")
 def test_a_declaration_accepts_a_gap_of_expired_records() -> None:
     planned = plan(EXPIRED)
     assert planned.gap
@@ -57,17 +58,20 @@ def test_a_declaration_accepts_a_gap_of_expired_records() -> None:
     assert [(part.start, part.end) for part in planned.ranges] == [(5, 9), (4, 9)]
 
 
+@pytest.mark.invariant("9.4")
 def test_a_declaration_accepts_a_topic_whose_records_all_expired() -> None:
     state = topic_state({0: 9, 1: 9}, {0: 9, 1: 9})
     assert plan(state).gap == plan_batch(state, MERGED).gap
 
 
+@pytest.mark.invariant("9.4")
 @pytest.mark.parametrize("state", OTHER_GAPS.values(), ids=OTHER_GAPS)
 def test_a_declaration_accepts_no_other_gap(state: TopicState) -> None:
     with pytest.raises(DataLossError, match="lakehouse accept-gap temperatures"):
         plan(state)
 
 
+@pytest.mark.invariant("9.1")
 @pytest.mark.parametrize("state", [EXPIRED, *OTHER_GAPS.values()])
 def test_a_declaration_that_does_not_accept_gaps_accepts_none(state: TopicState) -> None:
     with pytest.raises(DataLossError):
@@ -85,6 +89,7 @@ def test_a_gap_commit_records_no_declaration() -> None:
     assert gap_commit(Ledger("t"), plan_batch(EXPIRED, MERGED), "cli").declaration == ""
 
 
+@pytest.mark.invariant("9.2")
 @pytest.mark.parametrize("ledger", [UNDONE, replace(UNDONE, entries=(entry("base"),), transaction=3)])
 def test_after_a_restore_that_undid_all_batches_expired_records_are_a_gap(ledger: Ledger) -> None:
     with pytest.raises(DataLossError, match=r"records from 0 to 4.* lakehouse accept-gap temperatures"):
@@ -100,11 +105,13 @@ def test_after_a_restore_that_undid_all_batches_a_whole_topic_begins_at_its_firs
     assert plan(state, temperatures, UNDONE) == plan_batch(state, None)
 
 
+@pytest.mark.invariant("2.2")
 @pytest.mark.parametrize("ledger", [Ledger("t"), Ledger("t", entries=(entry("base"),), transaction=1)])
 def test_a_table_without_merged_records_begins_at_the_earliest_record_without_a_gap(ledger: Ledger) -> None:
     assert plan(EXPIRED, temperatures, ledger).gap is None
 
 
+@pytest.mark.invariant("9.2")
 def test_a_restore_that_undid_no_batch_makes_no_gap_of_expired_records() -> None:
     """As when a RESTORE undid only the base rows: the table begins at the earliest record."""
     ledger = Ledger("t", exists=True, transaction=1, undone=frozenset({1}))
@@ -113,6 +120,7 @@ def test_a_restore_that_undid_no_batch_makes_no_gap_of_expired_records() -> None
     assert [(part.start, part.end) for part in planned.ranges] == [(5, 9), (4, 9)]
 
 
+@pytest.mark.invariant("9.8")
 def test_an_order_by_offset_is_refused_for_a_table_with_rows_of_a_deleted_topic() -> None:
     """The order was declared after the gap was accepted: every new record would be older than the stored rows."""
     recreated = topic_state({0: 0}, {0: 9}, topic_id="other")
@@ -125,6 +133,7 @@ def test_an_order_by_offset_is_refused_for_a_table_with_rows_of_a_deleted_topic(
     assert plan(topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset).span == 11
 
 
+@pytest.mark.invariant("9.8")
 def test_an_order_by_offset_is_refused_until_a_rolled_back_broker_reaches_its_former_end() -> None:
     rolled_back, by_offset = topic_state({0: 0, 1: 0}, {0: 2, 1: 9}), replace(temperatures, order="offset")
     gap = gap_commit(LEDGER, plan_batch(rolled_back, MERGED), "run")
@@ -136,6 +145,7 @@ def test_an_order_by_offset_is_refused_until_a_rolled_back_broker_reaches_its_fo
     assert plan(topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset, later_ledger).span == 11
 
 
+@pytest.mark.invariant("9.8")
 def test_an_order_by_offset_is_accepted_after_a_restore_removed_the_rows_of_another_topic() -> None:
     """As when the first batch was merged from the wrong broker."""
     by_offset, state = replace(temperatures, order="offset"), topic_state({0: 0, 1: 0}, {0: 9, 1: 9})
@@ -153,6 +163,7 @@ def test_an_order_by_offset_is_accepted_after_a_restore_removed_the_rows_of_anot
 WIDENED = topic_state({0: 0, 1: 0, 2: 5}, {0: 9, 1: 9, 2: 9})
 
 
+@pytest.mark.invariant("9.1")
 def test_records_that_expired_in_a_new_partition_are_a_gap() -> None:
     with pytest.raises(DataLossError, match=r"Partition 2: records from 0 to 4.* lakehouse accept-gap temperatures"):
         plan(WIDENED, temperatures)
@@ -161,6 +172,7 @@ def test_records_that_expired_in_a_new_partition_are_a_gap() -> None:
     assert gap_commit(LEDGER, planned, "run").progress == {0: 3, 1: 4, 2: 5}
 
 
+@pytest.mark.invariant("9.1")
 def test_a_recreated_topic_begins_at_its_earliest_record_once_the_loss_is_accepted() -> None:
     """Records that expired before are not a gap; in a partition that it gets later they are."""
     recreated = topic_state({0: 5}, {0: 9}, topic_id="other")

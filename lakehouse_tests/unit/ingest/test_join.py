@@ -4,6 +4,8 @@ import pytest
 
 from lakehouse.ingest.counts import Counts
 
+pytestmark = pytest.mark.invariant("7.2")
+
 
 @pytest.mark.parametrize(
     ("rows", "text", "hint"), [(50_000, 1_000, "broadcast"), (50_001, 0, "merge"), (2_000, 2_000_000_000, "merge")]

@@ -18,8 +18,6 @@ from lakehouse.ledger.positions import Plan, SourceId
 from lakehouse.settings import Settings
 from lakehouse.storage.stored_table import StoredTable
 
-pytestmark = pytest.mark.invariant(8)
-
 BATCH = Commit(kind="batch", number=1, attempt="a", table_version=0)
 
 
@@ -32,6 +30,7 @@ def store(folder: Path, commit: Commit, rows: int) -> bool:
     return store_rejected(StoredTable(none, layout), batch, committed=False)
 
 
+@pytest.mark.invariant("8.2")
 def test_without_new_or_stored_rejected_records_no_statement_runs(tmp_path: Path) -> None:
     assert store(tmp_path, BATCH, 0) is False
 
@@ -42,6 +41,7 @@ def test_new_or_stored_rejected_records_need_a_statement(tmp_path: Path, rejecte
         store(tmp_path, BATCH.model_copy(update={"rejected": rejected}), rows)
 
 
+@pytest.mark.invariant("8.5")
 @pytest.mark.parametrize(("consumed_version", "expected"), [(None, False), (0, False), (1, False), (2, True)])
 def test_a_merged_table_without_the_consumed_version_went_back(
     tmp_path: Path, consumed_version: int | None, expected: bool
@@ -59,6 +59,7 @@ def test_a_merged_table_without_the_consumed_version_went_back(
 NOON, LATER = "2024-01-01 12:00:00", "2024-01-01 13:00:00"
 
 
+@pytest.mark.invariant("8.1")
 @pytest.mark.parametrize(
     ("stored", "staged", "same"),
     [

@@ -16,8 +16,6 @@ from lakehouse.ingest.sources import OpenMeteoFiles, read_reference
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.tables.base_files import base_archive, base_table
 
-pytestmark = pytest.mark.invariant(6, 13)
-
 FILES = OpenMeteoFiles(DATA / "base")
 FIELDS = temperatures.fields
 LOCATIONS = temperatures.references[0]
@@ -44,6 +42,7 @@ def refused(tmp_path: Path) -> Callable[[str, str | bytes | pa.Table], BaseFileE
     return read
 
 
+@pytest.mark.invariant("6.5")
 def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(BaseFileError, match="no base files") as empty:
         FILES.read(NO_SESSION, tmp_path, FIELDS)
@@ -52,6 +51,7 @@ def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:
         FILES.read(NO_SESSION, tmp_path / "missing", FIELDS)
 
 
+@pytest.mark.invariant("6.5", "13.3")
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -89,16 +89,19 @@ def test_a_file_that_cannot_be_loaded_is_named_with_its_reason(
     assert message in refused(name, content).what
 
 
+@pytest.mark.invariant("6.5")
 def test_arrays_of_unequal_length_are_refused(refused: Callable[[str, Any], BaseFileError]) -> None:
     hourly = {"time": ["2022-01-01T00:00", "2022-01-01T01:00"], "temperature_2m": [4.2]}
     assert "{'time': 2, 'temperature_2m': 1}" in refused("b.json", json.dumps(base_archive(hourly=hourly))).what
 
 
+@pytest.mark.invariant("6.5")
 def test_a_row_that_cannot_be_loaded_is_named_by_its_number(refused: Callable[[str, Any], BaseFileError]) -> None:
     hourly = {"time": ["2022-01-01T00:00", "2022-01-01 01:00"], "temperature_2m": [4.2, 4.3]}
     assert refused("b.json", json.dumps(base_archive(hourly=hourly))).what.startswith("Row 1: wrong_time_format")
 
 
+@pytest.mark.invariant("6.5")
 def test_a_folder_inside_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "2022.json").mkdir()
     with pytest.raises(BaseFileError, match=r"This is neither a JSON nor a Parquet file .*2022\.json"):

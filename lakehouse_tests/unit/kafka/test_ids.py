@@ -10,7 +10,7 @@ from lakehouse.defs.waiting import is_away
 from lakehouse.errors import BrokerRefusedError
 from lakehouse.kafka.metadata import describe_topics, require_ids
 
-pytestmark = pytest.mark.invariant(9)
+pytestmark = pytest.mark.invariant("9.3")
 
 TOPIC_ID = bytes(range(16))
 

@@ -12,8 +12,6 @@ from lakehouse.kafka import Record, timeless
 from lakehouse.kafka.timeless import MAX_MILLISECONDS, MIN_MILLISECONDS, _Cut, _scan, is_timeless
 from lakehouse.ledger.positions import Range
 
-pytestmark = pytest.mark.invariant(2, 8)
-
 OUT_OF_RANGE = MAX_MILLISECONDS + 1
 
 
@@ -30,6 +28,7 @@ def cut_of(times: list[int | None], room: int = timeless.ROOM) -> _Cut:
     return cut
 
 
+@pytest.mark.invariant("8.7")
 @pytest.mark.parametrize(
     ("milliseconds", "expected"),
     [
@@ -44,6 +43,7 @@ def test_a_record_is_timeless_if_spark_cannot_read_its_time(milliseconds: int, e
     assert is_timeless(milliseconds) == expected
 
 
+@pytest.mark.invariant("8.7")
 @given(
     st.lists(st.sampled_from([0, 0, 0, 0, -(10**14), OUT_OF_RANGE, None]), max_size=60),
     st.integers(0, 3),
@@ -67,18 +67,21 @@ def test_each_record_is_read_once_by_one_client_or_by_the_next_batch(
     assert not times or cut.offsets.span
 
 
+@pytest.mark.invariant("8.7", "8.8")
 def test_a_cut_without_room_ends_after_its_first_timeless_record() -> None:
     cut = cut_of([0, 0, OUT_OF_RANGE, 0, OUT_OF_RANGE], room=1)
     assert cut.offsets == Range(0, 0, 3)
     assert cut.ranges_outside == [Range(0, 0, 2)]
 
 
+@pytest.mark.invariant("8.7", "8.8")
 def test_a_topic_of_timeless_records_is_cut_when_the_room_ends() -> None:
     cut = cut_of([OUT_OF_RANGE] * 100, room=2_020)
     assert len(cut.timeless_records) == 10
     assert (cut.offsets, cut.ranges_outside) == (Range(0, 0, 10), [])
 
 
+@pytest.mark.invariant("8.7")
 def test_large_records_between_timeless_ones_are_left_to_spark() -> None:
     cut = _Cut(Range(0, 0, 3), timeless.ROOM)
     for taken in (record(0, OUT_OF_RANGE), record(1, 0, bytes(2 * 1024 * 1024)), record(2, OUT_OF_RANGE)):

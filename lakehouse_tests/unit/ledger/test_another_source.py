@@ -14,8 +14,6 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Progress, Range, SourceId
 from lakehouse_tests.helpers.tables.lines import Lines
 
-pytestmark = pytest.mark.invariant(1, 2, 9)
-
 FOLDER = SourceId("lines", "first:/a")
 NO_BOUNDS = Bounds()
 
@@ -45,6 +43,7 @@ def add_commit(ledger: Ledger, commit: Commit) -> Ledger:
     return Ledger("uri", True, "id", entry.version, commit.number, entries=(entry, *ledger.entries))
 
 
+@pytest.mark.invariant("1.1", "2.2", "7.9")
 def test_a_batch_begins_where_the_ledger_ends(lines: Lines) -> None:
     ledger = merge(Ledger("uri"), lines, Bounds(max_records=2))
     assert ledger.progress == Progress(FOLDER, {0: 1, 7: 1})
@@ -55,6 +54,7 @@ def test_a_batch_begins_where_the_ledger_ends(lines: Lines) -> None:
     assert differences(ledger.entries) == []
 
 
+@pytest.mark.invariant("1.10")
 def test_a_commit_names_the_kind_and_the_identity_of_its_source(lines: Lines) -> None:
     written = json.loads(merge(Ledger("uri"), lines).newest.commit.model_dump_json())
     assert written["source"] == {"kind": "lines", "identity": "first:/a"}
@@ -64,6 +64,7 @@ def test_a_commit_names_the_kind_and_the_identity_of_its_source(lines: Lines) ->
         assert isinstance(parse_metadata(json.dumps(written | changes)), UnreadableMetadata), "the field would be lost"
 
 
+@pytest.mark.invariant("9.1", "9.6")
 def test_records_that_are_gone_are_described_in_words_of_the_source_and_skipped(lines: Lines) -> None:
     ledger = merge(Ledger("uri"), lines)
     lines.write(0, *((number, b"{}") for number in range(3, 9)))
@@ -77,6 +78,7 @@ def test_records_that_are_gone_are_described_in_words_of_the_source_and_skipped(
     assert merge(after_gap, lines).progress == Progress(FOLDER, {0: 9})
 
 
+@pytest.mark.invariant("9.1")
 def test_a_folder_with_a_new_id_is_another_source_with_its_own_positions(lines: Lines) -> None:
     ledger = merge(Ledger("uri"), lines)
     lines.identity = "second"

@@ -15,8 +15,6 @@ RECREATED = SourceId("kafka", "c/u")
 EXPIRED = "Version 2: partition 1 was new, and its offsets 0 to 4 had expired"
 OTHER_TOPIC = "Version 2: reads a different topic than version 1, and no gap records the change"
 
-pytestmark = pytest.mark.invariant(7)
-
 
 def entry(number: int, start: int, end: int, **changes: Any) -> Entry:
     """Return a commit that reads one partition from start to end, with changed fields."""
@@ -48,6 +46,7 @@ def range_problems(*history: Entry) -> str | None:
     return None if result.passed else result.detail
 
 
+@pytest.mark.invariant("7.9")
 @pytest.mark.parametrize(
     "history",
     [
@@ -71,6 +70,7 @@ def test_a_history_without_a_break_passes(history: tuple[Entry, ...]) -> None:
     assert range_problems(*history) is None
 
 
+@pytest.mark.invariant("7.9")
 @pytest.mark.parametrize(
     ("history", "message"),
     [
@@ -101,6 +101,7 @@ def test_the_advice_is_shown_no_matter_how_many_problems_there_are() -> None:
     assert finding("keys_unique", [], "every key is unique", "Restore.").detail == "Holds: every key is unique."
 
 
+@pytest.mark.invariant("7.8")
 @pytest.mark.parametrize(
     "metrics",
     [Metrics(source_rows=2, updated=2), Metrics(source_rows=2), Metrics(source_rows=1, updated=2)],

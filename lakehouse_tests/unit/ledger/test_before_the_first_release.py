@@ -12,6 +12,8 @@ from lakehouse.operations.rejections import list_rejected
 from lakehouse.settings import Settings
 from lakehouse_tests.fixtures import READINGS, unpack_version_5
 
+pytestmark = pytest.mark.invariant("1.11")
+
 NAMES = [READINGS.name, READINGS.rejected_name, READINGS.changes_name, READINGS.rollups[0].name]
 REFUSAL = r"written by a lakehouse before 0\.1\.0 \(metadata 5; .* load the table again"
 

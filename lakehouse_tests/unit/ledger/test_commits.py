@@ -45,6 +45,7 @@ def table_with(folder: Path, *metadata: str) -> str:
     return uri
 
 
+@pytest.mark.invariant("1.10")
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_commit_of_a_newer_lakehouse_stops_an_older_process(tmp_path, whole):
     uri = table_with(tmp_path, Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json(), newer())
@@ -52,12 +53,14 @@ def test_a_commit_of_a_newer_lakehouse_stops_an_older_process(tmp_path, whole):
         read_ledger(uri, "readings", whole=whole)
 
 
+@pytest.mark.invariant("1.10")
 @pytest.mark.parametrize("changes", [{"number": "seven"}, {"kind": "compaction"}, {"another": 1}])
 def test_a_newer_commit_is_recognised_no_matter_what_else_it_contains(changes):
     metadata = parse_metadata(newer(**changes))
     assert isinstance(metadata, UnreadableMetadata) and metadata.is_newer
 
 
+@pytest.mark.invariant("1.11")
 @pytest.mark.parametrize("metadata", range(1, VERSION))
 @pytest.mark.parametrize("kind", ["batch", "upkeep"])
 def test_a_table_from_before_the_first_release_has_to_be_loaded_again(tmp_path, metadata, kind):
@@ -66,6 +69,7 @@ def test_a_table_from_before_the_first_release_has_to_be_loaded_again(tmp_path, 
         read_ledger(uri, "readings")
 
 
+@pytest.mark.invariant("1.10")
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -85,6 +89,7 @@ def test_unreadable_metadata_stops_a_process_and_is_newer_only_by_its_version(tm
     assert "newer" not in str(raised.value)
 
 
+@pytest.mark.invariant("1.3")
 @pytest.mark.parametrize(
     "metadata", ["", "text", "[1]", "3", "null", '{"kind": 1}', '{"metadata": 9}', '{"kind": "job", "job": 1}']
 )
@@ -98,6 +103,7 @@ def test_written_metadata_is_read_back():
     assert parse_metadata(Upkeep(run="r").model_dump_json()) == Upkeep(run="r")
 
 
+@pytest.mark.invariant("1.3")
 @pytest.mark.parametrize(("kind", "counts"), [("derived", True), ("batch", True), ("replay", False), ("load", False)])
 def test_only_derived_tables_and_batches_append_and_their_rows_are_counted(kind, counts):
     metadata = Commit(kind=kind, number=1, attempt="a", table_version=0).model_dump_json()
@@ -110,6 +116,7 @@ def field_names(model: type[BaseModel]) -> str:
     return " ".join(model.model_fields)
 
 
+@pytest.mark.invariant("1.10")
 def test_the_form_of_version_8_is_unchanged():
     """A different form needs a new version: raise ``VERSION``, and correct this test."""
     assert VERSION == 8

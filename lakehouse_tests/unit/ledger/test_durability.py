@@ -25,7 +25,6 @@ from lakehouse.storage.layout import Layout
 from lakehouse.storage.spark_writer import alone, commit_otherwise
 from lakehouse_tests.helpers.tables.plain_tables import NOWHERE, OSLO, PARIS, made, next_commit, rows
 
-pytestmark = pytest.mark.invariant(1)
 STRACE = shutil.which("strace")
 APPEND = """
 import sys
@@ -87,6 +86,7 @@ def trace_append(layout: Layout, mode: str, output: Path) -> list[str]:
     return [re.sub(rf"fsync\(\d+<{folder}/?([^>]*)>", r"\1", call) for call in calls]
 
 
+@pytest.mark.invariant("11.8")
 @pytest.mark.skipif(STRACE is None, reason="strace is not installed")
 def test_files_then_their_folders_then_the_entry_are_synced_before_a_commit_is_reported(tmp_path: Path) -> None:
     layout = partitioned_table(tmp_path)
@@ -100,12 +100,14 @@ def test_files_then_their_folders_then_the_entry_are_synced_before_a_commit_is_r
     assert {*synced[:3]} == {file, str(Path(file).parent), ""}, "the entry is synced after the files that it names"
 
 
+@pytest.mark.invariant("11.10")
 @pytest.mark.skipif(STRACE is None, reason="strace is not installed")
 def test_nothing_is_synced_if_sync_is_off(tmp_path: Path) -> None:
     layout = partitioned_table(tmp_path)
     assert [call.split("(")[0] for call in trace_append(layout, "off", tmp_path / "trace")] == ["linkat", "write"]
 
 
+@pytest.mark.invariant("11.9")
 def test_synced_commits_are_not_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = synced_table(tmp_path)
     files_read: list[Path] = []
@@ -129,6 +131,7 @@ DAMAGES: dict[str, tuple[Callable[[Layout], object], str]] = {
 }
 
 
+@pytest.mark.invariant("11.9")
 @pytest.mark.parametrize(("damage", "problem"), DAMAGES.values(), ids=DAMAGES)
 def test_an_incomplete_commit_is_reported(tmp_path: Path, damage: Callable[[Layout], object], problem: str) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
@@ -142,6 +145,17 @@ def test_an_incomplete_commit_is_reported(tmp_path: Path, damage: Callable[[Layo
     require_whole(layout.uri)
 
 
+@pytest.mark.invariant("11.10")
+def test_an_incomplete_commit_is_not_looked_for_if_sync_is_off(tmp_path: Path) -> None:
+    layout = commit_unsynced(synced_table(tmp_path))
+    truncate(newest_file(layout))
+    with alone(replace(layout, sync=False)):
+        pass
+    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), alone(layout):
+        pytest.fail("nothing may be written")
+
+
+@pytest.mark.invariant("11.9")
 def test_the_first_of_several_incomplete_commits_is_reported(tmp_path: Path) -> None:
     layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
     first_damaged = newest_file(layout)
@@ -159,6 +173,7 @@ DAMAGED_ENTRIES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.invariant("11.9")
 @pytest.mark.parametrize("damage", DAMAGED_ENTRIES.values(), ids=DAMAGED_ENTRIES)
 def test_a_truncated_entry_is_reported_on_open(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
@@ -171,6 +186,7 @@ def test_a_truncated_entry_is_reported_on_open(tmp_path: Path, damage: Callable[
     assert DeltaTable(layout.uri).version() == 1
 
 
+@pytest.mark.invariant("11.9")
 def test_an_entry_that_is_truncated_after_a_line_is_reported(tmp_path: Path) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
@@ -180,6 +196,7 @@ def test_an_entry_that_is_truncated_after_a_line_is_reported(tmp_path: Path) -> 
         require_whole(layout.uri)
 
 
+@pytest.mark.invariant("11.9")
 @pytest.mark.parametrize("line_count", range(1, 4))
 def test_a_merge_with_missing_files_is_reported(tmp_path: Path, line_count: int) -> None:
     layout = synced_table(tmp_path)
@@ -205,6 +222,7 @@ MERGED = {"numTargetFilesAdded": "1", "numTargetFilesRemoved": "1", "numTargetCh
 APPENDED = {"numFiles": "2", "numOutputRows": "6"}
 
 
+@pytest.mark.invariant("11.9")
 @pytest.mark.parametrize(
     ("actions", "is_incomplete"),
     [
@@ -223,6 +241,7 @@ def test_an_entry_of_spark_is_compared_with_its_counts(actions: list[dict[str, o
     assert is_cut(actions) == is_incomplete
 
 
+@pytest.mark.invariant("11.9")
 def test_every_kind_of_commit_stops_at_an_incomplete_one(tmp_path: Path) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     marker = tmp_path / ".locks" / "t.synced"
@@ -235,6 +254,7 @@ def test_every_kind_of_commit_stops_at_an_incomplete_one(tmp_path: Path) -> None
     assert marker.read_bytes() == marker_before and read_ledger(layout.uri, "t").version == 2
 
 
+@pytest.mark.invariant("11.9")
 def test_without_a_marker_an_incomplete_entry_before_others_is_damage(tmp_path: Path) -> None:
     layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
     truncate(entry(layout, 2))
@@ -244,6 +264,7 @@ def test_without_a_marker_an_incomplete_entry_before_others_is_damage(tmp_path: 
         read_ledger(layout.uri, "t", whole=True)
 
 
+@pytest.mark.invariant("11.9")
 def test_a_missing_entry_before_another_one_is_reported(tmp_path: Path) -> None:
     layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
     entry(layout, 2).unlink()
@@ -251,6 +272,7 @@ def test_a_missing_entry_before_another_one_is_reported(tmp_path: Path) -> None:
         require_whole(layout.uri)
 
 
+@pytest.mark.invariant("11.9")
 def test_a_truncated_checkpoint_has_to_be_deleted(tmp_path: Path) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     DeltaTable(layout.uri).create_checkpoint()
@@ -266,6 +288,7 @@ def test_a_truncated_checkpoint_has_to_be_deleted(tmp_path: Path) -> None:
     assert DeltaTable(layout.uri).version() == 2
 
 
+@pytest.mark.invariant("11.9")
 @pytest.mark.parametrize("state", ["lost", "empty", "of another log", "of a recreated table"])
 def test_without_a_valid_marker_more_entries_are_compared(tmp_path: Path, state: str) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
@@ -287,6 +310,7 @@ def test_without_a_valid_marker_more_entries_are_compared(tmp_path: Path, state:
         require_whole(layout.uri)
 
 
+@pytest.mark.invariant("11.9")
 def test_removed_files_may_be_missing(tmp_path: Path) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     merge_quickly(replace(layout, sync=False), rows((*OSLO[:3], 9, False)), ["place"], "gone", next_commit(layout))
@@ -297,6 +321,7 @@ def test_removed_files_may_be_missing(tmp_path: Path) -> None:
     require_whole(layout.uri)
 
 
+@pytest.mark.invariant("11.8")
 def test_a_foreign_commit_is_synced_with_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = synced_table(tmp_path)
     write_deltalake(layout.uri, rows(OSLO), mode="append")
@@ -313,6 +338,7 @@ def test_a_foreign_commit_is_synced_with_the_next_one(tmp_path: Path, monkeypatc
         assert {foreign_file.name, newest_file(layout).name, *entries} <= synced_names
 
 
+@pytest.mark.invariant("11.8")
 def test_a_failed_sync_fails_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = synced_table(tmp_path)
 
@@ -324,6 +350,7 @@ def test_a_failed_sync_fails_the_commit(tmp_path: Path, monkeypatch: pytest.Monk
         append_quickly(layout, rows(OSLO), next_commit(layout))
 
 
+@pytest.mark.invariant("11.9")
 def test_files_outside_the_table_are_checked(tmp_path: Path) -> None:
     """The log of a clone names its files by absolute paths; some are in a store."""
     layout = commit_unsynced(synced_table(tmp_path))

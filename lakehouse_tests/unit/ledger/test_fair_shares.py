@@ -2,11 +2,14 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.positions import Bounds, Progress, SourceId, plan_batch, share_out
+
+pytestmark = pytest.mark.invariant("2.5")
 
 SMALL_LAGS = st.integers(0, 5)
 LARGE_LAGS = st.integers(0, 10**9)

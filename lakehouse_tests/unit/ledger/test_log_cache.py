@@ -60,7 +60,7 @@ def change_in_place(layout: Layout, _: Path) -> None:
     file.write_text(file.read_text().replace("WRITE", "WROTE"))
 
 
-@pytest.mark.invariant(1)
+@pytest.mark.invariant("1.19")
 @pytest.mark.parametrize("change", [commit, commit_of_ours, restore_backup, delete_newest, expire, change_in_place])
 def test_tables_and_ledgers_are_cached_until_the_log_changes(tmp_path: Path, change: Change) -> None:
     layout = made(tmp_path, PARIS)
@@ -116,12 +116,14 @@ class CachedReads:
         return self.cache.read(key, layout.uri, read)[0]
 
 
+@pytest.mark.invariant("1.19")
 def test_a_version_that_is_not_the_newest_is_not_cached(tmp_path: Path) -> None:
     layout, read = made(tmp_path, PARIS), CachedReads(0, 1, 2)
     commit(layout, tmp_path)
     assert [read(layout), read(layout), read(layout)] == [0, 1, 1]
 
 
+@pytest.mark.invariant("1.19")
 def test_a_table_that_is_replaced_during_the_read_is_not_cached(tmp_path: Path) -> None:
     layout, read = made(tmp_path, PARIS), CachedReads(0, 0)
     shutil.copytree(layout.uri, tmp_path / "copy")
@@ -130,6 +132,7 @@ def test_a_table_that_is_replaced_during_the_read_is_not_cached(tmp_path: Path) 
     assert not read.versions
 
 
+@pytest.mark.invariant("1.19")
 def test_a_commit_that_is_changed_during_the_read_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,8 +20,6 @@ from lakehouse.ledger.positions import (
     share_out,
 )
 
-pytestmark = pytest.mark.invariant(2, 9)
-
 LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, max_size=8)
 
 
@@ -51,6 +49,7 @@ def topics(draw: st.DrawFn) -> tuple[TopicState, Progress | None]:
     return state(earliest, end), draw(st.sampled_from([None, progress(merged)]))
 
 
+@pytest.mark.invariant("2.2")
 def test_a_table_without_progress_starts_at_the_earliest_offsets() -> None:
     plan = plan_batch(state({0: 5, 1: 0}, {0: 9, 1: 3}), None)
     assert ranges(plan) == {0: (5, 9), 1: (0, 3)}
@@ -58,12 +57,14 @@ def test_a_table_without_progress_starts_at_the_earliest_offsets() -> None:
     assert plan.progress == progress({0: 9, 1: 3})
 
 
+@pytest.mark.invariant("2.2")
 def test_a_plan_begins_at_the_progress_and_reads_a_new_partition_from_its_first_record() -> None:
     plan = plan_batch(state({0: 0, 1: 0}, {0: 9, 1: 6}), progress({0: 7}))
     assert ranges(plan) == {0: (7, 9), 1: (0, 6)}
     assert plan.gap is None
 
 
+@pytest.mark.invariant("9.1")
 def test_expired_records_of_a_new_partition_are_a_gap() -> None:
     topic = state({0: 0, 1: 4, 2: 6}, {0: 9, 1: 6, 2: 6})
     plan = plan_batch(topic, progress({0: 7}))
@@ -75,6 +76,7 @@ def test_expired_records_of_a_new_partition_are_a_gap() -> None:
     assert find_gap(topic, plan.progress) is None
 
 
+@pytest.mark.invariant("9.1")
 def test_an_empty_partition_is_read_from_its_end_at_that_time() -> None:
     first_plan = plan_batch(state({0: 0, 1: 4}, {0: 9, 1: 4}), None)
     assert first_plan.gap is None
@@ -104,6 +106,7 @@ def test_without_a_limit_the_whole_lag_is_read(lags: dict[int, int]) -> None:
     assert share_out(lags, None) == lags
 
 
+@pytest.mark.invariant("2.5")
 @given(topics(), st.integers(1, 300))
 def test_batches_cover_the_whole_topic_without_gap_or_overlap(
     topic_and_progress: tuple[TopicState, Progress | None], limit: int
@@ -120,6 +123,7 @@ def test_batches_cover_the_whole_topic_without_gap_or_overlap(
     assert plan_batch(topic, merged).span == 0
 
 
+@pytest.mark.invariant("2.5")
 @given(topics(), st.integers(0, 300))
 def test_a_plan_stays_within_the_topic_and_the_limit(
     topic_and_progress: tuple[TopicState, Progress | None], limit: int
@@ -134,6 +138,7 @@ def test_a_plan_stays_within_the_topic_and_the_limit(
 RECREATED = "deleted and created again.*not available: partition 0 from offset 3, partition 1 from offset 4"
 
 
+@pytest.mark.invariant("9.1")
 @pytest.mark.parametrize(
     ("topic", "merged", "fact", "lost_ranges"),
     [
@@ -153,6 +158,7 @@ def test_a_loss_is_described_with_its_offsets(
     assert list(gap.ranges) == lost_ranges
 
 
+@pytest.mark.invariant("9.1")
 def test_every_partition_that_lost_records_is_described() -> None:
     gap = find_gap(state({0: 5, 1: 0, 2: 7}, {0: 9, 1: 4, 2: 7}), progress({0: 3, 1: 4, 2: 6}))
     assert gap
@@ -173,11 +179,13 @@ def test_a_plan_for_another_topic_begins_at_its_earliest_offsets() -> None:
     assert ranges(plan) == {0: (2, 9)}
 
 
+@pytest.mark.invariant("9.1")
 @given(topics())
 def test_progress_within_the_topic_has_no_gap(topic_and_progress: tuple[TopicState, Progress | None]) -> None:
     assert find_gap(*topic_and_progress) is None
 
 
+@pytest.mark.invariant("9.1")
 def test_progress_at_either_edge_of_the_topic_is_no_loss() -> None:
     topic = state({0: 3, 1: 0}, {0: 9, 1: 4})
     assert find_gap(topic, progress({0: 3, 1: 4})) is None

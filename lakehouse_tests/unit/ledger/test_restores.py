@@ -19,8 +19,6 @@ from lakehouse.ledger.restores import (
 )
 from lakehouse_tests.helpers.tables.infos import commit, merged, ours, restored
 
-pytestmark = pytest.mark.invariant(1)
-
 Files = frozenset[str]
 
 
@@ -44,6 +42,7 @@ def to_files(files: Files) -> frozenset[File]:
 HISTORIES = st.lists(st.frozensets(st.sampled_from("abcd")), min_size=1, max_size=12)
 
 
+@pytest.mark.invariant("1.7")
 @given(HISTORIES, st.integers(0, 5))
 def test_the_versions_with_the_files_of_the_newest_one_are_returned(states: list[Files], expired: int) -> None:
     log = changes(states)[: max(1, len(states) - expired)]
@@ -51,6 +50,7 @@ def test_the_versions_with_the_files_of_the_newest_one_are_returned(states: list
     assert versions_with_newest_files(log) == expected
 
 
+@pytest.mark.invariant("1.7")
 @given(HISTORIES)
 def test_no_older_version_than_a_file_of_the_newest_had_its_files(states: list[Files]) -> None:
     log = changes(states)
@@ -58,12 +58,14 @@ def test_no_older_version_than_a_file_of_the_newest_had_its_files(states: list[F
     assert versions_with_newest_files(taken) == versions_with_newest_files(log)
 
 
+@pytest.mark.invariant("1.3", "1.7")
 def test_the_log_is_read_only_back_to_a_file_of_the_newest_version() -> None:
     states = [Files(f"a{n}") for n in "123"]
     states += [states[-1] | {"b"}, states[-1]]
     assert [change.version for change in changes_since_newest_file(changes(states))] == [4, 3, 2]
 
 
+@pytest.mark.invariant("1.7")
 def test_an_active_file_that_is_added_again_was_active_before() -> None:
     a, b = ("a", ""), ("b", "")
     log = [
@@ -75,6 +77,7 @@ def test_an_active_file_that_is_added_again_was_active_before() -> None:
     assert versions_with_newest_files(log) == [1]
 
 
+@pytest.mark.invariant("1.7")
 def test_a_file_with_another_deletion_vector_is_another_file() -> None:
     without_vector, with_vector = ("a", ""), ("a", "u/v/1")
     log = [
@@ -86,6 +89,7 @@ def test_a_file_with_another_deletion_vector_is_another_file() -> None:
     assert versions_with_newest_files(log) == [1]
 
 
+@pytest.mark.invariant("1.7")
 @pytest.mark.parametrize(
     ("parameters", "version"),
     [
@@ -114,14 +118,17 @@ def test_without_a_restore_nothing_is_undone() -> None:
     assert numbers(commit(0, "CREATE TABLE"), merged(1), commit(2, "OPTIMIZE"), merged(3)) == ([3, 1], set())
 
 
+@pytest.mark.invariant("1.6")
 def test_a_restore_undoes_the_commits_after_the_version_it_restored() -> None:
     assert numbers(merged(1), merged(2), merged(3), restored(4, to=1), merged(5)) == ([5, 1], {2, 3})
 
 
+@pytest.mark.invariant("1.6")
 def test_a_restore_of_undone_commits_makes_them_valid_again() -> None:
     assert numbers(merged(1), merged(2), restored(3, to=1), restored(4, to=2)) == ([2, 1], set())
 
 
+@pytest.mark.invariant("1.13")
 def test_a_batch_planned_before_a_restore_and_committed_after_it_is_undone() -> None:
     assert numbers(merged(1), merged(2), restored(3, to=1), merged(4, planned_on=2)) == ([1], {2, 4})
 
@@ -130,23 +137,27 @@ def test_a_foreign_commit_has_no_number_to_undo() -> None:
     assert numbers(merged(1), commit(2, "UPDATE"), restored(3, to=1)) == ([1], set())
 
 
+@pytest.mark.invariant("1.13")
 def test_maintenance_planned_before_a_restore_and_committed_after_it_is_undone() -> None:
     history = (merged(1), merged(2), restored(3, to=1), ours(4, "maintenance", table_version=2))
     assert numbers(*history) == ([1], {2, 4})
 
 
+@pytest.mark.invariant("1.8")
 def test_no_commit_before_an_unknown_restore_is_valid() -> None:
     history = [commit(3, "RESTORE"), merged(2), merged(1)]
     valid = valid_history(history)
     assert (valid.entries, valid.undone, valid.unknown_restore) == ([], {1, 2}, 3)
 
 
+@pytest.mark.invariant("1.8", "1.13")
 def test_a_batch_planned_before_an_unknown_restore_records_no_progress() -> None:
     history = [merged(4, planned_on=2), commit(3, "RESTORE"), merged(2)]
     valid = valid_history(history)
     assert (valid.entries, valid.undone, valid.unknown_restore) == ([], {2, 4}, 3)
 
 
+@pytest.mark.invariant("1.6")
 def test_the_version_of_a_restore_that_was_undone_itself_is_not_needed() -> None:
     interpreted: list[int] = []
 
@@ -186,6 +197,14 @@ def test_positions_are_kept_by_source() -> None:
     ledger = Ledger("uri", entries=(entry(recreated),), transaction=7)
     assert ledger.reached == {"kafka:c/t": {0: 9}, "kafka:c/u": {0: 1}}
     assert ledger.next_commit("batch", "run").reached == {"kafka:c/t": {0: 9}}
+
+
+@pytest.mark.invariant("1.4")
+def test_progress_is_that_of_the_transaction_number_or_else_of_the_newest_commit() -> None:
+    entries = tuple(entry(read_up_to(version, {0: version})) for version in (3, 2))
+    for transaction, position in ((2, 2), (3, 3), (9, 3)):
+        progress = Ledger("uri", entries=entries, transaction=transaction).progress
+        assert progress and progress.positions == {0: position}
 
 
 def entry(info: dict[str, Any]) -> Entry:

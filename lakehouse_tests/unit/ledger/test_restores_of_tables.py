@@ -11,9 +11,8 @@ from lakehouse.ledger.ledger import read_ledger, require_progress
 from lakehouse.ledger.log import file_changes
 from lakehouse_tests.helpers.tables.logs import NAME
 
-pytestmark = pytest.mark.invariant(1)
 
-
+@pytest.mark.invariant("1.7")
 def test_a_time_between_a_commit_and_its_file_restores_the_version_before(table):
     time = table.committed_at(2) + timedelta(milliseconds=2)
     table.put_file_time(2, time + timedelta(milliseconds=3))
@@ -22,24 +21,28 @@ def test_a_time_between_a_commit_and_its_file_restores_the_version_before(table)
     assert table.ledger.undone == {2, 3}
 
 
+@pytest.mark.invariant("1.7")
 def test_a_time_in_another_zone_restores_the_version_with_the_active_files(table):
     time = table.committed_at(1) + timedelta(hours=2)
     table.restore_by_time(1, f"{time:%Y-%m-%d %H:%M:%S.%f}")
     assert table.progress == 1
 
 
+@pytest.mark.invariant("1.7")
 def test_delta_rs_names_the_time_differently(table):
     table.table.restore(table.committed_at(2))
     assert table.table.history(1)[0]["operationParameters"].keys() == {"datetime"}
     assert table.progress == len(table.rows)
 
 
+@pytest.mark.invariant("1.7")
 def test_delta_rs_names_the_version_as_spark_does(table):
     table.restore(1)
     assert table.table.history(1)[0]["operationParameters"] == {"version": "1"}
     assert table.progress == 1
 
 
+@pytest.mark.invariant("1.7")
 def test_files_that_a_compaction_replaced_are_restored_with_an_older_version(table):
     table.table.optimize.compact()
     table.merge(7)
@@ -47,6 +50,7 @@ def test_files_that_a_compaction_replaced_are_restored_with_an_older_version(tab
     assert table.progress == 2 == len(table.rows)
 
 
+@pytest.mark.invariant("1.7")
 def test_a_compacted_version_is_restored(table):
     table.table.optimize.compact()
     table.batches(2)
@@ -54,6 +58,7 @@ def test_a_compacted_version_is_restored(table):
     assert table.progress == 3 == len(table.rows)
 
 
+@pytest.mark.invariant("1.6", "1.7")
 def test_restoring_a_version_before_a_restore_makes_undone_commits_valid_again(table):
     table.restore_by_time(1)
     table.restore_by_time(3)
@@ -61,6 +66,7 @@ def test_restoring_a_version_before_a_restore_makes_undone_commits_valid_again(t
     assert table.ledger.undone == set()
 
 
+@pytest.mark.invariant("1.6", "1.7")
 def test_a_version_after_another_restore_is_restored(table):
     table.restore_by_time(1)
     table.merge(7)
@@ -70,6 +76,7 @@ def test_a_version_after_another_restore_is_restored(table):
     assert table.ledger.undone == {2, 3, 5}
 
 
+@pytest.mark.invariant("1.8")
 def test_the_oldest_version_with_the_same_files_is_assumed(table):
     table.merge_nothing()  # all its records were stale
     table.merge(7)
@@ -77,6 +84,7 @@ def test_the_oldest_version_with_the_same_files_is_assumed(table):
     assert table.progress == 3 == len(table.rows)
 
 
+@pytest.mark.invariant("1.8")
 def test_a_version_before_all_remaining_commits_of_ours_is_not_assumed(table):
     table.table.optimize.compact()
     table.merge_nothing("maintenance")
@@ -87,6 +95,7 @@ def test_a_version_before_all_remaining_commits_of_ours_is_not_assumed(table):
     assert table.ledger.undone == {5}
 
 
+@pytest.mark.invariant("1.7")
 def test_files_with_new_statistics_are_the_same_files(table):
     added = [line for line in table.log_file(1).read_text().splitlines() if line.startswith('{"add"')]
     new_lines = [json.dumps({"add": json.loads(line)["add"] | {"dataChange": False}}) for line in added]
@@ -100,6 +109,7 @@ def test_files_with_new_statistics_are_the_same_files(table):
     assert table.ledger.undone >= {3}
 
 
+@pytest.mark.invariant("1.8")
 def test_the_error_for_an_unknown_restore_names_both_remedies(table):
     restore = table.restore_by_time(2)
     lines = table.log_file(1).read_text().splitlines()
@@ -112,6 +122,7 @@ def test_the_error_for_an_unknown_restore_names_both_remedies(table):
     assert require_progress(table.ledger, NAME) and table.progress == 2
 
 
+@pytest.mark.invariant("1.8")
 def test_a_restore_of_an_expired_version_is_unknown(table):
     restore = table.restore_by_time(1)
     table.clean(3)
@@ -119,6 +130,7 @@ def test_a_restore_of_an_expired_version_is_unknown(table):
         require_progress(table.ledger, NAME)
 
 
+@pytest.mark.invariant("1.8")
 def test_a_batch_after_an_unknown_restore_records_the_progress(table):
     table.restore_by_time(1)
     table.merge(7)
@@ -143,6 +155,7 @@ def test_the_log_is_read_once_and_only_for_a_restore_to_a_time(table, monkeypatc
     assert (table.progress, table.progress, versions_read) == (1, 1, [restore])
 
 
+@pytest.mark.invariant("1.6")
 def test_commits_undone_before_the_newest_hundred_are_known(table):
     table.batches(2)
     for _ in range(100):
@@ -152,6 +165,7 @@ def test_commits_undone_before_the_newest_hundred_are_known(table):
     assert table.ledger.undone == {4, 5}
 
 
+@pytest.mark.invariant("8.5")
 def test_undone_commits_are_known_until_a_batch_has_stored_them(table):
     table.restore(1)
     for _ in range(100):

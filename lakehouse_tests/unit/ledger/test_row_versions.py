@@ -10,8 +10,6 @@ from lakehouse.ledger.restores import valid_history
 from lakehouse.ledger.row_versions import unchanged_versions
 from lakehouse_tests.helpers.tables.infos import commit, maintained, merged, ours
 
-pytestmark = pytest.mark.invariant(1, 10)
-
 
 def ledger_of(*history: dict[str, Any]) -> Ledger:
     """Return a ledger with the versions of a history; ``history`` is oldest first."""
@@ -22,29 +20,34 @@ def ledger_of(*history: dict[str, Any]) -> Ledger:
 VACUUMED = (commit(3, "OPTIMIZE"), commit(4, "VACUUM START"), commit(5, "VACUUM END"), maintained(6, rows_version=2))
 
 
+@pytest.mark.invariant("10.7")
 def test_compaction_vacuum_and_maintenance_change_no_row() -> None:
     for upkeep in (VACUUMED[:3], VACUUMED):
         ledger = ledger_of(merged(1), commit(2, "UPDATE"), *upkeep)
         assert (ledger.rows_version, ledger.next_change(1), ledger.next_change(2)) == (2, 2, 3 + len(upkeep))
 
 
+@pytest.mark.invariant("10.7")
 def test_a_later_commit_covers_versions_whose_commits_are_gone() -> None:
     batch = ours(7, "batch", table_version=6, rows_version=2)
     assert ledger_of(batch).next_change(2) == 7
     assert ledger_of(VACUUMED[-1]).rows_version == 2
 
 
+@pytest.mark.invariant("10.7")
 def test_a_commit_between_plan_and_maintenance_is_not_skipped() -> None:
     ledger = ledger_of(merged(1), commit(2, "DELETE"), ours(3, "maintenance", table_version=1, rows_version=1))
     assert ledger.rows_version == 2
 
 
+@pytest.mark.invariant("10.7")
 def test_our_own_properties_change_no_row_but_those_of_others_might() -> None:
     metadata = Upkeep(kind="upkeep", run="night").model_dump_json()
     assert ledger_of(merged(1), commit(2, "SET TBLPROPERTIES", userMetadata=metadata)).rows_version == 1
     assert ledger_of(merged(1), commit(2, "SET TBLPROPERTIES")).rows_version == 2
 
 
+@pytest.mark.invariant("1.3", "10.7")
 @pytest.mark.parametrize("metadata", ["{}", '{"job": "nightly"}', '{"kind": "upkeep"}', "[]", "null", "not json"])
 def test_metadata_of_another_program_never_makes_a_commit_ours(metadata: str) -> None:
     history = (merged(1), commit(2, "UPDATE", userMetadata=metadata))
@@ -52,6 +55,7 @@ def test_metadata_of_another_program_never_makes_a_commit_ours(metadata: str) ->
     assert ledger_of(*history).rows_version == 2
 
 
+@pytest.mark.invariant("10.7")
 def test_a_consumer_of_the_last_change_has_consumed_the_table() -> None:
     ledger = ledger_of(merged(1), merged(2), *VACUUMED)
     consumed = {version: ledger.is_consumed(Consumed(table_id="id", version=version)) for version in (1, 2, 5, 6, 7)}
@@ -60,6 +64,7 @@ def test_a_consumer_of_the_last_change_has_consumed_the_table() -> None:
     assert not ledger.is_consumed(None)
 
 
+@pytest.mark.invariant("1.9")
 def test_maintenance_is_foreign_only_if_another_program_ran_it() -> None:
     metadata = Upkeep(kind="upkeep", run="night").model_dump_json()
     own_upkeep = [{**info, "userMetadata": metadata} for info in VACUUMED[:3]]

@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from lakehouse.ledger.accounting import FIGURES, figures, in_words, sentence, sums
 from lakehouse.ledger.audit import Finding, audit, batches_accounted
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics, Totals
@@ -56,6 +58,7 @@ def test_a_run_that_continues_the_history_passes() -> None:
     assert "nothing to commit" in check(NEWEST_FIRST, []).detail
 
 
+@pytest.mark.invariant("7.7")
 def test_records_without_account_are_reported() -> None:
     wrong = entry(5, 40, 50, read=11)
     result = check([wrong, *NEWEST_FIRST[1:]], [wrong])
@@ -63,23 +66,27 @@ def test_records_without_account_are_reported() -> None:
     assert "Version 5: 11 records read" in result.detail
 
 
+@pytest.mark.invariant("7.7")
 def test_a_run_without_commits_does_not_hide_an_older_difference() -> None:
     wrong = entry(5, 40, 50, read=11)
     assert "Version 5: 11 records read" in check([wrong, *NEWEST_FIRST[1:]], []).detail
     assert not check([wrong, *NEWEST_FIRST[1:]], []).passed
 
 
+@pytest.mark.invariant("7.9")
 def test_a_run_that_does_not_begin_where_the_one_before_it_ended_is_reported() -> None:
     jump = entry(5, 42, 50, totals_before=ENTRIES[3].totals)
     result = check([jump, *NEWEST_FIRST[1:]], [jump])
     assert "gap in partition 0, offsets 40 to 41" in result.detail
 
 
+@pytest.mark.invariant("7.1")
 def test_totals_that_do_not_continue_are_reported() -> None:
     wrong = entry(5, 40, 50, totals_before=Totals(batches=4, read=39, inserted=40))
     assert "Version 5: begins with" in check([wrong, *NEWEST_FIRST[1:]], [wrong]).detail
 
 
+@pytest.mark.invariant("7.6", "7.7")
 def test_an_unaccounted_batch_fails_the_next_runs_too() -> None:
     wrong = entry(5, 40, 50, read=11)
     history = add_batch([wrong, *NEWEST_FIRST[1:]], 50, 60)
@@ -89,11 +96,13 @@ def test_an_unaccounted_batch_fails_the_next_runs_too() -> None:
     assert not check(history, []).passed
 
 
+@pytest.mark.invariant("7.9")
 def test_a_skipped_range_fails_the_next_runs_too() -> None:
     history = add_batch([entry(5, 42, 50, totals_before=ENTRIES[3].totals), *NEWEST_FIRST[1:]], 50, 60)
     assert "gap in partition 0, offsets 40 to 41" in check(history, history[:1]).detail
 
 
+@pytest.mark.invariant("7.6", "7.7")
 def test_an_unaccounted_batch_is_reported_no_matter_how_old_it_is() -> None:
     """Each commit carries on the versions with differences, so no more of the history has to be read."""
     history = [entry(5, 40, 50, read=11), *NEWEST_FIRST[1:]]
@@ -104,6 +113,7 @@ def test_an_unaccounted_batch_is_reported_no_matter_how_old_it_is() -> None:
     assert "Version 5" in result.detail
 
 
+@pytest.mark.invariant("7.6")
 def test_a_version_that_the_history_proves_right_is_not_carried_on() -> None:
     newest = entry(6, 50, 60, unaccounted=(4,), totals_before=ENTRIES[4].totals)
     assert check([newest, *NEWEST_FIRST], []).passed
@@ -111,6 +121,7 @@ def test_a_version_that_the_history_proves_right_is_not_carried_on() -> None:
     assert not check([newest, *NEWEST_FIRST[:1]], []).passed
 
 
+@pytest.mark.invariant("7.7")
 def test_an_accepted_difference_fails_no_run_and_is_reported_by_the_audit() -> None:
     before = [entry(5, 40, 50, read=11), *NEWEST_FIRST[1:]]
     history = [acceptance((5,), "one record was a test", before[0].totals), *before]
@@ -121,6 +132,7 @@ def test_an_accepted_difference_fails_no_run_and_is_reported_by_the_audit() -> N
     assert "version 5 (accepted in version 6: one record was a test)" in result.detail
 
 
+@pytest.mark.invariant("7.7")
 def test_an_accepted_difference_hides_no_other() -> None:
     wrong = [entry(4, 30, 40, read=11), entry(5, 40, 50, read=12)]
     totals = wrong[0].totals
@@ -131,6 +143,13 @@ def test_an_accepted_difference_hides_no_other() -> None:
     assert ledger(history).next_commit("batch", "run").unaccounted == (5,)
 
 
+@pytest.mark.invariant("7.6")
+def test_a_commit_lists_the_oldest_hundred_versions_with_a_difference() -> None:
+    history = [entry(number, 10 * number - 10, 10 * number, read=11) for number in range(120, 0, -1)]
+    assert ledger(history).next_commit("batch", "run").unaccounted == tuple(range(1, 101))
+
+
+@pytest.mark.invariant("7.6", "7.7")
 def test_the_audit_reports_a_difference_whose_commit_has_expired() -> None:
     remaining = [entry(9, 80, 90, unaccounted=(5,))]
     result = next(finding for finding in audit(ledger(remaining)) if finding.check == "records_accounted")
@@ -145,6 +164,7 @@ def test_tables_without_records_have_nothing_to_account_for() -> None:
     assert ledger(entries).next_commit("derived", "run").unaccounted == ()
 
 
+@pytest.mark.invariant("7.9")
 def test_a_replay_between_two_batches_does_not_hide_where_the_first_ended() -> None:
     replay = entry(4, 0, 10, kind="replay", progress={0: 30}, totals_before=ENTRIES[2].totals)
     jump = entry(5, 35, 50, totals_before=ENTRIES[2].totals)
@@ -157,6 +177,7 @@ def test_a_run_with_more_commits_than_the_ledger_is_checked_completely() -> None
     assert "Version 2" in check(NEWEST_FIRST[:2], written).detail
 
 
+@pytest.mark.invariant("7.7")
 def test_a_commit_that_was_undone_meanwhile_is_not_checked() -> None:
     repeated = entry(7, 30, 50, totals_before=ENTRIES[2].totals)
     assert check([repeated, *NEWEST_FIRST[2:]], [ENTRIES[3], ENTRIES[4], repeated]).passed

@@ -11,8 +11,6 @@ from lakehouse.ledger.ledger import read_ledger
 from lakehouse_tests.helpers.tables import stores
 from lakehouse_tests.helpers.tables.logs import NAME, Written
 
-pytestmark = pytest.mark.invariant(1)
-
 
 def write_without_info(table: Written, *rows: int) -> int:
     """Commit without ``commitInfo``, which Delta allows; return the version."""
@@ -28,6 +26,7 @@ def versions(table: Written) -> dict[int, int]:
     return {entry.commit.number: entry.version for entry in table.ledger.entries}
 
 
+@pytest.mark.invariant("1.5", "1.9")
 def test_a_commit_without_info_is_foreign_and_shifts_no_version(table):
     version = write_without_info(table, 7)
     table.merge(8)
@@ -38,6 +37,7 @@ def test_a_commit_without_info_is_foreign_and_shifts_no_version(table):
     assert table.ledger.complete
 
 
+@pytest.mark.invariant("1.5")
 def test_a_commit_without_info_does_not_void_a_batch_after_a_restore(table):
     table.restore(2)
     table.merge(7)
@@ -45,6 +45,7 @@ def test_a_commit_without_info_does_not_void_a_batch_after_a_restore(table):
     assert (table.progress, table.ledger.undone) == (4, {3})
 
 
+@pytest.mark.invariant("1.5", "10.7")
 def test_commits_without_info_do_not_turn_a_change_into_maintenance(table):
     table.table.optimize.compact()
     table.batches(2)
@@ -54,6 +55,7 @@ def test_commits_without_info_do_not_turn_a_change_into_maintenance(table):
     assert table.ledger.next_change(4) == 5
 
 
+@pytest.mark.invariant("1.5")
 def test_versions_are_right_in_a_cleaned_log_and_beyond_the_newest_hundred(table):
     write_without_info(table, 7)
     table.merge(8)
@@ -65,6 +67,7 @@ def test_versions_are_right_in_a_cleaned_log_and_beyond_the_newest_hundred(table
     assert versions(table) == {3: 3, 4: 5}
 
 
+@pytest.mark.invariant("1.5")
 def test_versions_are_right_in_an_object_store(table, tmp_path):
     write_without_info(table, 7)
     with stores.serving(tmp_path) as root:
@@ -73,6 +76,7 @@ def test_versions_are_right_in_an_object_store(table, tmp_path):
     assert history[1:] == log.read_history(str(table.folder), 3)[1:]
 
 
+@pytest.mark.invariant("1.5")
 def test_commits_after_a_table_was_opened_shift_no_version(table, monkeypatch):
     def open_then_commit(uri: str) -> DeltaTable:
         opened_table = DeltaTable(uri)
@@ -86,6 +90,7 @@ def test_commits_after_a_table_was_opened_shift_no_version(table, monkeypatch):
     assert [(entry.version, entry.commit.number) for entry in read.entries] == [(3, 3), (2, 2), (1, 1)]
 
 
+@pytest.mark.invariant("1.5")
 def test_a_log_that_is_read_by_name_equals_that_of_deltalake(table):
     table.restore(2)
     expected = table.table.history()
@@ -93,6 +98,7 @@ def test_a_log_that_is_read_by_name_equals_that_of_deltalake(table):
     assert by_name == expected
 
 
+@pytest.mark.invariant("1.5")
 @pytest.mark.slow
 def test_a_history_with_right_versions_is_not_read_twice(table, monkeypatch):
     def fail(*_: object) -> None:
@@ -106,6 +112,7 @@ def test_a_history_with_right_versions_is_not_read_twice(table, monkeypatch):
     assert len(table.ledger.entries) == 100
 
 
+@pytest.mark.invariant("9.9")
 @pytest.mark.parametrize("version", [2, 3])
 def test_an_empty_commit_within_the_log_is_damage(table, version):
     table.log_file(version).write_text("")

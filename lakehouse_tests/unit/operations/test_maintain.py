@@ -19,7 +19,7 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.tables.logs import NAME, Written
 
 
-@pytest.mark.invariant(11)
+@pytest.mark.invariant("11.1")
 def test_a_vacuum_that_conflicts_with_another_writer_runs_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,6 +66,7 @@ def fail_maintenance(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> No
     monkeypatch.setattr(maintain, "_refresh", lambda _: {})
 
 
+@pytest.mark.invariant("1.8")
 def test_maintenance_refuses_the_merged_table_if_its_ledger_does_not_record_the_progress(
     contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,13 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics, Totals
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.operations.verify import rejected_share
-
-pytestmark = pytest.mark.invariant(8)
 
 NOW = datetime(2026, 5, 2, 12, tzinfo=UTC)
 

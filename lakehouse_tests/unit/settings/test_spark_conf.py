@@ -62,7 +62,7 @@ def test_a_setting_that_cannot_be_used_is_named_without_its_value(
     assert "s3cret" not in str(refused.value)
 
 
-@pytest.mark.invariant(3)
+@pytest.mark.invariant("3.5")
 @pytest.mark.parametrize("name", [*EXACT, *DELTA])
 def test_a_setting_that_rows_depend_on_is_refused_in_every_place(name: str) -> None:
     with pytest.raises(ValidationError, match=f"{name} is fixed, since .* remove it"):
@@ -78,6 +78,7 @@ def test_other_settings_become_text_as_spark_expects_and_are_never_shown(monkeyp
     assert "s3cret" not in repr(settings)
 
 
+@pytest.mark.invariant("3.5")
 def test_commands_and_the_engine_get_the_settings_and_another_value_needs_another_engine() -> None:
     settings = with_conf(**CONF)
     for conf in (sessions.spark_conf(settings), sessions.engine_conf(settings)):
@@ -86,6 +87,12 @@ def test_commands_and_the_engine_get_the_settings_and_another_value_needs_anothe
         assert conf.items() >= {**EXACT, **DELTA}.items()
     variants = (with_conf(), settings, with_conf(**CONF, **{"spark.ui.port": 1}))
     assert len({sessions.fingerprint(variant) for variant in variants}) == 3
+
+
+@pytest.mark.invariant("1.14")
+def test_no_session_compacts_within_a_batch() -> None:
+    for conf in (sessions.spark_conf(with_conf()), sessions.engine_conf(with_conf())):
+        assert conf["spark.databricks.delta.autoCompact.enabled"] == "false"
 
 
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,1,1024]", "spark://host:7077"])

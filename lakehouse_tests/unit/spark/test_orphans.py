@@ -14,7 +14,7 @@ from pyspark.sql.connect import proto
 
 from lakehouse.spark.connect import orphans
 
-pytestmark = pytest.mark.invariant(11)
+pytestmark = pytest.mark.invariant("11.4")
 
 State = proto.GetStatusResponse.OperationStatus.OperationState
 

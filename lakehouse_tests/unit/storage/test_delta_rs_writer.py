@@ -31,7 +31,7 @@ from lakehouse_tests.helpers.tables.plain_tables import (
 )
 
 
-@pytest.mark.invariant(1, 11)
+@pytest.mark.invariant("1.1")
 def test_an_append_is_one_commit_with_its_number_and_metadata(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     commit = next_commit(layout)
@@ -41,7 +41,6 @@ def test_an_append_is_one_commit_with_its_number_and_metadata(tmp_path: Path) ->
     assert stored(layout) == sorted([PARIS, OSLO, NOWHERE], key=str)
 
 
-@pytest.mark.invariant(10)
 def test_a_merge_deletes_updates_and_inserts_differing_rows_and_copies_all_others_unchanged(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS, NOWHERE, OSLO, ("Rome", Decimal(0), FAR, 4))
     new_rows = rows((*NOWHERE[:3], 7, False), (*OSLO, True), (*PARIS, False), ("Bern", None, FAR, 0, False))
@@ -52,7 +51,7 @@ def test_a_merge_deletes_updates_and_inserts_differing_rows_and_copies_all_other
     assert stored(layout) == sorted(expected, key=str)
 
 
-@pytest.mark.invariant(10)
+@pytest.mark.invariant("10.7")
 @pytest.mark.parametrize("row", [(*NOWHERE, True), (*PARIS, False)])
 def test_a_merge_that_changes_nothing_is_a_commit_without_a_file(tmp_path: Path, row: tuple[Any, ...]) -> None:
     """The commit records the consumed version."""
@@ -63,7 +62,7 @@ def test_a_merge_that_changes_nothing_is_a_commit_without_a_file(tmp_path: Path,
     assert DeltaTable(layout.uri).file_uris() == files_before and stored(layout) == [PARIS]
 
 
-@pytest.mark.invariant(10)
+@pytest.mark.invariant("10.7")
 def test_an_append_of_nothing_is_a_commit_without_a_file(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     files_before = DeltaTable(layout.uri).file_uris()
@@ -71,7 +70,6 @@ def test_an_append_of_nothing_is_a_commit_without_a_file(tmp_path: Path) -> None
     assert DeltaTable(layout.uri).file_uris() == files_before
 
 
-@pytest.mark.invariant(10)
 def test_a_merge_rewrites_no_file_in_which_nothing_changes(tmp_path: Path) -> None:
     layout = made(tmp_path, PARIS)
     append_quickly(layout, rows(OSLO), next_commit(layout))
@@ -107,7 +105,6 @@ def test_no_checksum_of_a_former_file_marks_a_new_file_as_damaged(tmp_path: Path
     assert all((log / name).exists() for name in names) and not list(log.glob(".*.crc"))
 
 
-@pytest.mark.invariant(11)
 @pytest.mark.parametrize("kind", [RuntimeError, BaseException])
 def test_a_commit_is_valid_if_its_checkpoint_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
@@ -124,7 +121,7 @@ def test_a_commit_is_valid_if_its_checkpoint_fails(
     assert len(stored(layout)) == 11
 
 
-@pytest.mark.invariant(11)
+@pytest.mark.invariant("3.2", "11.1")
 def test_rows_that_were_planned_on_another_version_are_not_written(tmp_path: Path) -> None:
     """This includes a RESTORE, which does not conflict with an append by Spark."""
     layout = made(tmp_path, PARIS)
@@ -138,7 +135,7 @@ def test_rows_that_were_planned_on_another_version_are_not_written(tmp_path: Pat
     assert stored(layout) == [PARIS]
 
 
-@pytest.mark.invariant(11)
+@pytest.mark.invariant("3.2", "11.1")
 def test_a_concurrent_commit_of_another_writer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = made(tmp_path, PARIS)
     commit = next_commit(layout)
@@ -205,7 +202,7 @@ def contents(layout: Layout) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in rows_read), key=str)
 
 
-@pytest.mark.invariant(3, 7)
+@pytest.mark.invariant("3.1", "4.6")
 def test_rows_replace_stored_rows_with_their_keys_and_stale_rows_are_only_counted(tmp_path: Path) -> None:
     layout = create_partitioned(tmp_path, ("Paris", 1, JANUARY), ("Oslo", 1, JANUARY), ("Rome", 1, None))
     paris, oslo = ("Paris", 2, MARCH, False), ("Oslo", 2, JANUARY, True)
@@ -227,7 +224,7 @@ def test_rows_replace_stored_rows_with_their_keys_and_stale_rows_are_only_counte
 MICROSECONDS = datetime(2023, 1, 1, 0, 0, 0, 123456, UTC)
 
 
-@pytest.mark.invariant(3, 7)
+@pytest.mark.invariant("13.4")
 @pytest.mark.parametrize(
     ("type_", "key", "other"),
     [("BIGINT", 2**53 + 1, 7), ("TIMESTAMP", MICROSECONDS, FAR), ("DATE", date(1500, 1, 1), JANUARY), ("INT", -1, 0)],
@@ -260,7 +257,6 @@ def test_a_partition_without_new_rows_is_not_read(tmp_path: Path) -> None:
     assert DeltaTable(layout.uri).to_pyarrow_table(filters=[("month", "=", JANUARY)])["n"].to_pylist() == [2]
 
 
-@pytest.mark.invariant(3)
 def test_no_commit_is_made_if_all_rows_are_stale(tmp_path: Path) -> None:
     layout = create_partitioned(tmp_path, ("Paris", 1, JANUARY))
     with pytest.raises(ConflictError):

@@ -6,7 +6,6 @@ import pytest
 
 from lakehouse.storage.layout import CHANGE_DATA, DECLARED, STATISTICS, Layout, TableColumn
 
-pytestmark = pytest.mark.invariant(1, 10)
 LOG = "delta.logRetentionDuration"
 FILES = "delta.deletedFileRetentionDuration"
 WEEK, MONTH = "interval 604800 seconds", "interval 2592000 seconds"
@@ -18,6 +17,7 @@ def correct(retention: timedelta = timedelta(days=7), **stored: str) -> dict[str
     return table.corrections({LOG: stored.get("log", MONTH), FILES: stored.get("files", WEEK), CHANGE_DATA: "false"})
 
 
+@pytest.mark.invariant("1.18")
 @pytest.mark.parametrize(
     "interval",
     [
@@ -34,21 +34,25 @@ def test_a_longer_retention_of_the_log_is_not_corrected(interval: str) -> None:
     assert correct(log=interval) == {}
 
 
+@pytest.mark.invariant("1.18")
 @pytest.mark.parametrize("interval", ["interval 29 days", "interval 1 hour", "interval -90 days", "forever", ""])
 def test_a_shorter_or_unknown_retention_of_the_log_becomes_thirty_days(interval: str) -> None:
     assert correct(log=interval) == {LOG: MONTH}
 
 
+@pytest.mark.invariant("1.18")
 def test_a_longer_declared_retention_also_applies_to_the_log() -> None:
     year = "interval 31536000 seconds"
     assert correct(timedelta(days=365), log="interval 90 days") == {LOG: year, FILES: year}
 
 
+@pytest.mark.invariant("1.18")
 @pytest.mark.parametrize("interval", ["interval 6 days", "interval 90 days", "interval 7 days"])
 def test_deleted_files_are_kept_exactly_as_long_as_declared(interval: str) -> None:
     assert correct(files=interval) == {FILES: WEEK}
 
 
+@pytest.mark.invariant("1.18")
 def test_missing_properties_are_set() -> None:
     table = Layout("t", "/t", "", (), change_data=True)
     assert table.corrections({}) == table.lasting == {LOG: MONTH, FILES: WEEK, CHANGE_DATA: "true"}

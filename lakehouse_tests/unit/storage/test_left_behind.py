@@ -15,8 +15,6 @@ from lakehouse.spark.engine import ENGINE
 from lakehouse.storage import statement
 from lakehouse.storage.statement import run_statement
 
-pytestmark = pytest.mark.invariant(11)
-
 FENCE = {"fence": "1"}
 
 
@@ -78,6 +76,7 @@ def has_note(home: Path) -> bool:
     return (home / "tables" / ".locks" / "t.writer").exists()
 
 
+@pytest.mark.invariant("11.6")
 def test_a_second_ctrl_c_and_a_failing_engine_do_not_end_the_wait(home: Path) -> None:
     statement_ended, interrupts = Event(), []
 
@@ -102,6 +101,7 @@ def test_a_second_ctrl_c_and_a_failing_engine_do_not_end_the_wait(home: Path) ->
     assert session.release_session_on_close
 
 
+@pytest.mark.invariant("11.4", "11.7")
 def test_a_session_whose_statement_may_still_run_keeps_its_fence_is_not_released_and_writes_no_more(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +127,7 @@ def test_a_session_whose_statement_may_still_run_keeps_its_fence_is_not_released
         statement_ended.set()
 
 
+@pytest.mark.invariant("11.4")
 @pytest.mark.timeout(60)
 def test_an_engine_that_hangs_is_not_waited_for_longer_than_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts the interrupt and never answers."""
@@ -149,6 +150,7 @@ def test_an_engine_that_hangs_is_not_waited_for_longer_than_others(home: Path, m
     end_of_test.set()
 
 
+@pytest.mark.invariant("11.5", "11.7")
 def test_in_our_own_java_fence_and_lock_stay_until_the_statement_has_ended(home: Path) -> None:
     interrupted, states = Event(), list[Any]()
     session = OwnSession(interrupted.set)
@@ -167,6 +169,7 @@ def test_in_our_own_java_fence_and_lock_stay_until_the_statement_has_ended(home:
     assert not has_note(home)
 
 
+@pytest.mark.invariant("11.5", "11.7")
 def test_in_our_own_java_fence_and_lock_stay_if_the_statement_does_not_end_and_it_writes_no_more(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

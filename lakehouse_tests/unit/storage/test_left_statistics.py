@@ -8,7 +8,6 @@ import pytest
 from lakehouse.storage.layout import STATISTICS, Layout, TableColumn
 from lakehouse.storage.schema_change import rewrite
 
-pytestmark = pytest.mark.invariant(1)
 RECORD = TableColumn.struct("_record", "d", [TableColumn("position", "BIGINT", "d")])
 DAY, NOTE = TableColumn("day", "DATE", "d"), TableColumn("note", "STRING", "d")
 FLAG, LIST = TableColumn("flag", "BOOLEAN", "d"), TableColumn("list", "ARRAY<INT>", "d")

@@ -16,8 +16,6 @@ from lakehouse.storage import lock, lock_holder, writer_note
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.lock_holder import holder_of
 
-pytestmark = pytest.mark.invariant(11)
-
 _HOLD = """
 import sys
 from lakehouse.storage.lock_holder import name_work
@@ -66,6 +64,7 @@ def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "_PATIENCE", 0.2)
 
 
+@pytest.mark.invariant("11.2")
 def test_a_table_that_another_process_writes_is_a_conflict(uri: str, short_wait: None) -> None:
     with lock_elsewhere(uri):
         with (
@@ -142,11 +141,13 @@ def test_a_table_can_be_written_if_the_disk_refuses_the_note(uri: str) -> None:
         assert holder_of(file) == "another writer"
 
 
+@pytest.mark.invariant("11.2")
 def test_the_same_folder_under_another_name_has_the_same_lock(uri: str, short_wait: None) -> None:
     with lock_elsewhere(f"file://{uri}"), pytest.raises(ConflictError), table_lock(uri, "t"):
         pass
 
 
+@pytest.mark.invariant("11.2")
 def test_a_killed_process_holds_no_lock(uri: str) -> None:
     with lock_elsewhere(uri) as other:
         other.kill()
@@ -154,11 +155,13 @@ def test_a_killed_process_holds_no_lock(uri: str) -> None:
             pass
 
 
+@pytest.mark.invariant("11.2")
 def test_two_sessions_of_one_process_wait_for_each_other(uri: str, short_wait: None) -> None:
     with table_lock(uri, "t"), pytest.raises(ConflictError), table_lock(uri, "t"):
         pass
 
 
+@pytest.mark.invariant("11.2")
 def test_an_error_releases_the_lock(uri: str, short_wait: None) -> None:
     with pytest.raises(ZeroDivisionError), table_lock(uri, "t"):
         raise ZeroDivisionError
@@ -172,6 +175,7 @@ def test_a_disk_that_refuses_the_lock_is_an_error_with_advice(tmp_path: Path) ->
         pass
 
 
+@pytest.mark.invariant("11.2")
 @pytest.mark.parametrize("uri", ["s3a://bucket/t", "abfss://box@account/t", "memory://t"])
 def test_a_remote_store_needs_no_lock(uri: str) -> None:
     assert Store(uri).lock is None
@@ -179,6 +183,7 @@ def test_a_remote_store_needs_no_lock(uri: str) -> None:
         pass
 
 
+@pytest.mark.invariant("11.5")
 def test_a_java_process_that_still_writes_for_an_ended_process_excludes_other_writers(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +204,7 @@ def test_a_java_process_that_still_writes_for_an_ended_process_excludes_other_wr
             pass
 
 
+@pytest.mark.invariant("11.5")
 def test_the_next_process_writes_when_the_java_process_of_an_ended_process_ends(
     uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,8 +18,6 @@ from lakehouse.storage.row_order import identity, merged_layout, order_of
 from lakehouse.storage.schema_change.diff import lack_of
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
-pytestmark = pytest.mark.invariant(4)
-
 POSITION = "`source`: STRING, `partition`: INT, `position`: BIGINT, `sequence`: BIGINT"
 BY_TIME = "_sequence, _time, _partition, _position, _base"
 LOG = log_table(rollups=[], partition_by=None)
@@ -48,6 +46,7 @@ def types(layout: Layout) -> dict[str, str]:
     return {column.name: column.type for column in layout.columns}
 
 
+@pytest.mark.invariant("5.1", "6.1")
 def test_keyed_rows_log_rows_kept_values_and_rejected_records_have_positions_of_one_form(settings: Settings) -> None:
     merged = types(merged_layout(temperatures, settings))
     order = f"STRUCT<{POSITION}, `time`: TIMESTAMP, `base`: BIGINT>"
@@ -57,6 +56,7 @@ def test_keyed_rows_log_rows_kept_values_and_rejected_records_have_positions_of_
     assert types(rejected_layout(temperatures, settings))["position"] == f"STRUCT<{POSITION}>"
 
 
+@pytest.mark.invariant("4.1", "4.3")
 @pytest.mark.parametrize(
     ("changes", "order"),
     [

@@ -12,7 +12,7 @@ from lakehouse.storage.layout import Layout
 from lakehouse_tests.helpers.tables.logs import NAME, Written
 
 
-@pytest.mark.invariant(1, 11)
+@pytest.mark.invariant("1.13")
 def test_a_commit_planned_before_a_restore_is_not_blamed_only_on_another_writer(tmp_path: Path) -> None:
     table = Written.create(tmp_path / "t")
     table.batches(2)
@@ -32,7 +32,7 @@ def test_a_commit_planned_before_a_restore_is_not_blamed_only_on_another_writer(
         spark_writer._require_committed(Layout(NAME, str(table.folder), "", ()), commit)
 
 
-@pytest.mark.invariant(7)
+@pytest.mark.invariant("7.3")
 @pytest.mark.parametrize(
     ("kind", "is_proof"),
     [("batch", True), ("base", True), ("replay", True), ("redrive", True), ("rejected", False), ("load", False)],

@@ -20,8 +20,6 @@ from lakehouse.storage.stored_table import Expected, StoredTable
 from lakehouse.storage.table_context import again
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
 
-pytestmark = pytest.mark.invariant(11)
-
 NO_SPARK: Any = None
 COMMIT = Commit(kind="batch", number=1, attempt="a", table_version=4)
 
@@ -118,6 +116,7 @@ def test_the_eligibility_of_a_merge_by_other_columns_does_not_depend_on_partitio
     assert calls == [((2,), {"text": 10})]
 
 
+@pytest.mark.invariant("11.1")
 def test_a_repeated_step_plans_on_the_current_ledger(table: StoredTable) -> None:
     plans: list[tuple[int, int]] = []
 
@@ -193,6 +192,7 @@ AS_PLANNED = ("few", "rows of (4, ['2024-01-01'])")
 NEWEST = ("many", "rows of (None,)")
 
 
+@pytest.mark.invariant("3.2", "7.4")
 def test_few_rows_are_compared_with_the_planned_version_and_stored(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +202,7 @@ def test_few_rows_are_compared_with_the_planned_version_and_stored(
     assert writers.calls == [("deltalake", (rows, ["place"], ["2024-01-01"], COMMIT))]
 
 
+@pytest.mark.invariant("3.2")
 def test_spark_compares_few_rows_again_if_another_writer_was_first(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

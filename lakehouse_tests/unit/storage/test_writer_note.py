@@ -23,7 +23,7 @@ from lakehouse.storage.lock import table_lock
 from lakehouse.storage.statement import run_statement
 from lakehouse.storage.writer_note import Writer, note_writer
 
-pytestmark = pytest.mark.invariant(11)
+pytestmark = pytest.mark.invariant("11.4")
 
 
 @pytest.fixture
@@ -213,6 +213,7 @@ def test_the_note_is_kept_if_the_engine_did_not_report_the_end_of_the_statement(
     assert note.exists() is not is_answer
 
 
+@pytest.mark.invariant("11.6")
 def test_an_interrupted_wait_interrupts_the_statement_and_waits_for_its_end(uri: str, note: Path, engine: Path) -> None:
     session, statement_ended = Session(engine), Event()
     former_handler = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -42,7 +42,8 @@ class Conditions:
     """Dagster's evaluation of the conditions of the page, tick by tick."""
 
     def __init__(self, defs: dg.Definitions, instance: dg.DagsterInstance) -> None:
-        self._defs, self._instance, self._cursor = defs, instance, None
+        self._defs, self._instance = defs, instance
+        self._cursor: Any = None
         self.tick()  # the first tick only stores what exists
 
     def tick(self, hours: int = 0) -> int:

@@ -27,6 +27,7 @@ class StreamTable(TableParts):
     ``cluster_by`` names columns; nightly compaction stores rows with similar values in the same files. It requires a
     table without partitions. ``max_records`` is how many positions a batch takes at most, unless a run requests another
     number. ``retention`` is how far back every table of the declaration can at least be read as of an earlier time.
+    ``replay_from`` is the first day whose records can be replayed in Dagster; without it, there is no asset for that.
     """
 
     def __post_init__(self) -> None:

@@ -32,6 +32,11 @@ class CatalogEntry:
         return f"{self.table.name}_maintenance"
 
     @property
+    def maintenance_and_replay_keys(self) -> list[dg.AssetKey]:
+        """The keys of the assets whose runs write several tables of the declaration, whether they exist or not."""
+        return self.keys(self.maintenance_name, self.table.replayed_name)
+
+    @property
     def merge_job(self) -> str:
         """Name of the job that merges the table and updates its derived tables."""
         return f"merge_{self.table.name}"

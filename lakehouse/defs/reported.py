@@ -58,8 +58,8 @@ class CommitReporter:
     def _report(self, instance: dg.DagsterInstance, table: "_ReportedTable") -> None:
         if table.uri in self._reported_versions and not table.is_newer(self._reported_versions[table.uri]):
             return
-        maintenance_key = self._catalog_entry.key(self._catalog_entry.maintenance_name)
-        is_being_written = any(unfinished_run(instance, key) for key in (table.spec.key, maintenance_key))
+        writers = (table.spec.key, *self._catalog_entry.maintenance_and_replay_keys)
+        is_being_written = any(unfinished_run(instance, key) for key in writers)
         # Read the version after looking for runs: it then includes what a run reported that has just ended.
         version = _reported_version(instance, table.spec.key)
         self._reported_versions[table.uri] = version

@@ -1,6 +1,6 @@
 """What a step reports to Dagster: the current state of the table, and what the run did. Without a JVM."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -12,7 +12,7 @@ from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.audit import Finding
 from lakehouse.ledger.commits import OF_RECORDS, Entry, Totals
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.ledger.positions import Plan
+from lakehouse.ledger.positions import Plan, Range
 from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
 from lakehouse.settings import Settings
@@ -116,13 +116,15 @@ def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> dict[str, Any]:
     for part in (part for outcome in batches if outcome.plan for part in outcome.plan.ranges):
         start, _ = partition_ranges.get(part.partition, (part.start, part.end))
         partition_ranges[part.partition] = (start, part.end)
-    rows = [
-        dg.TableRecord({"partition": p, "start": start, "end": end})
-        for p, (start, end) in sorted(partition_ranges.items())
-    ]
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "start", "end")])
     return {
         "lag_before": plan.span,
         "lag_after": batches[-1].lag_after if batches else plan.span,
-        "ranges": dg.MetadataValue.table(rows, schema=schema),
+        "ranges": range_table(Range(p, start, end) for p, (start, end) in partition_ranges.items()),
     }
+
+
+def range_table(ranges: Iterable[Range]) -> dg.TableMetadataValue:
+    """A table of ranges, in order."""
+    rows = [dg.TableRecord({"partition": p.partition, "start": p.start, "end": p.end}) for p in sorted(ranges)]
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "start", "end")])
+    return dg.MetadataValue.table(rows, schema=schema)

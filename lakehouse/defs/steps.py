@@ -61,7 +61,8 @@ def build_step(
     """Build the step that writes these assets. The pool of the table runs one step at a time.
 
     An error that a person can act on becomes the text of the failure. If a commit does not account for its records, the
-    checks of the step fail with it. The step reports each asset at its version after the work.
+    checks of the step fail with it. The step reports each asset at its version after the work. If the assets have
+    partitions, one run works on all chosen ones.
     """
 
     def step(context: dg.AssetExecutionContext, config: Any, lakehouse: LakehouseResource) -> Iterator[Any]:
@@ -82,4 +83,7 @@ def build_step(
 
     step.__annotations__["config"] = config  # Dagster reads the type of the configuration from the annotation
     name = re.sub(r"[^A-Za-z0-9_]", "_", "__".join(specs[0].key.path))
-    return dg.multi_asset(name=name, specs=specs, check_specs=checks, pool=entry.table.name)(step)
+    policy = dg.BackfillPolicy.single_run() if specs[0].partitions_def else None
+    return dg.multi_asset(name=name, specs=specs, check_specs=checks, pool=entry.table.name, backfill_policy=policy)(
+        step
+    )

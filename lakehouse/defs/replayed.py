@@ -54,10 +54,10 @@ def _chosen_days(step: StepInput) -> list[date]:
 
 def _advice(table: StreamTable) -> str:
     """How to find out why rows changed."""
-    feed = f" The rows are in {table.changes_name}, with these versions as source_version." if not table.is_log else ""
+    feed = f" {table.changes_name} has the changed rows, by source_version." if not table.is_log else ""
     return (
-        "This is expected if a changed declaration reads old records differently. Otherwise somebody else changed the"
-        f" table: lakehouse audit {table.name} lists the commits of other programs.{feed}"
+        "This is expected if the declaration changed since the records were merged. Otherwise another program changed"
+        f" the table: lakehouse audit {table.name} lists its commits.{feed}"
     )
 
 

@@ -1,8 +1,11 @@
 """The asset whose partitions are days to replay, as Dagster loads it: no Spark, no broker."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from textwrap import dedent
+from typing import Any
 from uuid import uuid4
 
 import dagster as dg
@@ -15,16 +18,27 @@ from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.log_tables import log_table
 from lakehouse_tests.helpers.tables.logs import Written
 
 TABLE = replace(temperatures, replay_from=date(2026, 8, 1))
+PAGE = (ROOT / "docs" / "how-to" / "replay-days.md").read_text(encoding="utf-8")
 REPLAYED = dg.AssetKey("temperatures_replayed")
 
 
 @pytest.fixture(scope="module")
 def repository() -> dg.RepositoryDefinition:
     return build_defs([TABLE]).get_repository_def()
+
+
+def test_the_declaration_of_the_page_has_the_asset_of_the_page() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(dedent(example), "replay-days.md", "exec"), names)  # noqa: S102 - the page's own example
+    repository = build_defs([names["orders"]]).get_repository_def()
+    assert dg.AssetKey("orders_replayed") in repository.assets_defs_by_key
+    assert "asset `orders_replayed`" in PAGE
 
 
 def test_without_a_first_day_there_is_no_such_asset() -> None:

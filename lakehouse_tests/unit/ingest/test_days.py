@@ -1,6 +1,7 @@
 """The ranges of days, and days whose records may have expired: arithmetic on offsets, times and commits."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import Positions, Range, SourceId
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
 pytestmark = pytest.mark.invariant(3)
 
+TABLE = replace(temperatures, name="orders", topic="orders")
 SOURCE = SourceId("kafka", "c/t")
 RANGES = st.builds(lambda p, start, span: Range(p, start, start + span), *(st.integers(0, top) for top in (2, 30, 9)))
 
@@ -60,9 +63,9 @@ def require(
     """Require that the days are held, by a table that merged up to ``progress`` in 1970."""
     none: Any = None
     settings = Settings(home=folder)
-    log = Path(settings.table_uri("temperatures"), "_delta_log")
-    write_log(log, Commit(**MERGED, source=SOURCE, progress=dict(progress)))
-    require_held(TableContext(none, settings, temperatures), SOURCE, earliest, times, first_day)
+    log = Path(settings.table_uri(TABLE.name), "_delta_log")
+    write_log(log, Commit(**MERGED, source=SOURCE, progress=dict(progress)), TABLE.name)
+    require_held(TableContext(none, settings, TABLE), SOURCE, earliest, times, first_day)
 
 
 def test_a_partition_from_which_nothing_was_deleted_holds_all_days(tmp_path: Path) -> None:
@@ -88,6 +91,13 @@ def test_a_day_whose_records_may_have_expired_fails_with_the_sentence_of_the_gap
     partitions = ["Partition 0: records from 0 to 3 were deleted"]
     partitions += ["Partition 1: records from 0 to 8 were deleted"] * (first_day == 1)
     assert str(raised.value) == (
-        f"{'; '.join(partitions)}, perhaps with records of 2026-08-0{first_day} (topic {temperatures.topic})."
-        " temperatures keeps their rows, and they cannot be replayed. Replay days from 2026-08-06 on."
+        f"{'; '.join(partitions)}, perhaps with records of 2026-08-0{first_day} (topic orders)."
+        " orders keeps their rows, and they cannot be replayed. Replay days from 2026-08-06 on."
     )
+
+
+def test_the_page_shows_the_error_of_an_expired_day(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "replay-days.md").read_text(encoding="utf-8")
+    with pytest.raises(LakehouseError) as raised:
+        require(tmp_path, day(1), {0: 5000}, {0: noon(2)}, {0: 4999})
+    assert str(raised.value) in " ".join(page.split())

@@ -28,7 +28,8 @@ class StreamTable(TableParts):
     table without partitions. ``max_records`` is how many positions a batch takes at most, unless a run requests another
     number. ``fresh`` promises that no record waits longer than that to be merged, and ``max_lag`` that at most so many
     positions wait: checks in Dagster fail while a promise is broken. ``retention`` is how far back every table of the
-    declaration can at least be read as of an earlier time.
+    declaration can at least be read as of an earlier time. ``replay_from`` is the first day whose records can be
+    replayed in Dagster; without it, there is no asset for that.
     """
 
     def __post_init__(self) -> None:

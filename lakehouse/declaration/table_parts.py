@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Literal
 
 from lakehouse.declaration.partitions import Day, Month, Value, Year
@@ -29,8 +29,6 @@ class TableParts:
     gaps: Literal["stop", "accept"] = "stop"
     max_records: int = 500_000
     retention: timedelta = timedelta(days=7)
-    fresh: timedelta | None = None
-    max_lag: int | None = None
     format: Format = field(default_factory=Json)
     partitions: int = 3
     owner: str = "team:lakehouse"
@@ -41,6 +39,9 @@ class TableParts:
     samples: Samples | None = None
     file: str = field(default="", compare=False)
     cluster_by: Sequence[str] = ()
+    replay_from: date | None = None
+    fresh: timedelta | None = None
+    max_lag: int | None = None
 
     @property
     def is_log(self) -> bool:
@@ -126,6 +127,11 @@ class TableParts:
         return f"{self.name}_changes"
 
     @property
+    def replayed_name(self) -> str:
+        """Name of the asset whose partitions are days to replay; it has no table."""
+        return f"{self.name}_replayed"
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Every name that the declaration uses: its tables, and its steps, checks, jobs and so on in Dagster."""
         return (*self.tables, *self._names_in_dagster)
@@ -149,6 +155,8 @@ class TableParts:
             yield f"{self.name}_{suffix}"
         for job in ("maintenance", "checks"):
             yield from (f"{self.name}_{job}", f"{self.name}_{job}_daily")
+        if self.replay_from:
+            yield self.replayed_name
         if not self.is_log:
             yield f"{self.changes_name}_every_change_kept"
         yield from (f"{rollup.name}_rollup_equals_recomputation" for rollup in self.rollups)

@@ -10,6 +10,7 @@ from lakehouse.defs import figures, specs
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.picture import picture
+from lakehouse.defs.replayed import replayed_asset
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.defs.waiting import look_ahead
 from lakehouse.derived import refresh
@@ -34,6 +35,7 @@ def build_assets(entry: CatalogEntry) -> list[Asset]:
         merged_asset(entry),
         *([] if table.is_log else [changes_asset(entry)]),
         *(rollup_asset(entry, rollup) for rollup in table.rollups),
+        *([replayed_asset(entry)] if table.replay_from else []),
     ]
 
 

@@ -37,6 +37,11 @@ class CatalogEntry:
         return f"maintain_{self.table.name}"
 
     @property
+    def replayed_key(self) -> dg.AssetKey:
+        """The key of the asset whose runs replay days, whether it exists or not."""
+        return self.key(self.table.replayed_name)
+
+    @property
     def merge_job(self) -> str:
         """Name of the job that merges the table and updates its derived tables."""
         return f"merge_{self.table.name}"

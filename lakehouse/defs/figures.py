@@ -3,7 +3,7 @@
 Figures that people follow over time are always present. Others are present only if they are not zero.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -13,7 +13,7 @@ from lakehouse.ingest.batches import Outcome, others_beyond, others_of
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.commits import OF_RECORDS, Entry, Totals
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Plan
+from lakehouse.ledger.positions import Plan, Range
 from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
 from lakehouse.operations.rejections import list_rejected
@@ -128,13 +128,15 @@ def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> Figures:
     for part in (part for outcome in batches if outcome.plan for part in outcome.plan.ranges):
         start, _ = partition_ranges.get(part.partition, (part.start, part.end))
         partition_ranges[part.partition] = (start, part.end)
-    rows = [
-        dg.TableRecord({"partition": p, "start": start, "end": end})
-        for p, (start, end) in sorted(partition_ranges.items())
-    ]
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "start", "end")])
     return {
         "lag_before": plan.span,
         "lag_after": batches[-1].lag_after if batches else plan.span,
-        "offsets_read": dg.MetadataValue.table(rows, schema=schema),
+        "offsets_read": range_table(Range(p, start, end) for p, (start, end) in partition_ranges.items()),
     }
+
+
+def range_table(ranges: Iterable[Range]) -> dg.TableMetadataValue:
+    """A table of ranges, in order."""
+    rows = [dg.TableRecord({"partition": p.partition, "start": p.start, "end": p.end}) for p in sorted(ranges)]
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "start", "end")])
+    return dg.MetadataValue.table(rows, schema=schema)

@@ -97,6 +97,24 @@ def table_specs(entry: CatalogEntry) -> list[dg.AssetSpec]:
     ]
 
 
+def replayed_spec(entry: CatalogEntry) -> dg.AssetSpec:
+    """The days of records that can be replayed, from the declared first day to today, UTC."""
+    table = entry.table
+    days = dg.DailyPartitionsDefinition(start_date=f"{table.replay_from}", timezone="UTC", end_offset=1)
+    return dg.AssetSpec(
+        entry.key(table.replayed_name),
+        deps=entry.keys(table.name),
+        description=f"Days of topic {table.topic} whose records were merged into {table.name} again. Choose days to"
+        " replay their records, by their time in the topic (UTC). Correct rows do not change. The run then updates the"
+        " change feed and the rollups.",
+        group_name=entry.group,
+        owners=entry.owners,
+        kinds={"kafka", "delta", "spark"},
+        partitions_def=days,
+        metadata={"dagster/code_references": _code_references(table)} if table.file else {},
+    )
+
+
 def _spec(
     entry: CatalogEntry,
     layout: Layout,

@@ -67,7 +67,8 @@ def build_step(
 
     An error that a person can act on becomes the text of the failure. If a commit does not account for its records, the
     checks of the step fail with it. The step reports each asset at its version after the work. A run may select some of
-    the assets: the step does all its work and reports all of them, because it writes them together.
+    the assets: the step does all its work and reports all of them, because it writes them together. If the assets have
+    partitions, one run works on all chosen ones.
     """
 
     def step(context: dg.AssetExecutionContext, config: Any, lakehouse: LakehouseResource) -> Iterator[Any]:
@@ -92,7 +93,8 @@ def build_step(
 
     step.__annotations__["config"] = config  # Dagster reads the type of the configuration from the annotation
     name = re.sub(r"[^A-Za-z0-9_]", "_", "__".join(specs[0].key.path))
-    options: dict[str, Any] = {"pool": entry.table.name, "can_subset": len(specs) > 1}
+    policy = dg.BackfillPolicy.single_run() if specs[0].partitions_def else None
+    options: dict[str, Any] = {"pool": entry.table.name, "can_subset": len(specs) > 1, "backfill_policy": policy}
     return dg.multi_asset(name=name, specs=specs, check_specs=checks, **options)(step)
 
 

@@ -11,7 +11,7 @@
 - ``newest_per_key``: one row for each key.
 - ``merge``: compares rows with the stored rows and stores them; for a log table, ``append``.
 
-Other sources of rows for the same merge are ``load`` and ``sources`` (base files), ``replay`` (ranges again) and
-``redrive`` (rejected records again). A new source is a module next to ``replay``. It uses ``lakehouse.storage`` and
-``lakehouse.kafka``, and knows nothing of the tables that are derived from a table.
+Other sources of rows for the same merge are ``load`` and ``sources`` (base files), ``replay`` (ranges again; ``days``
+finds those of a day) and ``redrive`` (rejected records again). A new source is a module next to ``replay``. It uses
+``lakehouse.storage`` and ``lakehouse.kafka``, and knows nothing of the tables that are derived from a table.
 """

@@ -50,9 +50,7 @@ def stage_around_timeless(
     ``cut_around`` and ``read_failures``. If none of the records that Spark read is timeless, raises Spark's own error:
     it has another cause then, and no record must be deleted for it.
     """
-    cut = cut_around(context.settings, plan, failure.command)
-    if not cut.timeless_records:
-        raise failure.__cause__ or failure
+    cut = _cut_plan(context, plan, failure)
     try:
         with read_failures(cut.plan, failure.command):
             return cut.plan, _stage_cut(context, cut, kind)
@@ -61,12 +59,34 @@ def stage_around_timeless(
     raise wrong_error.__cause__ or wrong_error
 
 
-def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind) -> DataFrame:
+def read_around_timeless(context: TableContext, plan: Plan, failure: TimelessRecordError) -> tuple[Plan, DataFrame]:
+    """Read the records of a plan, as ``read_records`` does, without the timeless ones among them.
+
+    Returns the plan that was read: all of it, or its beginning if it has too many of them. Raises the same errors as
+    ``cut_around``; the action that reads the DataFrame may fail as with ``read_records``.
+    """
+    cut = _cut_plan(context, plan, failure)
+    return cut.plan, _read_cut(context, cut)
+
+
+def _cut_plan(context: TableContext, plan: Plan, failure: TimelessRecordError) -> CutPlan:
+    cut = cut_around(context.settings, plan, failure.command)
+    if not cut.timeless_records:
+        raise failure.__cause__ or failure
+    return cut
+
+
+def _read_cut(context: TableContext, cut: CutPlan) -> DataFrame:
     spark, settings = context.spark, context.settings
     frames = [read_records(spark, settings, plan) for plan in cut.spark_plans]
     if cut.records_between or not frames:
         frames.append(spark.createDataFrame(_to_arrow(cut.records_between)))
-    staged_records = stage_records(context, reduce(DataFrame.unionByName, frames), kind)
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind) -> DataFrame:
+    spark = context.spark
+    staged_records = stage_records(context, _read_cut(context, cut), kind)
     rejected = _to_arrow(cut.timeless_records)
     rejection_columns = {
         staged.REASON: pa.array([TIMELESS] * len(rejected), pa.string()),

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from lakehouse.declaration import StreamTable
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
 from lakehouse.ingest.gaps import loss
-from lakehouse.kafka import PATIENCE, look
-from lakehouse.ledger.positions import Plan, Progress, Range, SourceState, find_gap, share_out, words_of
+from lakehouse.kafka import PATIENCE, TopicState, look
+from lakehouse.ledger.positions import Plan, Range, find_gap, share_out, words_of
 from lakehouse.storage.table_context import TableContext, again
 
 
@@ -33,24 +32,17 @@ def in_batches(plan: Plan, limit: int) -> Iterator[Plan]:
         shares = share_out({part.partition: part.span for part in remaining}, limit)
         ranges = tuple(Range(part.partition, part.start, part.start + shares[part.partition]) for part in remaining)
         yield replace(plan, ranges=ranges)
-        remaining = _ranges_after(remaining, ranges)
+        remaining = ranges_after(remaining, ranges)
 
 
-def _ranges_after(ranges: tuple[Range, ...], read_ranges: tuple[Range, ...]) -> tuple[Range, ...]:
+def ranges_after(ranges: tuple[Range, ...], read_ranges: tuple[Range, ...]) -> tuple[Range, ...]:
+    """Return what is left of ranges of which the beginnings were read."""
     return tuple(Range(part.partition, read.end, part.end) for part, read in zip(ranges, read_ranges, strict=True))
 
 
 def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Plan]:
     """Check all ranges and return their plans; several if a partition has more than one range."""
-    progress = context.ledger().progress
-    state = look(context.settings, context.table.topic, PATIENCE)
-    if progress is None:
-        raise LakehouseError(
-            "Nothing has been merged yet",
-            where=f"table {context.table.name}",
-            action=f"First run: lakehouse merge {context.table.name}",
-        )
-    merged_ranges = _merged_ranges(context.table, state, progress)
+    state, merged_ranges = find_merged(context)
     empty_ranges = {p: Range(p, part.end, part.end) for p, part in merged_ranges.items()}
     for part in ranges or []:
         merged = merged_ranges.get(part.partition)
@@ -75,15 +67,22 @@ def in_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
         yield turn
 
 
-def _merged_ranges(table: StreamTable, state: SourceState, progress: Progress) -> dict[int, Range]:
-    """Return the merged ranges that the source still holds.
+def find_merged(context: TableContext) -> tuple[TopicState, dict[int, Range]]:
+    """Return the state of the source, and for each partition the merged range that it still holds, perhaps empty.
 
-    Refuses an open gap: its positions may belong to other records now.
+    Changes nothing. Raises ``LakehouseError`` if nothing was merged yet, and ``DataLossError`` for an open gap: its
+    positions may belong to other records now.
     """
+    table, progress = context.table, context.ledger().progress
+    state = look(context.settings, table.topic, PATIENCE)
+    if progress is None:
+        action = f"First run: lakehouse merge {table.name}"
+        raise LakehouseError("Nothing has been merged yet", where=f"table {table.name}", action=action)
     gap = find_gap(state, progress)
     if gap:
         raise loss(gap, table)
-    return {p: Range(p, first, max(progress.positions.get(p, first), first)) for p, first in state.earliest.items()}
+    ends = {p: max(progress.positions.get(p, first), first) for p, first in state.earliest.items()}
+    return state, {p: Range(p, first, ends[p]) for p, first in state.earliest.items()}
 
 
 def _replay_plan(context: TableContext, plan: Plan) -> Iterator[Outcome]:
@@ -91,7 +90,7 @@ def _replay_plan(context: TableContext, plan: Plan) -> Iterator[Outcome]:
     while plan.span:
         outcome = again(partial(_replay_batch, context, plan))
         yield outcome
-        plan = replace(plan, ranges=_ranges_after(plan.ranges, outcome.plan.ranges if outcome.plan else plan.ranges))
+        plan = replace(plan, ranges=ranges_after(plan.ranges, outcome.plan.ranges if outcome.plan else plan.ranges))
 
 
 def _replay_batch(context: TableContext, plan: Plan) -> Outcome:

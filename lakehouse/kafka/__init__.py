@@ -2,9 +2,10 @@
 
 ``state`` and ``metadata`` describe a topic, ``incarnation`` holds its identity, and ``admin`` creates and widens it.
 ``publish`` sends records, ``newest_records`` shows the last ones, ``read`` gives ranges of records to Spark, and
-``timeless`` reads what Spark cannot. ``clients``, ``connection`` and ``security`` connect to a broker;
-``connection_causes`` and ``failures`` explain why that failed. ``registry_client`` calls a schema registry, and
-``writing`` chooses the schema by which lines are written. New requests to a broker belong in this package.
+``timeless`` reads what Spark cannot. ``record_times`` finds the offsets at which a time begins. ``clients``,
+``connection`` and ``security`` connect to a broker; ``connection_causes`` and ``failures`` explain why that failed.
+``registry_client`` calls a schema registry, and ``writing`` chooses the schema by which lines are written. New requests
+to a broker belong in this package.
 
 Every function is synchronous and ends within a time limit, even if the broker hangs. No function needs a JVM except
 ``read_records``, which uses the given Spark session. The package depends on settings and declarations, on the
@@ -18,6 +19,7 @@ from lakehouse.kafka.incarnation import Incarnation, TopicState
 from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, require_own_keys
 from lakehouse.kafka.read import read_records
+from lakehouse.kafka.record_times import first_records, offsets_at
 from lakehouse.kafka.state import PATIENCE, look, topic_names
 from lakehouse.kafka.timeless import CutPlan, cut_around, is_timeless, timeless_detail
 
@@ -33,9 +35,11 @@ __all__ = [
     "create_topic",
     "cut_around",
     "delete_topic",
+    "first_records",
     "is_timeless",
     "look",
     "newest_records",
+    "offsets_at",
     "only_in_spark",
     "publish",
     "read_failures",

@@ -102,6 +102,17 @@ def changes_kept(*, reconciled: bool) -> Finding:
     return finding("changes_kept", [problem] if reconciled else [], "the table recorded every change of the run")
 
 
+def rows_unchanged(written: Sequence[Entry], advice: str) -> Finding:
+    """Check the commits of a replay, whose records were merged before: none of them changed a row."""
+    counts = [(e.version, e.metrics.inserted, e.metrics.updated, e.metrics.deleted) for e in written]
+    problems = [
+        f"Version {version} inserted {inserted:,}, updated {updated:,} and deleted {deleted:,} rows."
+        for version, inserted, updated, deleted in counts
+        if inserted or updated or deleted
+    ]
+    return finding("rows_unchanged", problems, "the replay changed no row", advice)
+
+
 def _unknown_restore(ledger: Ledger) -> Iterator[str]:
     if ledger.unknown_restore is not None:
         yield (

@@ -235,9 +235,14 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
 def find_expired(state: SourceState) -> Gap | None:
     """Find records that were deleted from the front of partitions, merged or not; ``None`` if there are none."""
     deleted = tuple(Range(p, 0, earliest) for p, earliest in sorted(state.earliest.items()) if earliest)
-    text = "were deleted, and the table no longer has the rows that were merged from them"
-    facts = tuple(f"Partition {part.partition}: records from 0 to {part.end - 1} {text}" for part in deleted)
+    text = "and the table no longer has the rows that were merged from them"
+    facts = tuple(f"{describe_deleted(part)}, {text}" for part in deleted)
     return Gap(facts, deleted, expired=True) if deleted else None
+
+
+def describe_deleted(part: Range) -> str:
+    """Return the sentence that the records of a range were deleted, without its full stop."""
+    return f"Partition {part.partition}: records from {part.start} to {part.end - 1} were deleted"
 
 
 def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple[str, Range]]:
@@ -249,8 +254,8 @@ def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple
         return
     earliest, end = state.earliest[partition], state.end[partition]
     if position < earliest:
-        text = f"Partition {partition}: records from {position} to {earliest - 1} were deleted before they were merged"
-        yield text, Range(partition, position, earliest)
+        lost = Range(partition, position, earliest)
+        yield f"{describe_deleted(lost)} before they were merged", lost
     elif position > end:
         text = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
         yield text, Range(partition, end, position)

@@ -5,6 +5,7 @@ A list or tuple can be read again and has an order, unlike a generator, a set or
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from datetime import date
 from reprlib import repr as shortened
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -72,6 +73,8 @@ def _fits(value: Any, hint: Any, kind: Any) -> bool:
         return isinstance(value, list | tuple)
     if kind is float:
         kind = int | float
+    if kind is date:
+        return type(value) is date  # a datetime is a date in Python, but has a time and a zone
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 

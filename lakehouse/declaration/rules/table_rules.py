@@ -10,7 +10,7 @@ from lakehouse.declaration.names import DUCKDB_PREFIX, FEED_COLUMNS, RESERVED_TA
 from lakehouse.declaration.rules.column_rules import columns_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
-from lakehouse.declaration.rules.promise_rules import promise_problems
+from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
 from lakehouse.declaration.widening import has_more_places
@@ -23,8 +23,6 @@ TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _OF_TOPIC = "Use up to 249 letters, digits, '.', '_' and '-', but neither '.' nor '..' alone."
 _OF_OWNER = "Write team:NAME, or an e-mail address with 2 to 7 letters after the last dot."
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
-_MIN_RETENTION = timedelta(hours=1)  # longer than any batch runs: VACUUM cannot distinguish its files from unused ones
-_MAX_RETENTION = timedelta(days=36_525)
 _MAX_CLUSTERED = 4
 _MAX_PARTITIONS = 10_000  # Kafka refuses to create more in one request
 _NAME_SOURCE = "Choose another name, and set source= to the name of the field."
@@ -38,8 +36,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         _table_names(table),
         _choices(table),
         format_problems(table.format),
-        _retention(table),
-        promise_problems(table),
+        period_problems(table),
         columns_problems(table.columns, typed_by=table.format.name if table.format.typed else ""),
         computed_problems(table),
         _scalar_columns(table),
@@ -84,14 +81,6 @@ def _choices(table: TableParts) -> Iterator[Problem]:
     if table.partitions > _MAX_PARTITIONS:
         message = f"partitions is {table.partitions}, but the maximum is {_MAX_PARTITIONS}"
         yield message, "Kafka creates no more partitions of a topic at once. Declare fewer."
-
-
-def _retention(table: TableParts) -> Iterator[Problem]:
-    if table.retention < _MIN_RETENTION:
-        message = f"retention is {table.retention}, but the minimum is one hour"
-        yield message, "VACUUM would remove files of a running batch. Declare at least one hour."
-    if table.retention > _MAX_RETENTION:
-        yield "retention is more than 100 years", "Delta subtracts it from the current time. Declare less."
 
 
 def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """A part of a declaration that does not have the type of its field is refused when it is declared."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -81,6 +81,8 @@ REFUSED: Sequence[tuple[TableFactory, str]] = [
     (with_column(source=("a", 5)), "column n: source: each item must be a string, not 5"),
     (with_column(source=RecordKey("bytes")), "column n: source: written must be text or any_text"),  # type: ignore[arg-type]
     (lambda: declare(retention=None), "retention must be a timedelta"),
+    (lambda: declare(replay_from="2026-08-01"), "replay_from must be a date, not '2026-08-01'"),
+    (lambda: declare(replay_from=datetime(2026, 8, 1, tzinfo=UTC)), "replay_from must be a date, not datetime"),
     (lambda: declare(late=Late("rated_at", timedelta(1), "drop")), "late: policy must be accept or reject"),  # type: ignore[arg-type]
     (lambda: declare(gaps="ignore"), "gaps must be stop or accept"),
     (lambda: declare(late=Late("rated_at", 7)), "late: after must be a timedelta"),  # type: ignore[arg-type]

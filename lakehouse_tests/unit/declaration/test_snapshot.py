@@ -1,5 +1,7 @@
 """The snapshot of a declaration, and columns that are renamed columns of the previous declaration."""
 
+from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -30,6 +32,12 @@ def snapshot_with(column: Column) -> str:
 def test_a_column_with_the_source_of_a_removed_column_is_renamed(options: dict[str, Any], is_renamed: bool) -> None:
     now = snapshot_with(Column("town", "STRING", "Where.", **options))
     assert [*renamed(snapshot_with(CITY), now)] == [("city", "town")] * is_renamed
+
+
+def test_days_to_replay_are_no_change_of_a_table() -> None:
+    before = StreamTable("orders", "orders", "Orders.", [Column("id", "INT", "Which.", required=True)], ["id"])
+    now = replace(before, replay_from=date(2026, 8, 1))
+    assert (facts_of(now), now.fingerprint) == (facts_of(before), before.fingerprint)
 
 
 def test_adding_null_erases_is_a_difference() -> None:

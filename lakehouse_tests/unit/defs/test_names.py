@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import dagster as dg
@@ -25,6 +26,7 @@ def declare(name: str, *rollups: Rollup) -> StreamTable:
 PRICES = replace(
     declare("prices", rollup("by_id")),
     references=[Reference("things", Path("things.jsonl"), [ID], ["id"], "Things.")],
+    replay_from=date(2026, 8, 1),
 )
 
 
@@ -44,6 +46,7 @@ def test_the_names_of_a_declaration_include_all_names_in_dagster() -> None:
     names = set(names_in_dagster(PRICES))
     assert {"prices", "prices_topic", "prices_warnings", "by_id_rollup_equals_recomputation", "merge_prices"} <= names
     assert {"prices_sensor", "prices_maintenance_daily", "prices_checks_daily"} <= names
+    assert "prices_replayed" in names
     assert names <= set(PRICES.names)
 
 
@@ -61,7 +64,7 @@ def test_a_rollup_with_the_name_of_another_rollup_s_check_is_refused() -> None:
         declare("prices", rollup("a"), rollup("a_rollup_equals_recomputation"))
 
 
-@pytest.mark.parametrize("name", ["prices_daily", "maintain", "verify", "merge", "prices_by_id"])
+@pytest.mark.parametrize("name", ["prices_daily", "maintain", "verify", "merge", "prices_by_id", "by_id_replayed"])
 def test_a_name_that_is_not_in_dagster_is_accepted(name: str) -> None:
     tables = declared_together(PRICES, declare(name))
     repository: dg.RepositoryDefinition = build_defs(tables).get_repository_def()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakehouse.ledger.accounting import FIGURES, figures, in_words, sentence, sums
-from lakehouse.ledger.audit import Finding, audit, batches_accounted
+from lakehouse.ledger.audit import Finding, audit, batches_accounted, rows_unchanged
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics, Totals
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Range, SourceId
@@ -56,6 +56,19 @@ def test_a_run_that_continues_the_history_passes() -> None:
     assert check(NEWEST_FIRST, ENTRIES).passed
     assert check([], []).passed
     assert "nothing to commit" in check(NEWEST_FIRST, []).detail
+
+
+def test_a_replay_that_changed_rows_is_reported_with_its_versions() -> None:
+    stale = replace(entry(6, 0, 10, "replay"), metrics=Metrics(source_rows=10))
+    assert rows_unchanged([], "Look.").passed
+    assert rows_unchanged([stale, stale], "Look.").passed
+    wrong = [replace(stale, version=7, metrics=Metrics(10, **{name: 1})) for name in ("inserted", "updated", "deleted")]
+    for changed in wrong:
+        finding = rows_unchanged([stale, changed], "Look.")
+        assert not finding.passed
+        assert "Version 7 inserted" in finding.detail
+        assert finding.detail.endswith(" rows. Look.")
+    assert "Version 6" not in rows_unchanged([stale, wrong[0]], "").detail
 
 
 @pytest.mark.invariant("7.7")

@@ -1,6 +1,6 @@
 """Tables: names, topics, owners, limits and keys."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 
 from lakehouse.declaration import declared_together
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
@@ -99,6 +99,18 @@ EXAMPLES = [
         "Delta subtracts it from the current time. Declare less.",
         with_columns(retention=timedelta.max),
         with_columns(retention=timedelta(days=36_500)),
+    ),
+    Example(
+        "replay_from is 1969-12-31, but must be between 1970-01-01 and 9999-12-30",
+        "Declare the first day of which the topic has records.",
+        with_columns(replay_from=date(1969, 12, 31)),
+        with_columns(replay_from=date(1970, 1, 1)),
+    ),
+    Example(
+        "replay_from is 9999-12-31, but must be between 1970-01-01 and 9999-12-30",
+        "Declare the first day of which the topic has records.",
+        with_columns(replay_from=date.max),
+        with_columns(replay_from=date(9999, 12, 30)),
     ),
     Example(
         "key column stars is not required",

@@ -1,0 +1,79 @@
+"""The times of records in a topic: of the first record of a range, and the offsets at which a time begins."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from lakehouse.kafka.clients import Clients
+from lakehouse.kafka.connection import ask
+from lakehouse.kafka.newest_records import to_record
+from lakehouse.ledger.positions import Range
+from lakehouse.settings import Settings
+
+_LIMIT = 60.0  # seconds for all partitions together
+_POLL_MS = 500
+_LOG_APPEND_TIME = 1  # Kafka's number for a time that the broker set
+
+
+@dataclass(frozen=True)
+class FirstRecord:
+    """The first record of a range: its time in the topic, UTC, and whether its producer set the time.
+
+    If this client cannot read the record, or Python cannot represent the time, ``time`` is ``None``.
+    """
+
+    time: datetime | None
+    producer_time: bool
+
+
+def first_records(settings: Settings, topic: str, ranges: Sequence[Range]) -> dict[int, FirstRecord]:
+    """Return the first committed record of each range by partition; a range without a record is left out.
+
+    A topic whose ``message.timestamp.type`` was changed still holds records with times of producers. Raises
+    ``BrokerError`` if the broker does not deliver them within a minute.
+    """
+
+    async def read(clients: Clients) -> dict[int, FirstRecord]:
+        consumer_arguments = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+        async with clients.open(AIOKafkaConsumer, **consumer_arguments) as consumer:
+            records = {part.partition: await _read_first(consumer, topic, part) for part in ranges}
+        return {partition: record for partition, record in records.items() if record}
+
+    return ask(settings, _LIMIT, read)
+
+
+def offsets_at(settings: Settings, topic: str, partitions: Iterable[int], time: datetime) -> dict[int, int]:
+    """Return for each partition the first offset whose record has this time or a later one, from 1970 on.
+
+    A partition without such a record is left out. If the broker sets the times, all records before that offset are
+    older, and no record after it is, as far as the clocks of the brokers agree. Raises ``BrokerError``.
+    """
+    milliseconds = int(time.timestamp() * 1000)
+
+    async def look_up(clients: Clients) -> dict[int, int]:
+        times = {TopicPartition(topic, partition): milliseconds for partition in partitions}
+        async with clients.open(AIOKafkaConsumer, isolation_level="read_committed") as consumer:
+            answers = await consumer.offsets_for_times(times)
+        return {partition.partition: answer.offset for partition, answer in answers.items() if answer}
+
+    return ask(settings, _LIMIT, look_up)
+
+
+async def _read_first(consumer: Any, topic: str, part: Range) -> FirstRecord | None:
+    """Read the first record; offsets of aborted transactions and of compacted records have none."""
+    partition = TopicPartition(topic, part.partition)
+    consumer.assign([partition])
+    consumer.seek(partition, part.start)
+    while await consumer.position(partition) < part.end:
+        try:
+            batches = await consumer.getmany(partition, timeout_ms=_POLL_MS, max_records=1)
+        except UnicodeDecodeError:  # a header whose name is not UTF-8
+            return FirstRecord(None, producer_time=True)
+        for message in batches.get(partition, ()):
+            if message.offset >= part.end:
+                return None
+            return FirstRecord(to_record(message).time, message.timestamp_type != _LOG_APPEND_TIME)
+    return None

@@ -69,9 +69,9 @@ class SensorCursor(BaseModel):
         Without a promise, ``fresh``, no sighting is kept. A clock that was set back does not make records younger than
         they were, except by the time that it was set back.
         """
-        end, sightings = dict(state.end), ()
-        if fresh is not None:
-            sightings = self._waiting(state, plan, now)
+        end = dict(state.end)
+        sightings = self._waiting(state, plan, now) if fresh else ()
+        if fresh:
             is_due = not sightings or now - sightings[-1].at >= fresh.total_seconds() / _SIGHTINGS_PER_PROMISE
             sightings = (*sightings, Sighting(at=now, end=end)) if plan.span and is_due else sightings
         return SensorCursor(source=state.source.text, end=end, seen_at=now, sightings=_thinned(sightings))

@@ -47,8 +47,9 @@ def facts(run: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
     }
 
 
-def all_runs(account: dg.TableMetadataValue) -> dict[str, Any]:
+def all_runs(account: object) -> dict[str, Any]:
     """Return the figures of all batches of a table by name, from the metadata ``account``."""
+    assert isinstance(account, dg.TableMetadataValue)
     return {str(row.data["figure"]): row.data["all_runs"] for row in account.records}
 
 

@@ -18,7 +18,7 @@ from lakehouse.kafka import create_topic, publish
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
 from lakehouse.spark.engine import EngineProcess, engine_folder, lives, read_address, read_token
-from lakehouse_tests.full.integration.test_up import RECORDS, Up
+from lakehouse_tests.full.integration.test_up import RECORDS
 from lakehouse_tests.helpers.attacks.worker import Job
 from lakehouse_tests.helpers.attacks.workers import Worker
 from lakehouse_tests.helpers.brokers.sockets import exposed
@@ -26,6 +26,7 @@ from lakehouse_tests.helpers.brokers.streams import hour, record, send, unique_t
 from lakehouse_tests.helpers.engines import home_of_workers, page, running_engine, runs, writer_of
 from lakehouse_tests.helpers.processes import ps, started_by
 from lakehouse_tests.helpers.tables.rows import rows_of
+from lakehouse_tests.helpers.up import Up
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(600)

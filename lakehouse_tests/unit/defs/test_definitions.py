@@ -194,8 +194,8 @@ def test_the_resource_starts_a_session_on_first_use_and_stops_it(monkeypatch):
 
 def test_a_declared_check_is_a_check_of_the_table_and_all_other_names_are_reserved():
     positive = Check("positive", "latitude > 0", "North of the equator.", severity="warn")
-    promises = {"fresh": timedelta(minutes=5), "max_lag": 1000}
-    definitions = build_defs([replace(temperatures, checks=[positive], **promises)])
+    table = replace(temperatures, checks=[positive], fresh=timedelta(minutes=5), max_lag=1000)
+    definitions = build_defs([table])
     graph = definitions.get_repository_def().asset_graph
     merged_keys = [key for key in graph.asset_check_keys if key.asset_key.to_user_string() == MERGED]
     descriptions = {key.name: graph.get_check_spec(key).description for key in merged_keys}

@@ -20,8 +20,6 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
-pytestmark = pytest.mark.invariant(3)
-
 TABLE = replace(temperatures, name="orders", topic="orders")
 SOURCE = SourceId("kafka", "c/t")
 RANGES = st.builds(lambda p, start, span: Range(p, start, start + span), *(st.integers(0, top) for top in (2, 30, 9)))

@@ -29,8 +29,8 @@ def init(
     """Create a project for your own declarations: an example table, definitions for Dagster, settings, a test.
 
     It is also a project of Dagster's command dg. Refuses a folder that contains anything, so that no file is
-    overwritten. With --into, adds what an existing dg project needs: the example, a component, .env, and
-    [tool.lakehouse] at the end of pyproject.toml. Other text and files are kept, so a second run changes nothing.
+    overwritten. With --into, adds what an existing dg project needs: the example, a component, .env, and the section
+    tool.lakehouse at the end of pyproject.toml. Other text and files are kept, so a second run changes nothing.
     """
     if folder and not into:
         _create(folder)

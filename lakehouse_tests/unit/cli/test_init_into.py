@@ -128,7 +128,10 @@ def test_the_text_of_the_project_file_is_kept_byte_by_byte(project: Path, text: 
     ("project_file", "message"),
     [
         (None, "contains no pyproject.toml; for a new project, run: lakehouse init"),
-        ("[project]\nname = 'x'\n", "is not a project of dg"),
+        (
+            "[project]\nname = 'x'\n",
+            "is not a project of dg: its pyproject.toml has no [tool.dg.project] with a root_module",
+        ),
         (
             "[tool.dg]\ndirectory_type = 'workspace'\n[[tool.dg.workspace.projects]]\npath = 'x'\n",
             "not a project of dg",

@@ -23,7 +23,7 @@ lint:
 
 types:
 	$(BIN)/mypy
-	cd lakehouse/examples/template && MYPYPATH=../../.. ../../../$(BIN)/mypy --config-file ../../../pyproject.toml --cache-dir ../../../.mypy_cache --explicit-package-bases .
+	cd lakehouse/examples/template && MYPYPATH=src:../../.. ../../../$(BIN)/mypy --config-file ../../../pyproject.toml --cache-dir ../../../.mypy_cache --explicit-package-bases .
 
 imports:
 	$(BIN)/lint-imports

@@ -45,9 +45,10 @@ def find_tables(settings: Settings) -> tuple[StreamTable, ...]:
 
 @cache
 def _declared_in(location: str, base_folder: Path) -> tuple[StreamTable, ...]:
-    folder = base_folder / Path(location).expanduser()
-    _add_to_path(folder.resolve().parent if folder.is_dir() else base_folder)
-    name = _module_of_folder(folder.resolve()) if folder.is_dir() else location
+    folder = (base_folder / Path(location).expanduser()).resolve()
+    import_root = _import_root(folder, base_folder.resolve()) if folder.is_dir() else base_folder
+    _add_to_path(import_root)
+    name = _module_of_folder(folder, import_root) if folder.is_dir() else location
     # a table that several modules import counts once
     declarations = {id(table): (table, module) for module in _modules(name) for table in _tables_of(module)}
     tables = sorted((table for table, _ in declarations.values()), key=lambda table: table.name)
@@ -59,22 +60,35 @@ def _declared_in(location: str, base_folder: Path) -> tuple[StreamTable, ...]:
         raise DeclarationError(error.what, where=" and ".join(sorted(map(str, files))), action=error.action) from None
 
 
-def _module_of_folder(folder: Path) -> str:
+def _import_root(folder: Path, base_folder: Path) -> Path:
+    """The folder where the module name of a folder starts: the nearest one above it that is not itself a package.
+
+    So ``src/my_lake/tables`` is imported as ``my_lake.tables``, as the other modules of the project import it.
+    """
+    return next((above for above in folder.parents if above == base_folder or not _is_package(above)), folder.parent)
+
+
+def _is_package(folder: Path) -> bool:
+    return folder.name.isidentifier() and (folder / "__init__.py").exists()
+
+
+def _module_of_folder(folder: Path, import_root: Path) -> str:
     """Check that a folder is importable under its own name, as its files import one another; return the name."""
+    name = ".".join(folder.relative_to(import_root).parts)
     if "." in folder.name:
         raise SettingsError(
             "The folder of declarations cannot be imported: its name contains a dot",
             where=str(folder),
             action="Rename the folder.",
         )
-    paths = getattr(_import_module(folder.name), "__path__", ())
+    paths = getattr(_import_module(name), "__path__", ())
     if str(folder) not in {str(Path(path).resolve()) for path in paths}:
         raise SettingsError(
-            f"The folder of declarations cannot be imported: Python finds another module that is named {folder.name}",
+            f"The folder of declarations cannot be imported: Python finds another module that is named {name}",
             where=str(folder),
             action="Rename the folder.",
         )
-    return folder.name
+    return name
 
 
 def _add_to_path(folder: Path) -> None:

@@ -1,6 +1,7 @@
-"""``init``: a new project folder for your own declarations."""
+"""``init``: a new project folder for your own declarations, or an addition to a project of ``dg``."""
 
-import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -13,57 +14,73 @@ from lakehouse.errors import LakehouseError
 
 commands = typer.Typer()
 
-_TEMPLATE = Path(__file__).parents[1] / "examples" / "template"
-_TEMPLATE_NAME = "my-lake"  # the name of the project in the template
-_HIDDEN = {"gitignore": ".gitignore"}  # files that a package cannot contain under their own name
-_PROJECT_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
-
-@commands.command(epilog=examples("lakehouse init my-lake", "cd my-lake", "lakehouse demo"))
+@commands.command(
+    epilog=examples("lakehouse init my-lake", "cd my-lake", "lakehouse demo", "lakehouse init --into my-dg-project")
+)
 def init(
-    into: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that is empty or does not exist yet.")],
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="A folder that is empty or does not exist yet.")
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", metavar="FOLDER", help="Add to the dg project in this folder instead.")
+    ] = None,
 ) -> None:
     """Create a project for your own declarations: an example table, definitions for Dagster, settings, a test.
 
-    Refuses a folder that contains anything, so that no file is overwritten.
+    It is also a project of Dagster's command dg. Refuses a folder that contains anything, so that no file is
+    overwritten. With --into, adds what an existing dg project needs: the example, a component, .env, and the section
+    tool.lakehouse at the end of pyproject.toml. Other text and files are kept, so a second run changes nothing.
     """
+    if folder and not into:
+        _create(folder)
+    elif into and not folder:
+        _add(into)
+    else:
+        raise typer.BadParameter("give either a new FOLDER or --into with an existing one", param_hint="FOLDER")
+
+
+def _create(folder: Path) -> None:
+    from lakehouse.cli.template import project_files
     from lakehouse.settings.shapes import require_home
 
-    try:
-        if into.exists() and (not into.is_dir() or any(into.iterdir())):
-            raise typer.BadParameter(f"{into} already exists and is not an empty folder", param_hint="FOLDER")
-        require_home(into.absolute())
-        name = into.resolve().name
-        for file, text in _files(name if _PROJECT_NAME.fullmatch(name) else _TEMPLATE_NAME).items():
-            (into / file).parent.mkdir(parents=True, exist_ok=True)
-            (into / file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LakehouseError(
-            f"The folder cannot be created: {error.strerror}", where=str(into), action="Choose another place."
-        ) from None
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="FOLDER") from None
-    print_line(f"Created {into}. Next commands:")
-    print_line(f"  cd {quote(str(into))}")
+    with _explained(folder, "FOLDER", "created"):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ValueError(f"{folder} already exists and is not an empty folder")
+        require_home(folder.absolute())
+        for file, text in project_files(folder.resolve().name).items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text(text, encoding="utf-8")
+    print_line(f"Created {folder}. Next commands:")
+    print_line(f"  cd {quote(str(folder))}")
     print_line("  lakehouse demo    the example, from topic to tables")
 
 
-def _files(name: str) -> dict[str, str]:
-    """The files of a project of this name, by their paths in its folder."""
-    files = {file.relative_to(_TEMPLATE): file for file in sorted(_TEMPLATE.rglob("*")) if file.is_file()}
-    sources = {path: file for path, file in files.items() if "__pycache__" not in path.parts}
-    texts = {
-        _HIDDEN.get(path.name, path.as_posix()): file.read_text(encoding="utf-8") for path, file in sources.items()
-    }
-    return {path: text.replace(_TEMPLATE_NAME, name) for path, text in texts.items()} | {".env": _settings_text()}
+def _add(folder: Path) -> None:
+    from lakehouse.cli.project_addition import plan_addition
+    from lakehouse.settings.shapes import require_home
+
+    with _explained(folder, "--into", "changed"):
+        parts = plan_addition(folder)
+        require_home(folder.absolute())
+        for part in parts:
+            part.write()
+    for part in parts:
+        print_line(f"{'Kept' if part.text is None else 'Wrote'} {part.file}: {part.note}")
+    if all(part.text is None for part in parts):
+        print_line("Nothing was missing.")
 
 
-def _settings_text() -> str:
-    """Every setting with its description and default; none is set."""
-    from lakehouse.settings import Settings
-
-    lines = ["# Settings on this machine; environment variables override them. No setting is required."]
-    for name, field in Settings.model_fields.items():
-        default = "" if field.default is None else field.default
-        lines += ["", f"# {field.description}", f"# LAKEHOUSE_{name.upper()}={default}"]
-    return "\n".join(lines) + "\n"
+@contextmanager
+def _explained(folder: Path, option: str, verb: str) -> Iterator[None]:
+    """Explain what prevents writing a project in this folder."""
+    try:
+        yield
+    except OSError as error:
+        raise LakehouseError(
+            f"The project cannot be {verb}: {error.strerror}",
+            where=str(error.filename or folder),
+            action="Choose another place, or correct its permissions.",
+        ) from None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None

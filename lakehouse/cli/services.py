@@ -168,13 +168,14 @@ def _start(settings: "Settings", name: Service, command: Sequence[str]) -> "tupl
 
 
 def _has_definitions(folder: Path) -> bool:
-    """Whether a workspace file or the project file of a folder says what Dagster loads."""
+    """Whether a workspace file or the project file of a folder says what Dagster loads, also as a project of dg."""
     import tomllib
 
     if (folder / "workspace.yaml").exists():
         return True
     try:
-        return "dagster" in tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("tool", {})
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        return bool({"dagster", "dg"} & {*project.get("tool", {})})
     except (OSError, ValueError):
         return False
 

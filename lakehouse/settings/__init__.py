@@ -3,6 +3,7 @@
 - ``environment``: the class ``Settings``. Add a setting as a field of it and as a line in docs/reference/settings.md.
 - ``variables``: the names of the variables, and the file ``.env``.
 - ``project``: the project file, ``[tool.lakehouse]`` in ``pyproject.toml``.
+- ``dg_project``: where a project of Dagster's command ``dg`` keeps its modules.
 - ``shapes``: the types of the settings, which validate their values.
 - ``properties``: which other properties of Kafka's clients a user may set.
 - ``spark_conf``: which Spark settings a user may set, and which ones rows depend on.

@@ -122,6 +122,25 @@ def test_a_folder_with_the_name_of_another_module_is_refused(folder: Path) -> No
         declared(shadowed_folder)
 
 
+def test_the_files_of_a_folder_in_a_package_are_imported_as_the_package_imports_them(folder: Path) -> None:
+    """Also if another module has the name of the folder."""
+    declarations = folder / "json"
+    declarations.mkdir()
+    (folder / "__init__.py").touch()
+    write(declarations, "first")
+    text = f"from {folder.name}.json.first import first\nother = first\n"
+    (declarations / "second.py").write_text(text, encoding="utf-8")
+    assert declared(declarations) == ["first"]
+    assert f"{folder.name}.json.first" in sys.modules
+
+
+def test_a_project_that_is_itself_in_a_package_imports_its_folder_as_before(folder: Path) -> None:
+    Path("__init__.py").touch()
+    write(folder, "first")
+    assert declared(Path(folder.name)) == ["first"]
+    assert f"{folder.name}.first" in sys.modules
+
+
 def test_subfolders_and_dicts_declare_their_tables_too(folder: Path) -> None:
     (folder / "sales" / "eu").mkdir(parents=True)
     (folder / "_drafts").mkdir()

@@ -51,11 +51,12 @@ def test_the_examples_of_the_page_run_in_order_and_print_the_documented_output(
 
 
 def test_the_examples_of_the_readme_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("tables.prices")
+    module = ModuleType("my_lake.tables.prices")
     module.__file__ = "prices.py"
     exec(DECLARATION, vars(module))  # noqa: S102 - our own text
-    monkeypatch.setitem(sys.modules, "tables", ModuleType("tables"))
-    monkeypatch.setitem(sys.modules, "tables.prices", module)
+    monkeypatch.setitem(sys.modules, "my_lake", ModuleType("my_lake"))
+    monkeypatch.setitem(sys.modules, "my_lake.tables", ModuleType("my_lake.tables"))
+    monkeypatch.setitem(sys.modules, "my_lake.tables.prices", module)
     namespace: dict[str, Any] = {}
     exec(DEFINITIONS, namespace)  # noqa: S102 - our own text
     specs = list(namespace["defs"].resolve_all_asset_specs())
@@ -70,12 +71,13 @@ def test_a_strict_type_checker_finds_nothing_in_the_examples_of_page_and_readme(
 ) -> None:
     files = {
         "page.py": "\n".join(EXAMPLES),
-        "tables/__init__.py": "",
-        "tables/prices.py": DECLARATION,
+        "my_lake/__init__.py": "",
+        "my_lake/tables/__init__.py": "",
+        "my_lake/tables/prices.py": DECLARATION,
         "definitions.py": DEFINITIONS,
     }
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("MYPYPATH", str(ROOT))
     cache = request.config.cache.mkdir("mypy") if request.config.cache else tmp_path / "cache"

@@ -24,14 +24,14 @@ UV = Path(sys.executable).with_name("uv")
 
 @pytest.fixture(scope="module")
 def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command folder of an environment with the wheel, its requirements and pytest."""
+    """The command folder of an environment with the wheel, its requirements, pytest and ``dg``."""
     folder = tmp_path_factory.mktemp("wheel")
     call(ROOT, UV, "build", "--quiet", "--wheel", "--out-dir", folder, ROOT)
     call(folder, UV, "venv", "--quiet", "--python", sys.executable, "venv")
     (wheel,) = folder.glob("*.whl")
     constraints = ROOT / "requirements.txt"
     install = ("pip", "install", "--quiet", "--python", folder / "venv", "--constraint", constraints, wheel, "pytest")
-    call(folder, UV, *install)
+    call(folder, UV, *install, "dagster-dg-cli")
     return folder / "venv" / "bin"
 
 
@@ -58,14 +58,29 @@ def test_a_new_project_from_the_wheel_runs_unchanged(bin_folder: Path, tmp_path:
     project = tmp_path / "my-lake"
     assert "2 passed" in call(project, bin_folder / "python", "-m", "pytest")
     assert_demo_shows_the_whole_path(bin_folder, project)
-    assert {"readings", "readings_by_sensor"} <= list_assets_of_dagster_dev(bin_folder, project)
+    call(project, bin_folder / "dg", "launch", "--job", "maintain_readings")
+    for command in ("dagster", "dg"):
+        assert {"readings", "readings_by_sensor"} <= list_assets_of_dev(bin_folder, project, command)
+
+
+@pytest.mark.timeout(600)
+def test_a_new_project_may_also_be_installed(bin_folder: Path, tmp_path: Path) -> None:
+    call(tmp_path, bin_folder / "lakehouse", "init", "my-lake")
+    project, python = tmp_path / "my-lake", bin_folder / "python"
+    call(tmp_path, UV, "pip", "install", "--quiet", "--no-deps", "--python", python, project)
+    try:
+        code = "import my_lake.defs; print((Path(my_lake.defs.__file__).parent / 'lakehouse' / 'defs.yaml').exists())"
+        assert call(tmp_path, python, "-c", f"from pathlib import Path; {code}").strip() == "True"
+        assert "readings" in call(project, bin_folder / "dg", "list", "defs")
+    finally:
+        call(tmp_path, UV, "pip", "uninstall", "--quiet", "--python", python, "my-lake")
 
 
 @pytest.mark.timeout(600)
 def test_a_new_project_from_the_wheel_reads_avro_with_its_own_registry(bin_folder: Path, tmp_path: Path) -> None:
     call(tmp_path, bin_folder / "lakehouse", "init", "my-lake")
     project = tmp_path / "my-lake"
-    declaration_file = project / "tables" / "readings.py"
+    declaration_file = project / "src" / "my_lake" / "tables" / "readings.py"
     declaration_file.write_text(
         declaration_file.read_text()
         .replace("from lakehouse import ", "from lakehouse import Avro, ")
@@ -76,10 +91,10 @@ def test_a_new_project_from_the_wheel_reads_avro_with_its_own_registry(bin_folde
     assert '"schemas": 1' in call(project, bin_folder / "lakehouse", "query", "--json", query)
 
 
-def list_assets_of_dagster_dev(bin_folder: Path, project: Path) -> set[str]:
-    """The assets that ``dagster dev`` shows in a folder, once it answers."""
-    port, log = draw_port(), project / "dev.log"
-    command = [str(bin_folder / "dagster"), "dev", "--port", str(port)]
+def list_assets_of_dev(bin_folder: Path, project: Path, program: str) -> set[str]:
+    """The assets that ``dagster dev`` or ``dg dev`` shows in a folder, once it answers."""
+    port, log = draw_port(), project / f"{program}.log"
+    command = [str(bin_folder / program), "dev", "--port", str(port)]
     environment = {**user_environment(), "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
     with log.open("w") as log_output:
         dev = subprocess.Popen(
@@ -145,7 +160,7 @@ class Page:
         output = ""
         for kind, text in self.boxes:
             if kind == "python":
-                (self.folder / "tables" / "orders.py").write_text(text)
+                (self.folder / "src" / "my_lake" / "tables" / "orders.py").write_text(text)
             elif text.strip() == "lakehouse up":
                 self._start()
             elif kind == "sh":

@@ -1,5 +1,6 @@
 """``lakehouse init``: a new project in which everything works unchanged."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from lakehouse.cli import main
+from lakehouse.cli.template import project_files
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.dg_projects import run_in_project
+from lakehouse_tests.helpers.places import ROOT
 
 
 @pytest.fixture
@@ -30,13 +34,18 @@ def test_the_project_is_a_small_folder_with_its_own_name(project: Path) -> None:
         ".env",
         ".gitignore",
         "README.md",
-        "definitions.py",
         "pyproject.toml",
-        "tables/readings.py",
+        "src/my_own_lake/__init__.py",
+        "src/my_own_lake/definitions.py",
+        "src/my_own_lake/defs/__init__.py",
+        "src/my_own_lake/defs/lakehouse/defs.yaml",
+        "src/my_own_lake/tables/readings.py",
         "tests/test_readings.py",
     }
     assert 'name = "my-own.lake"' in (project / "pyproject.toml").read_text()
-    assert len((project / "tables" / "readings.py").read_text().splitlines()) <= 40
+    texts = [(project / file).read_text() for file in files]
+    assert [text for text in texts if "my-lake" in text or "my_lake" in text] == []
+    assert len((project / "src" / "my_own_lake" / "tables" / "readings.py").read_text().splitlines()) <= 40
 
 
 def test_the_env_file_lists_every_setting_and_none_is_required(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +55,7 @@ def test_the_env_file_lists_every_setting_and_none_is_required(project: Path, mo
     assert [line for line in text.splitlines() if line and line[0] != "#"] == []
     monkeypatch.delenv("LAKEHOUSE_DECLARATIONS", raising=False)
     (project / ".env").unlink()
-    assert Settings.load().declared_in == "tables"
+    assert Settings.load().declared_in == "src/my_own_lake/tables"
 
 
 @pytest.mark.parametrize("name", ["a,b", "c#d"])
@@ -65,9 +74,62 @@ def test_the_test_of_the_project_passes(project: Path) -> None:
 def test_commands_and_dagster_see_the_table_of_the_project_and_not_our_examples(project: Path) -> None:
     program = "import sys; from lakehouse.cli import main; sys.exit(main.run(['status', '--json']))"
     assert '"table": "readings"' in run(project, "-c", program)
-    assets = run(project, "-m", "dagster", "asset", "list", "-m", "definitions")
+    assets = run(project, "-m", "dagster", "asset", "list", "-m", "lakehouse.project_definitions")
     assert {"readings", "readings_changes", "readings_by_sensor"} <= {*assets.split()}
     assert "temperatures" not in assets
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_dg_and_dagster_load_a_new_project_that_is_not_installed(project: Path) -> None:
+    assert "All definitions loaded successfully" in run_in_project(project, "dg", "check", "defs")
+    definitions = run_in_project(project, "dg", "list", "defs", "--json")
+    assert all(name in definitions for name in ("readings_by_sensor", "merge_readings", "readings_sensor"))
+    run_in_project(project, "dagster", "definitions", "validate")  # finds them as `dagster dev` and `lakehouse up` do
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_commands_of_the_page_about_dg_work_in_a_new_project(project: Path) -> None:
+    """Those that start nothing; ``test_own_project`` runs the others."""
+    page = (ROOT / "docs" / "how-to" / "dg-project.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^dg (?:list|check|scaffold) .*$", page, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        if "--from-topic" not in command:  # needs a broker
+            run_in_project(project, *command.split())
+    assert (project / "src" / "my_own_lake" / "defs" / "report.py").exists()
+
+
+def test_all_steps_of_a_run_in_a_new_project_share_one_process(project: Path) -> None:
+    program = "from lakehouse.project_definitions import defs; print(defs().executor.name)"
+    assert run(project, "-c", program).strip() == "in_process"
+
+
+@pytest.mark.parametrize(
+    ("folder", "module"),
+    [
+        ("my-lake", "my_lake"),
+        ("My.Lake", "my_lake"),
+        ("my_lake2", "my_lake2"),
+        ("2026", "lake_2026"),
+        ("class", "lake_class"),
+        ("json", "lake_json"),
+        ("test", "lake_test"),
+        ("lakehouse", "lake_lakehouse"),
+        ("two words", "my_lake"),
+    ],
+)
+def test_the_module_of_a_project_is_a_valid_name_that_hides_no_other(folder: str, module: str) -> None:
+    files = project_files(folder)
+    assert f"src/{module}/definitions.py" in files
+    assert f'root_module = "{module}"' in files["pyproject.toml"]
+
+
+def test_a_new_folder_or_an_existing_project_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["lake", "--into", "project"]):
+        assert main.run(["init", *arguments]) == main.WRONG_USE
+        assert "give either a new FOLDER or --into" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("existing", ["a file", "a folder with a file"])

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from tables.readings import readings
+from my_lake.tables.readings import readings
 
 from lakehouse import Rejection
 

@@ -1,0 +1,1 @@
+"""Kafka topics, merged into Delta tables."""

@@ -1,0 +1,1 @@
+"""What Dagster loads: components and your own assets, jobs, schedules and sensors."""

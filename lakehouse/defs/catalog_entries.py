@@ -37,6 +37,16 @@ class CatalogEntry:
         return f"merge_{self.table.name}"
 
     @property
+    def maintain_job(self) -> str:
+        """Name of the job that maintains the tables of the declaration."""
+        return f"maintain_{self.table.name}"
+
+    @property
+    def verify_job(self) -> str:
+        """Name of the job that checks the whole tables of the declaration."""
+        return f"verify_{self.table.name}"
+
+    @property
     def merge_job_keys(self) -> list[dg.AssetKey]:
         """The keys of the assets that the merge job writes."""
         table = self.table

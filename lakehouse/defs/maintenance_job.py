@@ -58,7 +58,7 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
     """Build the job that maintains the tables of a declaration, and its schedule."""
     table = entry.table
     job = dg.define_asset_job(
-        f"maintain_{table.name}",
+        entry.maintain_job,
         executor_def=dg.in_process_executor,
         selection=dg.AssetSelection.assets(entry.key(entry.maintenance_name)),
         description=f"Compacts and vacuums {table.name} and all other tables of its declaration.",

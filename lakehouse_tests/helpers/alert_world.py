@@ -56,18 +56,30 @@ class World:
 
     def end_run(self, status: dg.DagsterRunStatus, job: str = MERGE_JOB, *keys: str) -> str:
         """Record a run that ended with this status; return its id."""
+        run_id = self.create_run(job, *keys)
+        event = dg.DagsterEvent(EVENTS[status].value, job, message=f"It ended with {status.value}.")
+        self.instance.report_dagster_event(event, run_id)
+        return run_id
+
+    def create_run(self, job: str, *keys: str) -> str:
+        """Record a run, of a job or of some of its assets, which plans the checks of its steps; return its id."""
         selection = frozenset(map(dg.AssetKey, keys)) or None
         job_def = self.defs.get_repository_def().get_job(job)
         job_def = job_def.get_subset(asset_selection=selection) if selection else job_def
         run = self.instance.create_run_for_job(job_def, run_id=str(uuid4()), asset_selection=selection)
-        event = dg.DagsterEvent(EVENTS[status].value, job, message=f"It ended with {status.value}.")
-        self.instance.report_dagster_event(event, run.run_id)
         return run.run_id
 
     def merge_without_broker(self) -> str:
         """Execute the merge job, which needs a broker before it starts Spark; return the id of the failed run."""
         job = build_defs([temperatures], self.resources).resolve_job_def(MERGE_JOB)
         return job.execute_in_process(instance=self.instance, raise_on_error=False).run_id
+
+    def evaluate_in(self, run_id: str, passed: bool) -> None:
+        """Report the evaluation of a check that a run planned."""
+        evaluation = dg.AssetCheckEvaluation(MERGED, "keys_unique", passed)
+        event_type = dg.DagsterEventType.ASSET_CHECK_EVALUATION.value
+        event = dg.DagsterEvent(event_type, "verify_temperatures", event_specific_data=evaluation)
+        self.instance.report_dagster_event(event, run_id)
 
     def evaluate(self, passed: bool, text: str = "", **options: Any) -> None:
         """Report an evaluation of a check."""

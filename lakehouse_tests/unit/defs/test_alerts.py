@@ -175,6 +175,20 @@ def test_a_planned_evaluation_does_not_count(watched: World, receiver: Receiver)
     assert receiver.states() == [("recovered", CHECK)]
 
 
+@pytest.mark.parametrize(("before", "after", "state"), [(PASSED, FAILED, "failed"), (FAILED, PASSED, "recovered")])
+def test_an_evaluation_that_was_planned_at_the_last_tick_is_sent(
+    watched: World, receiver: Receiver, before: bool, after: bool, state: str
+) -> None:
+    watched.evaluate(before)
+    run_id = watched.create_run("verify_temperatures")
+    watched.tick()
+    receiver.take()
+    watched.evaluate_in(run_id, after)
+    watched.tick()
+    (alert,) = receiver.take()
+    assert (alert["state"], alert["subject"], alert["run_id"]) == (state, CHECK, run_id)
+
+
 def test_a_check_of_a_user_on_a_table_is_watched(watched: World, receiver: Receiver) -> None:
     @dg.asset_check(asset=MERGED)
     def own() -> dg.AssetCheckResult:

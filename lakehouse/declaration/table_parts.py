@@ -151,7 +151,7 @@ class TableParts:
     @property
     def _names_in_dagster(self) -> Iterator[str]:
         """Further names in Dagster, which accepts no name twice, even for different kinds of objects."""
-        for suffix in ("topic", "sensor", "warnings", "promises", "batch_can_be_planned"):
+        for suffix in ("topic", "sensor", "alerts", "warnings", "promises", "batch_can_be_planned"):
             yield f"{self.name}_{suffix}"
         for job in ("maintenance", "checks"):
             yield from (f"{self.name}_{job}", f"{self.name}_{job}_daily")

@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.declaration import StreamTable, declared_together
+from lakehouse.defs.alerts import build_alerts
 from lakehouse.defs.assets import build_assets
 from lakehouse.defs.automation import build_automation
 from lakehouse.defs.catalog_entries import CatalogEntry
@@ -45,5 +46,5 @@ def build_defs(
         asset_checks=[check for entry in entries for check in build_checks(entry)],
         resources={"lakehouse": _LAKEHOUSE, **(resources or {})},
     )
-    builders = (build_automation, build_maintenance, build_verification)
+    builders = (build_automation, build_maintenance, build_verification, build_alerts)
     return dg.Definitions.merge(assets_and_checks, *(build(entry) for entry in entries for build in builders))

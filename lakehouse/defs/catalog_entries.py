@@ -32,11 +32,6 @@ class CatalogEntry:
         return f"{self.table.name}_maintenance"
 
     @property
-    def maintenance_job(self) -> str:
-        """Name of the job that maintains the tables of the declaration."""
-        return f"maintain_{self.table.name}"
-
-    @property
     def replayed_key(self) -> dg.AssetKey:
         """The key of the asset whose runs replay days, whether it exists or not."""
         return self.key(self.table.replayed_name)
@@ -45,6 +40,16 @@ class CatalogEntry:
     def merge_job(self) -> str:
         """Name of the job that merges the table and updates its derived tables."""
         return f"merge_{self.table.name}"
+
+    @property
+    def maintain_job(self) -> str:
+        """Name of the job that maintains the tables of the declaration."""
+        return f"maintain_{self.table.name}"
+
+    @property
+    def verify_job(self) -> str:
+        """Name of the job that checks the whole tables of the declaration."""
+        return f"verify_{self.table.name}"
 
     @property
     def merge_job_keys(self) -> list[dg.AssetKey]:

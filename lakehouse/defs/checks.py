@@ -62,7 +62,7 @@ def build_verification(entry: CatalogEntry) -> dg.Definitions:
     """Build the job that checks the whole tables of a declaration, and its schedule."""
     table = entry.table
     job = dg.define_asset_job(
-        f"verify_{table.name}",
+        entry.verify_job,
         executor_def=dg.in_process_executor,
         selection=dg.AssetSelection.checks(*build_checks(entry)),
         description=f"Checks every row, group and commit of {table.name} and its derived tables.",

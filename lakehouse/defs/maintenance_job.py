@@ -22,7 +22,7 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
     maintain_tables = _build_op(entry)
 
     @dg.job(
-        name=entry.maintenance_job,
+        name=entry.maintain_job,
         executor_def=dg.in_process_executor,
         description=f"Compacts and vacuums {table.name} and all other tables of its declaration. No row changes. You"
         f" can read every version of the last {_days_or_hours(entry)}.",

@@ -59,9 +59,9 @@ class CommitReporter:
     def _report(self, instance: dg.DagsterInstance, table: "_ReportedTable") -> None:
         if table.uri in self._reported_versions and not table.is_newer(self._reported_versions[table.uri]):
             return
-        is_being_written = unfinished_run(
-            instance, table.spec.key, self._catalog_entry.maintenance_job
-        ) or unfinished_run(instance, self._catalog_entry.replayed_key)
+        is_being_written = unfinished_run(instance, table.spec.key, self._catalog_entry.maintain_job) or unfinished_run(
+            instance, self._catalog_entry.replayed_key
+        )
         # Read the version after looking for runs: it then includes what a run reported that has just ended.
         version = _reported_version(instance, table.spec.key)
         self._reported_versions[table.uri] = version

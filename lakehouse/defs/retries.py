@@ -25,10 +25,10 @@ def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now
     further in the future than its pause does not block, and a write in the future does not end a pause.
     """
     failures = _failures(instance, job)
-    if not failures or _written_since(instance, failures[0], [key], now):
+    if not failures or written_since(instance, failures[0], [key], now):
         return None
     pause = pause_after(len(failures))
-    due_at = _ended_at(failures[0]) + pause
+    due_at = find_end(failures[0]) + pause
     if not now < due_at <= now + 2 * pause:
         return None
     run = failures[0].dagster_run
@@ -43,7 +43,7 @@ def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now
 def is_behind(instance: dg.DagsterInstance, job: str, keys: Iterable[dg.AssetKey], now: datetime) -> bool:
     """Whether the newest finished run of the job failed, and one of the assets was not written between then and now."""
     failures = _failures(instance, job)
-    return bool(failures) and not _written_since(instance, failures[0], keys, now)
+    return bool(failures) and not written_since(instance, failures[0], keys, now)
 
 
 def _failures(instance: dg.DagsterInstance, job: str) -> Sequence[dg.RunRecord]:
@@ -53,14 +53,14 @@ def _failures(instance: dg.DagsterInstance, job: str) -> Sequence[dg.RunRecord]:
     return list(takewhile(lambda record: record.dagster_run.status is _FAILURE, records))
 
 
-def _written_since(
+def written_since(
     instance: dg.DagsterInstance, failed_run: dg.RunRecord, keys: Iterable[dg.AssetKey], now: datetime
 ) -> bool:
     """Whether all assets were written after a run ended, as a run or the sensor reported.
 
     A time after ``now`` does not count: it comes from a wrong clock.
     """
-    ended_at = _ended_at(failed_run).timestamp()
+    ended_at = find_end(failed_run).timestamp()
     events = map(instance.get_latest_materialization_event, keys)
     return all(event is not None and ended_at < _written_at(event) <= now.timestamp() for event in events)
 
@@ -70,6 +70,6 @@ def _written_at(event: dg.EventLogEntry) -> float:
     return committed_at.value if isinstance(committed_at, dg.TimestampMetadataValue) else event.timestamp
 
 
-def _ended_at(record: dg.RunRecord) -> datetime:
+def find_end(record: dg.RunRecord) -> datetime:
     """When a run ended; for a run that never started, when its record was last updated."""
     return datetime.fromtimestamp(record.end_time, UTC) if record.end_time else record.update_timestamp

@@ -25,6 +25,7 @@ from lakehouse.settings.shapes import (
     Root,
     Secret,
     SecretText,
+    SecretUrl,
     Servers,
     SparkConf,
     Text,
@@ -104,6 +105,12 @@ class Settings(BaseSettings):
     )
     registry_ca_file: PemFile | None = Field(
         None, description="PEM file of the authority that signed the registry's certificate."
+    )
+    alert_url: SecretUrl | None = Field(
+        None, description="http(s):// address that receives alerts. Unset: no alert is sent. Never shown."
+    )
+    alert_format: Literal["json", "slack"] = Field(
+        "json", description="Form of an alert: plain JSON, or the JSON of Slack's incoming webhooks."
     )
     spark_master: Master = Field(
         "local[*]", description="Master of a Spark that lakehouse starts, for example local[2] or spark://host:7077."

@@ -153,6 +153,19 @@ def _require_url(url: str) -> str:
     return url
 
 
+def _require_secret_url(url: SecretStr) -> SecretStr:
+    """Refuse a URL that no client can send a request to, with a message that quotes nothing of it."""
+    text = url.get_secret_value()
+    try:
+        address = urlsplit(text)
+        is_usable = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:  # its text would reveal the secret
+        is_usable = False
+    if not is_usable or _CONTROL.search(text) or " " in text:
+        raise ValueError("it must be a URL that starts with http:// or https://")
+    return url
+
+
 def _require_file(value: Any) -> Any:
     path = in_project(value)
     with _readable():
@@ -174,6 +187,7 @@ Root = Annotated[str, AfterValidator(_require_root)]
 Secret = Annotated[SecretStr, BeforeValidator(_require_header_text)]
 SparkConf = Annotated[SecretStr, _parsed_by(parse_spark_conf)]
 SecretText = Annotated[SecretStr, BeforeValidator(_require_text)]
+SecretUrl = Annotated[SecretStr, AfterValidator(_require_secret_url)]
 Servers = Annotated[
     str,
     _matching(f"{_SERVER}(,{_SERVER})*", "it must be a list of servers, host:port each, without user and query"),

@@ -157,6 +157,8 @@ WRONG_SETTINGS = {
     "sync": ("sometimes", "2"),
     "registry_url": ("registry:8081", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
     "registry_ca_file": ("missing.pem", "."),
+    "alert_url": ("hooks/s3cret", "ftp://host/s3cret", "https:///s3cret", "http://host:s3cret", "http://host/a s3cret"),
+    "alert_format": ("teams",),
 }
 ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tested in test_security.py
 ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # tested in kafka/test_registry.py

@@ -87,6 +87,8 @@ def environment(name: str, secret: str, server: str) -> dict[str, str]:
         secret = f"sc://{server}/;token={secret}"
     elif name == "registry_password":
         names["REGISTRY_USERNAME"] = "reader"
+    elif name == "alert_url":
+        secret = f"http://{server}/{secret}"
     elif name == "kafka_properties":
         secret = f'{{"client.dns.lookup": "{secret}"}}'
     return {f"LAKEHOUSE_{variable}": value for variable, value in (kafka | names | {name.upper(): secret}).items()}

@@ -1,0 +1,152 @@
+"""The newest finished runs of a table's jobs and the newest evaluations of its checks, as Dagster stores them."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import dagster as dg
+
+from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.retries import find_end, written_since
+
+if TYPE_CHECKING:
+    from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
+
+BUTTON_RUNS = "materialization"
+"""The subject of runs without a job of their own: of the Materialize button, of backfills and of automation."""
+_BUTTON_JOB = "__ASSET_JOB"  # Dagster's name of the job of such runs
+_LIMIT, _BUTTON_LIMIT = 20, 50  # newest records to read; the runs of the button are those of all tables
+_FAILURE, _SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
+LatestRecords: TypeAlias = "Mapping[dg.AssetCheckKey, AssetCheckExecutionRecord]"
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One finished run of a job, or one evaluation of a check.
+
+    ``id`` identifies it among those of its subject, ``at`` is when it ended. ``run_id`` is ``None`` if no run is behind
+    it. ``detail`` is the description of a check; ``read_error`` reads the error of a run.
+    """
+
+    id: int
+    is_failure: bool
+    at: datetime
+    run_id: str | None
+    severity: str = "ERROR"
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A job or a check, and its newest completions, newest first (at least one)."""
+
+    name: str
+    kind: Literal["run", "check"]
+    completions: Sequence[Completion]
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the newest completion is a failure."""
+        return self.completions[0].is_failure
+
+    @property
+    def failure_ids(self) -> list[int]:
+        """The ids of all failures."""
+        return [completion.id for completion in self.completions if completion.is_failure]
+
+    def streak(self, failure: Completion) -> list[Completion]:
+        """Return a failure and those directly before it, newest first."""
+        return list(takewhile(lambda c: c.is_failure, self.completions[self.completions.index(failure) :]))
+
+
+def read_runs(
+    instance: dg.DagsterInstance, entry: CatalogEntry, asset_keys: Iterable[dg.AssetKey]
+) -> Iterator[Subject]:
+    """Read the finished runs of the jobs of a table, and those of its assets without a job; canceled runs do not count.
+
+    A failed run is over if a later run succeeds, or if all assets that it was to write were written since.
+    """
+    job_keys = {entry.merge_job: entry.merge_job_keys, entry.maintain_job: [], entry.verify_job: []}
+    for job, keys in job_keys.items():
+        yield from _run_subject(instance, job, _read_records(instance, job, _LIMIT), keys)
+    own_keys = set(asset_keys)
+    button_records = _read_records(instance, _BUTTON_JOB, _BUTTON_LIMIT)
+    records = [record for record in button_records if own_keys & _selected_keys(record)][:_LIMIT]
+    yield from _run_subject(instance, BUTTON_RUNS, records, own_keys & _selected_keys(records[0]) if records else ())
+
+
+def _selected_keys(record: dg.RunRecord) -> Set[dg.AssetKey]:
+    return record.dagster_run.asset_selection or frozenset()
+
+
+def _read_records(instance: dg.DagsterInstance, job: str, limit: int) -> Sequence[dg.RunRecord]:
+    return instance.get_run_records(dg.RunsFilter(job_name=job, statuses=[_FAILURE, _SUCCESS]), limit=limit)
+
+
+def _run_subject(
+    instance: dg.DagsterInstance, name: str, records: Sequence[dg.RunRecord], keys: Collection[dg.AssetKey]
+) -> Iterator[Subject]:
+    """The runs of a job that writes these assets; nothing if no run is finished."""
+    completions = [_run_completion(record) for record in records]
+    now = datetime.now(UTC)
+    if completions and completions[0].is_failure and keys and written_since(instance, records[0], keys, now):
+        completions.insert(0, Completion(id=0, is_failure=False, at=now, run_id=None))
+    if completions:
+        yield Subject(name, "run", completions)
+
+
+def _run_completion(record: dg.RunRecord) -> Completion:
+    run = record.dagster_run
+    return Completion(record.storage_id, run.status is _FAILURE, find_end(record), run.run_id)
+
+
+def read_error(instance: dg.DagsterInstance, run_id: str) -> str:
+    """Read why a run failed; empty if Dagster stores no reason."""
+    for entry in instance.all_logs(run_id, of_type=dg.DagsterEventType.RUN_FAILURE):
+        event = entry.dagster_event
+        data = event.job_failure_data if event and event.event_specific_data else None
+        step = data.first_step_failure_event if data else None
+        failure = step.step_failure_data if step else None
+        if failure and failure.user_failure_data and failure.user_failure_data.description:
+            return failure.user_failure_data.description
+        error = failure.error if failure else data.error if data else None
+        if error:
+            return (error.cause or error).message
+        return event.message or "" if event else ""
+    return ""
+
+
+def latest_records(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> LatestRecords:
+    """Read the latest record of each check, planned or evaluated, in one query."""
+    return instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+
+
+def read_checks(
+    instance: dg.DagsterInstance, latest: LatestRecords, newest_id: int, failing_names: Collection[str]
+) -> Iterator[Subject]:
+    """Read the newest evaluations of checks; a planned evaluation does not count.
+
+    Skips a check that passed, was not evaluated after the record ``newest_id`` and is not in ``failing_names``.
+    """
+    for key, record in latest.items():
+        name = f"{key.asset_key.to_user_string()}:{key.name}"
+        completions = list(_check_completions([record]))
+        has_passed = bool(completions) and not completions[0].is_failure
+        if has_passed and record.id <= newest_id and name not in failing_names:
+            continue
+        history = instance.event_log_storage.get_asset_check_execution_history(key, _LIMIT)
+        completions = list(_check_completions(history))
+        if completions:
+            yield Subject(name, "check", completions)
+
+
+def _check_completions(records: "Iterable[AssetCheckExecutionRecord]") -> Iterator[Completion]:
+    for record in records:
+        evaluation: object = record.evaluation  # of another type if it is only planned
+        if isinstance(evaluation, dg.AssetCheckEvaluation):
+            timestamp = record.event.timestamp if record.event else record.create_timestamp
+            ended_at, run_id = datetime.fromtimestamp(timestamp, UTC), record.run_id or None
+            severity, detail = evaluation.severity.value, evaluation.description or ""
+            yield Completion(record.id, not evaluation.passed, ended_at, run_id, severity, detail)

@@ -1,6 +1,6 @@
 # The commands of a developer. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make. The rest is installed here.
 .DEFAULT_GOAL := help
-.PHONY: help install check lint types imports words collect docs test test-slice test-all torture bench dist demo up doctor requirements audit-packages
+.PHONY: help install check lint types imports words collect docs test test-slice test-all torture bench dist demo up doctor screenshots requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -36,6 +36,9 @@ collect:
 
 docs: $(STAMP) ## Build the site in build/site; a broken link or an omitted page is an error
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet --strict
+
+screenshots: install ## Take the pictures of Dagster in the README again; needs Chromium
+	PYTHONPATH=. $(BIN)/python docs/screenshots.py
 
 test: install ## Run the fast tests, in minutes; some of them: make test ARGS="-k positions"
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" lakehouse_tests/real lakehouse_tests/unit $(ARGS)

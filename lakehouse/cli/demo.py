@@ -35,6 +35,9 @@ def demo(
 
     The demo works on the tables of the home. A second run sends the same records again: rows do not change, but a log
     table gets each record twice. If the home contains other data, the demo writes nothing.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     settings = load_settings()
     stream_table = select_table(settings, table)

@@ -42,6 +42,9 @@ def new_table(
 
     For Avro, the types come from the schemas at the registry. The file works as it is; its comments list what to check.
     Existing files are not changed.
+
+    --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the
+    embedded broker of this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.cli.proposed_file import declaration_text
     from lakehouse.declaration import Month, StreamTable, declared_together

@@ -30,6 +30,9 @@ def peek(
 
     Shows only the start of a long key or value. Merges and changes nothing. For a topic that no declared table reads,
     shows only the records.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.declaration.rules.table_rules import TOPIC
     from lakehouse.kafka import newest_records

@@ -35,7 +35,9 @@ ServicesArgument = Annotated[
 @commands.command(epilog=examples("lakehouse up", "lakehouse up broker", "lakehouse up webserver daemon --port 3001"))
 def up(
     services: ServicesArgument = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, metavar="PORT", help="Port of Dagster's webserver: http://127.0.0.1:PORT.")
+    ] = 3000,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show only warnings and errors of the services.")
     ] = False,

@@ -26,6 +26,12 @@ COMMANDS = sorted(
         " rewrite status audit rejected query accept-gap accept-difference recover-progress"
     ).split()
 )
+CALLBACKS: dict[str, Any] = {
+    command.name or command.callback.__name__: command.callback
+    for group in main.app.registered_groups
+    for command in group.typer_instance.registered_commands
+    if command.callback
+}
 HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "pyspark"}
 
 
@@ -66,6 +72,27 @@ def test_accepting_a_difference_needs_an_existing_difference_and_a_reason(capsys
 def test_the_help_of_every_command_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([command, "--help"]) == 0
     assert f"$ lakehouse {command}" in capsys.readouterr().out.replace("\n ", " ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_terminal_wraps_the_help_of_every_command_and_a_flag_has_no_type(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 1000)
+    assert main.run([command, "--help"]) == 0
+    paragraphs = CALLBACKS[command].__doc__.split("\n\n")
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [text for paragraph in paragraphs if (text := " ".join(paragraph.split())) not in shown] == []
+    assert not [line for line in shown if "<bool>" in line]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_that_needs_a_broker_says_that_it_starts_one(command: str) -> None:
+    needs_broker = "broker" in CALLBACKS[command].__code__.co_names and command != "up"  # whose subject it is
+    explains_broker = "embedded broker of this home, unless it runs already" in " ".join(
+        CALLBACKS[command].__doc__.split()
+    )
+    assert explains_broker == (needs_broker or command == "new-table")  # which reads the topic in a helper
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -61,9 +61,9 @@ def accept_difference(
 ) -> None:
     """Accept that the counts of a commit do not add up; the ledger of the table records the reason.
 
-    After such a commit, the check `batches_accounted` fails with every run until you accept it or a RESTORE undoes it.
-    Repair the rows first: a replay merges missing records. The command first shows what does not add up. No row
-    changes.
+    After such a commit, the check `batches_accounted` fails with every run until you accept it, or restore a version
+    before it: `lakehouse audit` shows the command. Repair the rows first: `lakehouse replay` merges missing records.
+    The command first shows what does not add up. No row changes.
     """
     from lakehouse.operations import repair
 

@@ -36,7 +36,7 @@ _READING_WORDS = {
 _WORD = re.compile(r'\w+|"[^"]*"|.', re.DOTALL)
 _OPENING_FUNCTIONS = re.compile(r"DELTA_(SCAN|LIST|DOMAIN|GET|SET|FILTER)\w*|QUERY")
 """Functions that open a table by its path, or that run SQL text, which could call such a function."""
-_CORRECT = "Correct the query, which is SQL of DuckDB."
+_CORRECT = "Correct the query; it is in DuckDB's SQL."
 _ADVICE = "Use one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
 
 
@@ -163,7 +163,7 @@ def _list_tables(settings: Settings, tables: Sequence[str]) -> str:
 def _refusal(error: duckdb.Error, action: str, problem: str = "The query cannot be run") -> QueryError:
     """Quote DuckDB's message without its type, and its hint; the rest points into the text of the query."""
     message, _, rest = str(error).strip().partition("\n")
-    hint = "" if rest.startswith(("\n", "\t", "LINE ")) else rest.partition("\n")[0].strip()
+    hint = "" if re.match(r"\n|\t|LINE |.*\"(pg_|duckdb_|sqlite_|pragma_)", rest) else rest.partition("\n")[0].strip()
     hint_sentence = hint if hint.endswith(("?", ".")) or not hint else f"{hint}."
     text = re.sub(r"^\w+( \w+)? Error: ", "", message).rstrip("!. ")
     return QueryError(f"{problem}: {text}", action=f"{hint_sentence} {action}".strip())

@@ -44,6 +44,8 @@ app = typer.Typer(
     name="lakehouse",
     cls=PlainGroup,
     help="Merge Kafka topics into Delta tables, exactly once. Start with `lakehouse init` or `lakehouse demo TABLE`.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong use, 3 nothing to do (with --fail-if-idle), 4 not up to date (with"
+    " status --exit-code), 130 interrupted.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

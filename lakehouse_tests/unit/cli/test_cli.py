@@ -17,7 +17,10 @@ from pyarrow import table as arrow_table
 
 from lakehouse import query
 from lakehouse.cli import main
+from lakehouse.cli.merge_verbs import NOTHING_TO_DO
 from lakehouse.cli.output import format_value, print_json
+from lakehouse.cli.show import NOT_UP_TO_DATE
+from lakehouse.cli.stopping import INTERRUPTED
 from lakehouse_tests.helpers.places import ROOT
 
 COMMANDS = sorted(
@@ -93,6 +96,15 @@ def test_the_help_of_a_command_that_needs_a_broker_says_that_it_starts_one(comma
         CALLBACKS[command].__doc__.split()
     )
     assert explains_broker == (needs_broker or command == "new-table")  # which reads the topic in a helper
+
+
+def test_the_page_of_errors_and_the_help_have_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    exit_codes = [main.DONE, main.FAILED, main.WRONG_USE, NOTHING_TO_DO, NOT_UP_TO_DATE, INTERRUPTED]
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == [str(code) for code in exit_codes]
+    assert main.run(["--help"]) == main.DONE
+    _, _, sentence = " ".join(capsys.readouterr().out.split()).partition("Exit codes: ")
+    assert re.findall(r"\b\d+\b", sentence) == [str(code) for code in exit_codes]
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -65,7 +65,7 @@ def _require_own_data(settings: "Settings", table: "StreamTable", *, is_confirme
         raise LakehouseError(
             "An external broker or table root is configured; the demo would write samples there",
             where=f"topic {table.topic}, tables {settings.tables_root}",
-            action="Unset it, or use --yes.",
+            action="Unset LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS and LAKEHOUSE_TABLES, or confirm with --yes.",
         )
     marker = settings.home_folder / f"demo-{table.name}"
     has_data = any(ledger_of(settings, name).exists for name in (table.name, table.base_name))

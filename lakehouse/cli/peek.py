@@ -40,7 +40,8 @@ def peek(
     settings = load_settings()
     table = _find_table(settings, name)
     if table is None and not TOPIC.fullmatch(name):
-        raise typer.BadParameter(f"{name} is neither a declared table nor a valid topic name", param_hint="TABLE|TOPIC")
+        problem = f"{name!r} is neither a declared table nor a valid topic name; lakehouse topics lists the tables"
+        raise typer.BadParameter(problem, param_hint="TABLE|TOPIC")
     topic = table.topic if table else name
     with broker(settings, with_registry=table is not None and table.has_schemas):
         records = newest_records(settings, topic, limit)

@@ -118,7 +118,9 @@ def _watch(services: Sequence[Running], port: int | None, detail: Detail) -> Non
                     log_line(service.name, line)
             if service.process.exit_code is not None:
                 raise LakehouseError(
-                    f"The {service.name} has ended with code {service.process.exit_code}; all services are stopped"
+                    f"The {service.name} has ended with code {service.process.exit_code}; all services are stopped",
+                    action="The lines above, or lakehouse up --verbose, show the reason. Then start all of them again:"
+                    " lakehouse up",
                 )
         if not is_reported and _answers(f"http://127.0.0.1:{port}/server_info"):
             is_reported = True

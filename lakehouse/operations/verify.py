@@ -159,8 +159,8 @@ def _describe_groups(groups: DataFrame, rollup: Rollup) -> list[str]:
 
 def _repair_advice(table: StreamTable, rollup: Layout) -> str:
     return (
-        f"Delete the folder {rollup.uri}, or restore a version of {rollup.name} before the wrong write; no record is"
-        f" lost. Then run lakehouse merge {table.name}, which computes {rollup.name} again."
+        f"Stop what writes {rollup.name} and delete its folder {rollup.uri}, or restore a version before the wrong"
+        f" write; no record is lost. Then run lakehouse merge {table.name}, which computes {rollup.name} again."
         f" {restore_advice(rollup.uri)}"
     )
 

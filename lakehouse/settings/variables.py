@@ -42,7 +42,7 @@ def variables_in_file(file: Path) -> list[str]:
 
 
 def _is_malformed(name: str | None, value: str | None) -> bool:
-    """Whether a variable has no value, or the name of ours holds other text, which may be a secret."""
+    """Whether a variable has no value, or the name of a setting holds other text, which may be a secret."""
     if name is None:
         return False
     return value is None or (_has_prefix(name) and not _NAME.fullmatch(name))

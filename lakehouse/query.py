@@ -36,6 +36,7 @@ _READING_WORDS = {
 _WORD = re.compile(r'\w+|"[^"]*"|.', re.DOTALL)
 _OPENING_FUNCTIONS = re.compile(r"DELTA_(SCAN|LIST|DOMAIN|GET|SET|FILTER)\w*|QUERY")
 """Functions that open a table by its path, or that run SQL text, which could call such a function."""
+_CORRECT = "Correct the query; it is in DuckDB's SQL."
 _ADVICE = "Use one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
 
 
@@ -70,7 +71,10 @@ def query(settings: Settings, sql: str, names: Iterable[str] = (), limit: int | 
             rows = cursor.fetchall() if limit is None else cursor.fetchmany(limit + 1)
             return Result(columns, rows[:limit], has_more=limit is not None and len(rows) > limit)
         except duckdb.Error as error:
-            raise _refusal(error, _list_tables(settings, tables)) from None
+            is_about_names = isinstance(
+                error, (duckdb.CatalogException, duckdb.BinderException, duckdb.PermissionException)
+            )
+            raise _refusal(error, _list_tables(settings, tables) if is_about_names else _CORRECT) from None
 
 
 def table_names(settings: Settings, names: Iterable[str] = ()) -> list[str]:
@@ -85,17 +89,18 @@ def _require_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     try:
         types = [statement.type for statement in connection.extract_statements(sql)]
     except duckdb.Error as error:
-        raise _refusal(error, _ADVICE) from None
+        raise _refusal(error, f"{_CORRECT} {_ADVICE}") from None
     words = _words(sql)
     is_pivot = words[:1] == ["PIVOT"] and types == [StatementType.CREATE, StatementType.SELECT]  # as DuckDB splits it
     if len(types) != 1 and not is_pivot:
-        raise QueryError(f"A query must be one statement, not {len(types)}", action=_ADVICE)
+        counted = f"contains {len(types)}" if types else "is empty"
+        raise QueryError(f"A query must be one statement, but this one {counted}", action=_ADVICE)
     query_words = _explained_words(words) if words[0] == "EXPLAIN" else words
     first_word = next((word for word in query_words if word not in "(;"), "")
     if first_word not in _READING_WORDS:
         raise QueryError(f"This statement does not only read: {sql.strip()[:40]!r}", action=_ADVICE)
     if any(_OPENING_FUNCTIONS.fullmatch(word) and next_word == "(" for word, next_word in pairwise(words)):
-        raise QueryError("A query cannot open tables by their path; use their names", action=_ADVICE)
+        raise QueryError("A query cannot open a table by its path", action="Use its name; SHOW TABLES lists all names.")
 
 
 def _explained_words(words: Sequence[str]) -> Sequence[str]:
@@ -137,7 +142,8 @@ def _add_views(connection: duckdb.DuckDBPyConnection, settings: Settings, tables
             )
         except duckdb.Error as error:
             if name in sql:
-                raise _refusal(error, f"Table {name} cannot be read.") from None
+                advice = f"Read the message. To see if lakehouse can read the table: lakehouse status {name}"
+                raise _refusal(error, advice, f"Table {name} cannot be read") from None
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, root: str) -> None:
@@ -154,9 +160,13 @@ def _list_tables(settings: Settings, tables: Sequence[str]) -> str:
     return f"There are no tables yet under {settings.tables_root}. Run lakehouse load-base or lakehouse merge first."
 
 
-def _refusal(error: duckdb.Error, action: str) -> QueryError:
-    """Keep the first line of DuckDB's message; the rest points into the text of the query."""
-    return QueryError(str(error).strip().splitlines()[0], action=action)
+def _refusal(error: duckdb.Error, action: str, problem: str = "The query cannot be run") -> QueryError:
+    """Quote DuckDB's message without its type, and its hint; the rest points into the text of the query."""
+    message, _, rest = str(error).strip().partition("\n")
+    hint = "" if re.match(r"\n|\t|LINE |.*\"(pg_|duckdb_|sqlite_|pragma_)", rest) else rest.partition("\n")[0].strip()
+    hint_sentence = hint if hint.endswith(("?", ".")) or not hint else f"{hint}."
+    text = re.sub(r"^\w+( \w+)? Error: ", "", message).rstrip("!. ")
+    return QueryError(f"{problem}: {text}", action=f"{hint_sentence} {action}".strip())
 
 
 def _quoted(text: str) -> str:

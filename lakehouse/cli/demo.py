@@ -35,6 +35,9 @@ def demo(
 
     The demo works on the tables of the home. A second run sends the same records again: rows do not change, but a log
     table gets each record twice. If the home contains other data, the demo writes nothing.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     settings = load_settings()
     stream_table = select_table(settings, table)
@@ -62,7 +65,7 @@ def _require_own_data(settings: "Settings", table: "StreamTable", *, is_confirme
         raise LakehouseError(
             "An external broker or table root is configured; the demo would write samples there",
             where=f"topic {table.topic}, tables {settings.tables_root}",
-            action="Unset it, or use --yes.",
+            action="Unset LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS and LAKEHOUSE_TABLES, or confirm with --yes.",
         )
     marker = settings.home_folder / f"demo-{table.name}"
     has_data = any(ledger_of(settings, name).exists for name in (table.name, table.base_name))

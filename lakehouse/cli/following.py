@@ -38,6 +38,9 @@ def follow(
     connection, or if the topic is deleted or recreated, because its records are gone. If the engine ends or drops the
     session, the command attaches again; without an engine within 30 seconds, it starts its own Spark. Ctrl-C ends the
     command at once. The next merge includes a batch that was not committed.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     settings = load_settings()
     stream_table = select_table(settings, table)

@@ -32,6 +32,7 @@ from lakehouse.cli import (
     stack,
     topics,
 )
+from lakehouse.cli.help_texts import PlainGroup, show_plainly
 from lakehouse.cli.output import print_line, print_notice
 from lakehouse.cli.stopping import INTERRUPTED, end_process, interrupt, interrupt_again
 from lakehouse.errors import LakehouseError
@@ -41,7 +42,10 @@ DONE, FAILED, WRONG_USE = 0, 1, 2
 
 app = typer.Typer(
     name="lakehouse",
+    cls=PlainGroup,
     help="Merge Kafka topics into Delta tables, exactly once. Start with `lakehouse init` or `lakehouse demo TABLE`.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong use, 3 nothing to do (with --fail-if-idle), 4 not up to date (with"
+    " status --exit-code), 130 interrupted.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -82,6 +86,8 @@ for module in (
     repair_verbs,
     maintenance,
 ):
+    for command in module.commands.registered_commands:
+        show_plainly(command)
     app.add_typer(module.commands)
 
 

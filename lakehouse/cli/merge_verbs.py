@@ -86,6 +86,9 @@ def merge(
 
     Merges up to the end of the topic at the start of the command. Later records wait for the next merge. Then refreshes
     the change feed and the rollups.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.cli.pace import merge_progress
     from lakehouse.derived.refresh import caught_up, refresh_all
@@ -176,6 +179,9 @@ def replay(
     """Merge records again that were merged before: by default everything that the topic still has.
 
     Rows that are up to date do not change. Progress does not move.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.derived.refresh import caught_up, refresh_all
     from lakehouse.ingest.replay import replay as merge_again

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+_NEEDED_RECORDS = "Choose a topic or a file with records that are JSON objects, or Avro with a schema id."
 
 SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of JSON lines.")]
 
@@ -42,6 +43,9 @@ def new_table(
 
     For Avro, the types come from the schemas at the registry. The file works as it is; its comments list what to check.
     Existing files are not changed.
+
+    --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the
+    embedded broker of this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.cli.proposed_file import declaration_text
     from lakehouse.declaration import Month, StreamTable, declared_together
@@ -56,7 +60,8 @@ def new_table(
     if not proposal.columns:
         no_columns = proposal.warnings[0] if len(proposal.warnings) > 1 else "No record has a field."
         reason = no_columns if proposal.records > proposal.unread else _explain_unreadable(proposal, values)
-        raise LakehouseError(f"No declaration can be proposed. {reason}", where=sample or topic or "")
+        what = f"No declaration can be proposed. {reason.rstrip('.')}"
+        raise LakehouseError(what, where=sample or topic or "", action=_NEEDED_RECORDS)
     topic = topic or new
     month = Month(proposal.month_of) if proposal.month_of else None
     stream_table = StreamTable(new, topic, "", proposal.columns, proposal.key, month, format=proposal.form)
@@ -75,7 +80,8 @@ def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise LakehouseError(f"The declaration cannot be written: {error.strerror}", where=str(file)) from None
+        what = f"The declaration cannot be written: {error.strerror}"
+        raise LakehouseError(what, where=str(file), action="Make the folder writable, then run it again.") from None
 
 
 def _explain_unreadable(proposal: "Proposal", lines: "Sequence[bytes | None]") -> str:

@@ -30,6 +30,9 @@ def peek(
 
     Shows only the start of a long key or value. Merges and changes nothing. For a topic that no declared table reads,
     shows only the records.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.declaration.rules.table_rules import TOPIC
     from lakehouse.kafka import newest_records
@@ -37,7 +40,8 @@ def peek(
     settings = load_settings()
     table = _find_table(settings, name)
     if table is None and not TOPIC.fullmatch(name):
-        raise typer.BadParameter(f"{name} is neither a declared table nor a valid topic name", param_hint="TABLE|TOPIC")
+        problem = f"{name!r} is neither a declared table nor a valid topic name; lakehouse topics lists the tables"
+        raise typer.BadParameter(problem, param_hint="TABLE|TOPIC")
     topic = table.topic if table else name
     with broker(settings, with_registry=table is not None and table.has_schemas):
         records = newest_records(settings, topic, limit)

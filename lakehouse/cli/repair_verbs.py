@@ -17,7 +17,9 @@ VersionsOption = Annotated[
     list[int],
     typer.Option("--version", min=0, metavar="V", help="A version whose counts do not add up; can be repeated."),
 ]
-ReasonOption = Annotated[str, typer.Option(help="Why you accept it, in words; stored in the history of the table.")]
+ReasonOption = Annotated[
+    str, typer.Option(metavar="TEXT", help="Why you accept it, in words; stored in the history of the table.")
+]
 
 
 @commands.command("accept-gap", epilog=examples("lakehouse accept-gap temperatures", "lakehouse accept-gap --yes"))
@@ -26,6 +28,9 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
 
     Merges stop if records are gone that were never merged. Use this command if the records cannot be restored. It first
     shows what is gone.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.operations import repair
 
@@ -56,9 +61,9 @@ def accept_difference(
 ) -> None:
     """Accept that the counts of a commit do not add up; the ledger of the table records the reason.
 
-    After such a commit, the check `batches_accounted` fails with every run until you accept it or a RESTORE undoes it.
-    Repair the rows first: a replay merges missing records. The command first shows what does not add up. No row
-    changes.
+    After such a commit, the check `batches_accounted` fails with every run until you accept it, or restore a version
+    before it: `lakehouse audit` shows the command. Repair the rows first: `lakehouse replay` merges missing records.
+    The command first shows what does not add up. No row changes.
     """
     from lakehouse.operations import repair
 
@@ -83,6 +88,9 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
     """Record the progress of a table again if its log no longer contains it.
 
     Proposes one past the greatest offset among the merged rows of each partition, and shows it first.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.operations import repair
 

@@ -133,7 +133,7 @@ def dagster(settings: "Settings", services: Sequence[Service], port: int) -> Ite
     from lakehouse.local.ports import is_free
 
     if "webserver" in services and not is_free(port):
-        raise SetupError(f"Port {port} is in use", action="Choose another port with --port.")
+        raise SetupError(f"Port {port} is in use", action=f"Choose another one: lakehouse up --port {port + 1}")
     commands = {
         Service.webserver: ("dagster_webserver", "-h", "127.0.0.1", "-p", str(port)),
         Service.daemon: ("dagster._daemon", "run"),

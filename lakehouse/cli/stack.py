@@ -35,7 +35,9 @@ ServicesArgument = Annotated[
 @commands.command(epilog=examples("lakehouse up", "lakehouse up broker", "lakehouse up webserver daemon --port 3001"))
 def up(
     services: ServicesArgument = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the webserver, on 127.0.0.1.")] = 3000,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, metavar="PORT", help="Port of Dagster's webserver: http://127.0.0.1:PORT.")
+    ] = 3000,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show only warnings and errors of the services.")
     ] = False,
@@ -116,7 +118,9 @@ def _watch(services: Sequence[Running], port: int | None, detail: Detail) -> Non
                     log_line(service.name, line)
             if service.process.exit_code is not None:
                 raise LakehouseError(
-                    f"The {service.name} has ended with code {service.process.exit_code}; all services are stopped"
+                    f"The {service.name} has ended with code {service.process.exit_code}; all services are stopped",
+                    action="The lines above, or lakehouse up --verbose, show the reason. Then start all of them again:"
+                    " lakehouse up",
                 )
         if not is_reported and _answers(f"http://127.0.0.1:{port}/server_info"):
             is_reported = True

@@ -35,7 +35,14 @@ def topics(
     partitions: PartitionsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the topics of the declared tables; --create creates missing ones."""
+    """Show the topics of the declared tables; --create creates missing ones.
+
+    earliest_offsets and end_offsets are sums over the partitions. producer_time is true if the times of records come
+    from producers, not from the broker.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
+    """
     from lakehouse.kafka import create_topic
 
     settings = load_settings()
@@ -96,7 +103,9 @@ def publish(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The declared table whose topic receives the records.")],
     file: FileArgument = None,
     generate: GenerateOption = None,
-    rate: Annotated[float | None, typer.Option(min=0.001, help="Send at most so many records a second.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, metavar="N", help="Send at most N records per second.")
+    ] = None,
     schema: SchemaOption = None,
     partitions: PartitionsOption = None,
     force: Annotated[bool, typer.Option("--force", help="Also send lines that the table would reject.")] = False,
@@ -112,6 +121,9 @@ def publish(
     --schema, or else the newest schema of the topic, or else a schema derived from the declaration. The broker
     acknowledges every record exactly once, even after a retry. Sending a file again right after itself changes no row
     of a table with a key. A log table gets one more row per line.
+
+    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
+    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.kafka import PublishOptions, create_topic, require_own_keys
     from lakehouse.kafka import publish as send

@@ -70,7 +70,9 @@ def declared_together(*tables: StreamTable) -> tuple[StreamTable, ...]:
     for table in tables:
         for name in table.names:
             if name in owners:
-                message = f"Table {table.name!r}: the declaration of {owners[name]!r} also uses the name {name}"
+                is_twin = owners[name] == table.name
+                other = "another declaration" if is_twin else f"the declaration of {owners[name]!r}"
+                message = f"Table {table.name!r}: {other} also uses the name {name}"
                 raise DeclarationError(message, action="Rename one of the two.")
         owners |= dict.fromkeys(table.names, table.name)
     return tables

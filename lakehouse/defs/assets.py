@@ -89,8 +89,8 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
 
     doc = (
         "Every commit accounts for its records, touches no key that occurs in two rows, and starts where the commit"
-        " before it ended. It fails until a RESTORE undoes the wrong commit, or until you accept the difference:"
-        f" lakehouse accept-difference {table.name}."
+        " before it ended. It fails until you accept the difference, or restore a version before the wrong commit."
+        f" To see both commands: lakehouse audit {table.name}."
     )
     check = dg.AssetCheckSpec("batches_accounted", asset=entry.merged_key, description=doc)
     return build_step(entry, merge, [specs.merged_spec(entry), specs.rejected_spec(entry)], [check], MergeConfig)
@@ -129,7 +129,7 @@ def rollup_asset(entry: CatalogEntry, rollup: Rollup) -> dg.AssetsDefinition:
 
     doc = (
         f"{rollup.name} stores the groups that the run touched as the run computed them from {entry.table.name}. If"
-        f" the check fails, RESTORE {rollup.name} to an earlier version, then materialize it."
+        f" the check fails, restore {rollup.name} as its result says, then materialize it."
     )
     check = dg.AssetCheckSpec("touched_groups_stored", asset=entry.key(rollup.name), description=doc)
     return build_step(entry, update, [specs.rollup_spec(entry, rollup)], [check])

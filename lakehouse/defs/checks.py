@@ -35,8 +35,8 @@ _AUDIT_ADVICE = (
     " To see all differences: lakehouse audit {table}."
 )
 _KEYS_DOC = (
-    "No key (in a log table, no record) occurs in two rows, and each row is in its partition. If it fails, RESTORE a"
-    " version before the wrong write (lakehouse audit {table} lists the versions), then run lakehouse merge {table}."
+    "No key (in a log table, no record) occurs in two rows, and each row is in its partition. If it fails, restore a"
+    " version before the wrong write (the result has the command), then run lakehouse merge {table}."
 )
 _WARNING_DOCS = {
     "rejected_share": "At most 1% of the records that were read in the last 24 hours are rejected. If it warns, see"
@@ -148,7 +148,7 @@ def rollup_check(entry: CatalogEntry, rollup: Rollup) -> dg.AssetChecksDefinitio
         name="rollup_equals_recomputation",
         asset=entry.key(rollup.name),
         description=f"Every row of {rollup.name} equals a recomputation from {table.name}, at the version that it"
-        f" consumed. If it fails, RESTORE {rollup.name} to a version before the wrong write, then materialize it.",
+        f" consumed. If it fails, restore {rollup.name} as its result says, then materialize it.",
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():

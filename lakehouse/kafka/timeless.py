@@ -173,7 +173,8 @@ async def _scan(consumer: Any, topic: str, cut: _Cut) -> None:
                 " the time of one is out of range for a timestamp, and one near it has a header whose name is not"
                 " UTF-8",
                 where=f"topic {topic}",
-                action="Nothing was merged. Delete the records up to them from the topic, and accept that gap.",
+                action="Nothing was merged. Delete the records up to them from the topic. Then accept the gap:"
+                " lakehouse accept-gap TABLE",
             ) from None
         if not all(cut.take(to_record(message)) for message in batches.get(partition, ()) if message.offset < end):
             return

@@ -28,7 +28,11 @@ def writing_of(settings: Settings, table: StreamTable, schema: str | None) -> tu
         try:
             schema_id, writer_schema = _choose_schema(client, subject, schema, table)
         except UnusableSchemaError as error:
-            raise TopicError(f"The schema cannot be used for writing: {error}", where=f"subject {subject}") from None
+            raise TopicError(
+                f"The schema cannot be used for writing: {error}",
+                where=f"subject {subject}",
+                action="Nothing was sent. Name another schema with --schema FILE.",
+            ) from None
     schemas = Schemas({schema_id: writer_schema}, {}) if writer_schema else NO_SCHEMAS
     return record_format.writer(schema_id, writer_schema), record_format.parser(schemas)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.differences import accepted, differences, unaccounted
 from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.restore_advice import restore_advice
 
 _SHOWN = 5  # problems described in full; the rest are counted
 _FACTS = {
@@ -40,6 +41,8 @@ def audit(ledger: Ledger) -> list[Finding]:
             problems = [*_unknown_restore(ledger), *problems]
         exceptions = {d.version: accepting_entries[d.version] for d in of_check if d.version in accepting_entries}
         advice = accept_advice(ledger, [d.version for d in open_differences])
+        if not advice and check == "ranges_contiguous" and ledger.unknown_restore is not None:
+            advice = restore_advice(ledger.uri)
         findings.append(finding(check, problems, fact + _describe_exceptions(exceptions), advice))
     return findings
 
@@ -48,7 +51,7 @@ def batches_accounted(ledger: Ledger, written: Sequence[Entry] = ()) -> Finding:
     """Check by the arithmetic of ``audit`` every commit since the newest one up to which everything adds up.
 
     ``ledger`` may be a short part of the history: its newest commit lists the older versions that do not add up. The
-    check fails until the audit passes: until a person accepts the difference, or a RESTORE undoes the commit.
+    check fails until the audit passes: until a person accepts the difference, or restores a version before it.
     ``written`` are the entries of a run, which may reach further back than ``ledger``. A touched key that has two rows
     breaks the arithmetic: one record matches both rows and is counted twice.
     """
@@ -64,11 +67,18 @@ def batches_accounted(ledger: Ledger, written: Sequence[Entry] = ()) -> Finding:
 
 
 def accept_advice(ledger: Ledger, versions: Iterable[int]) -> str:
-    """Return how a person accepts the differences at these versions; empty if there are none."""
-    options = " ".join(f"--version {version}" for version in sorted(set(versions))[:_SHOWN])
+    """Return how a person accepts the differences at these versions, or undoes them; empty if there are none."""
+    sorted_versions = sorted(set(versions))
+    if not sorted_versions:
+        return ""
+    options = " ".join(f"--version {version}" for version in sorted_versions[:_SHOWN])
     name = ledger.uri.rstrip("/").rpartition("/")[2]
-    command = f"lakehouse accept-difference {name} {options} --reason '...'"
-    return f"This check fails until you accept the difference. Repair it first, then run: {command}" if options else ""
+    version_before = sorted_versions[0] - 1
+    return (
+        f"This check fails until you accept the difference. Merge missing records first: lakehouse replay {name}"
+        f" - then accept it: lakehouse accept-difference {name} {options} --reason '...'"
+        + (f" - or undo it. {restore_advice(ledger.uri, version_before)}" if version_before >= 0 else "")
+    )
 
 
 def finding(check: str, problems: Iterable[str], fact: str, advice: str = "") -> Finding:
@@ -116,8 +126,8 @@ def rows_unchanged(written: Sequence[Entry], advice: str) -> Finding:
 def _unknown_restore(ledger: Ledger) -> Iterator[str]:
     if ledger.unknown_restore is not None:
         yield (
-            f"Version {ledger.unknown_restore} is a RESTORE, and the log does not show which version it restored;"
-            " RESTORE again with a version."
+            f"Version {ledger.unknown_restore} is a RESTORE, and the log does not show which version it restored."
+            " Restore the intended version again, by its number."
         )
 
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from lakehouse.errors import TableDamagedError
 from lakehouse.ledger.log_entries import Action, is_cut
 from lakehouse.ledger.log_files import LOG
+from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 
@@ -27,12 +28,13 @@ _PARQUET_ENDS = (b"PAR1", b"PARE")
 
 
 class _Damage(NamedTuple):
-    """The first version with a file that is not what was written, the problem and the remedy."""
+    """The first version with a file that is not what was written, the problem, the remedy, and how to restore."""
 
     version: int
     file: Path
     problem: str
     remedy: str
+    restore: str = ""
 
 
 def sync_commits(uri: str) -> None:
@@ -67,7 +69,7 @@ def require_whole(uri: str) -> None:
             f"Version {damage.version} of {Path(uri).name} is incomplete, as after a power failure: {damage.problem}",
             where=str(damage.file),
             action=f"{damage.remedy}. Then run it again: later records are read again from their source. If the source"
-            " no longer holds them, restore the table from a backup instead.",
+            f" no longer holds them, restore the table from a backup instead. {damage.restore}".rstrip(),
         )
 
 
@@ -126,9 +128,10 @@ def _find_damaged_file(table: Path, files: Mapping[str, tuple[int, int]]) -> _Da
     """Return the first file, by version and size, that is not complete."""
     for path, (version, size) in sorted(files.items(), key=lambda item: item[1]):
         if problem := _file_problem(_path(table, path), size):
-            restore = f"RESTORE TABLE delta.`{table}` TO VERSION AS OF {version - 1}, and delete that file"
-            remedy = restore if version else "Delete the folder of the table"
-            return _Damage(version, _path(table, path), problem, remedy)
+            if not version:
+                return _Damage(version, _path(table, path), problem, "Delete the folder of the table")
+            remedy = f"Restore version {version - 1}, and delete that file"
+            return _Damage(version, _path(table, path), problem, remedy, restore_advice(str(table), version - 1))
     return None
 
 

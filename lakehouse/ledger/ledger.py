@@ -18,6 +18,7 @@ from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.log_cache import LogCache
 from lakehouse.ledger.positions import Progress
 from lakehouse.ledger.reached import Reached, beyond, furthest
+from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
 from lakehouse.ledger.row_versions import unchanged_versions
 from lakehouse.ledger.table_failures import log_failures
@@ -231,8 +232,8 @@ def require_progress(ledger: Ledger, name: str) -> Ledger:
             f"Cannot determine which version of {name} the RESTORE in version {ledger.unknown_restore} restored: it"
             " names no version, and no version in the log has the files of the table",
             where=ledger.uri,
-            action="RESTORE it again TO VERSION AS OF the intended version, or see and record the progress that its"
-            f" rows show with: lakehouse recover-progress {name}",
+            action=f"See and record the progress that its rows show: lakehouse recover-progress {name} - or restore the"
+            f" intended version again, by its number. {restore_advice(ledger.uri)}",
         )
     if ledger.newest is None and ledger.transaction and not ledger.complete:
         raise LedgerError(

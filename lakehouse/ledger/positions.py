@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lakehouse.errors import LedgerError
+from lakehouse.ledger.restore_advice import restore_advice
 
 Positions = Mapping[int, int]
 """A position for each partition number."""
@@ -72,7 +73,8 @@ class SourceId:
             raise LedgerError(
                 str(error),
                 where="the source of a row's record",
-                action="lakehouse never writes such a value: RESTORE the table of this row to the version before it.",
+                action="lakehouse never writes such a value. Restore the version of the table before it."
+                f" {restore_advice()}",
             ) from error
 
 

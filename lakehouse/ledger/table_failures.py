@@ -20,13 +20,21 @@ from lakehouse.errors import (
 )
 from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import Trouble, matching_line, trouble_of
+from lakehouse.ledger.restore_advice import restore_advice
 
 _MAX_QUOTED = 400  # characters of another program's message
 _USE_BACKUP = (
     "Restore the table from a backup. A recreated table holds only what its sources still hold, and a topic does not"
     " keep its oldest records forever."
 )
-_UNDO = "Undo that change, or RESTORE the table to a version before it. Then run it again."
+_UNDO = (
+    "Another program changed the table in this way. Undo that change, or restore the version before it, then run it"
+    " again. {restore}"
+)
+_DROP_FEATURE = (
+    "Another program turned on a feature of Delta that this version does not know. Drop it with that program (ALTER"
+    " TABLE ... DROP FEATURE), or restore the table from a backup. Then run it again."
+)
 _FIX_ACCESS = (
     "Correct the permissions or renew the credentials of the store, then run it again. The table is unchanged."
 )
@@ -72,7 +80,7 @@ _EXPLANATIONS: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
     Trouble.CONSTRAINT: (TableError, "The rows violate a constraint of the table", _UNDO),
     Trouble.DOUBLED_KEY: (TableError, "A key of the batch matches more than one row", _UNDO),
     Trouble.APPEND_ONLY: (TableError, "The table was made append-only", _UNDO),
-    Trouble.NEWER_DELTA: (TableError, "The table needs a newer version of Delta", _UNDO),
+    Trouble.NEWER_DELTA: (TableError, "The table needs a newer version of Delta", _DROP_FEATURE),
     Trouble.DAMAGED_FILE: (TableDamagedError, "A file is missing or damaged", _USE_BACKUP),
     Trouble.NOT_COMPUTED: (
         TableError,
@@ -129,7 +137,8 @@ def explained(error: Exception, uri: str, but: Trouble | None = None) -> Lakehou
     error_type, meaning, action = _EXPLANATIONS[trouble]
     has_short_message = isinstance(error, (DeltaError, OSError))
     message = _one_line(error_text(error)) if has_short_message else _strip_classes(matching_line(error, trouble))
-    return error_type(meaning if message == meaning else f"{meaning}: {message}", where=uri, action=action)
+    advice = action.format(restore=restore_advice(uri))
+    return error_type(meaning if message == meaning else f"{meaning}: {message}", where=uri, action=advice)
 
 
 def _strip_classes(line: str) -> str:

@@ -47,7 +47,8 @@ def materialize(
             process.terminate()
             raise
     if process.returncode:
-        raise LakehouseError(f"The Dagster run failed: {cause or 'it reported no cause'}", where=str(log))
+        what = f"The Dagster run failed: {cause or 'it reported no cause'}"
+        raise LakehouseError(what, where=str(log), action="Read the end of that log. Then run the same command again.")
 
 
 def _read_output(lines: Iterable[str], log: TextIO, on_step: Callable[[str, str], None]) -> str:

@@ -25,6 +25,7 @@ from lakehouse.kafka import TopicState
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import identity
 from lakehouse.storage.spark_failures import spark_failures
@@ -54,17 +55,20 @@ def verify_keys(context: TableContext) -> Finding:
     table, rows = context.table, context.merged.rows()
     counts = rows.groupBy(*map(F.expr, identity(table))).agg(F.count("*").alias("_count")).where("_count > 1")
     duplicates = counts.select(*(F.col(name).cast("string") for name in counts.columns)).limit(_SHOWN).collect()
-    problems = [f"Key {', '.join(map(str, row[:-1]))} has {row[-1]} rows." for row in duplicates]
+    subject = "Record" if table.is_log else "Key"
+    problems = [f"{subject} {', '.join(map(str, row[:-1]))} has {row[-1]} rows." for row in duplicates]
     if table.partition_by:
         misplaced_rows = rows.where(f"NOT (`{table.partition_by.name}` <=> {table.partition_by.expression})")
         examples = misplaced_rows.select(*_identity_text(table), table.partition_by.name).limit(_SHOWN).collect()
-        problems += [f"Key {', '.join(map(str, row[:-1]))} is in the wrong partition {row[-1]}." for row in examples]
+        problems += [
+            f"{subject} {', '.join(map(str, row[:-1]))} is in the wrong partition {row[-1]}." for row in examples
+        ]
     advice = (
-        f"RESTORE a version before the wrong write (lakehouse audit {table.name} lists the versions), then run"
+        f"Restore a version before the wrong write (lakehouse audit {table.name} lists the versions), then run"
         f" lakehouse merge {table.name}. It continues from the progress of that version and reads the later records"
-        " again, as far as the topic still has them."
+        f" again, as far as the topic still has them. {restore_advice(context.merged.layout.uri)}"
     )
-    return finding("keys_unique", problems, "every key has one row", advice)
+    return finding("keys_unique", problems, f"every {subject.lower()} has one row, in its partition", advice)
 
 
 def _identity_text(table: StreamTable) -> list[Column]:
@@ -155,8 +159,9 @@ def _describe_groups(groups: DataFrame, rollup: Rollup) -> list[str]:
 
 def _repair_advice(table: StreamTable, rollup: Layout) -> str:
     return (
-        f"RESTORE {rollup.name} to a version before the wrong write, or delete its folder {rollup.uri}; no record is"
-        f" lost. Then materialize {rollup.name}, which computes it from {table.name}."
+        f"Stop what writes {rollup.name} and delete its folder {rollup.uri}, or restore a version before the wrong"
+        f" write; no record is lost. Then run lakehouse merge {table.name}, which computes {rollup.name} again."
+        f" {restore_advice(rollup.uri)}"
     )
 
 

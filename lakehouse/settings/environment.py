@@ -37,6 +37,14 @@ from lakehouse.settings.store import Store
 from lakehouse.settings.variables import ADVICE, ENV_FILE, PREFIX, require_known, variables_in_file
 
 _FILE_SYSTEM_FOLDER = "lost+found"
+_CAUSES = {
+    "value_error": "{error}",
+    "literal_error": "it must be {expected}",
+    "bool_parsing": "it must be true or false",
+}
+"""Our sentence for each type of error that pydantic has for a text; ``value_error`` is one of our own rules."""
+_WRONG_TYPE = "it must be text"
+"""For values that a program passes: a variable is always text."""
 
 
 class Settings(BaseSettings):
@@ -129,8 +137,7 @@ class Settings(BaseSettings):
     )
     sync: bool = Field(
         True,
-        description="true or false: whether a commit to a local disk is synced, to survive a power cut, before it is"
-        " reported.",
+        description="Whether a commit to a local disk is synced, to survive a power cut, before it is reported.",
     )
     jars: Folder = Field(
         Path("~/.cache/lakehouse/jars"), description="Cache of the jars, shared by all clones on a machine."
@@ -151,20 +158,24 @@ class Settings(BaseSettings):
     def _require_consistency(self) -> Self:
         has_credentials = self.kafka_username and self.kafka_password
         if self.kafka_security_protocol.startswith("SASL") and not has_credentials:
-            raise ValueError(f"{self.kafka_security_protocol} needs {PREFIX}KAFKA_USERNAME and {PREFIX}KAFKA_PASSWORD")
-        if bool(self.registry_username) != bool(self.registry_password):
-            variables = f"{PREFIX}REGISTRY_USERNAME and {PREFIX}REGISTRY_PASSWORD"
-            raise ValueError(f"{variables} go together, and one of them is missing")
+            protocol = f"{PREFIX}KAFKA_SECURITY_PROTOCOL={self.kafka_security_protocol}"
+            raise ValueError(f"{protocol} needs {PREFIX}KAFKA_USERNAME and {PREFIX}KAFKA_PASSWORD")
+        self._require_both("registry_username", "registry_password")
         start_settings = [name for name in self.spark_settings if self.spark_remote and not is_of_session(name)]
         if start_settings:
             raise ValueError(
                 f"{start_settings[0]} in {PREFIX}SPARK_CONF takes effect only when Spark starts, but the server of"
                 f" {PREFIX}SPARK_REMOTE runs already; set it there"
             )
-        if bool(self.kafka_client_certificate_file) != bool(self.kafka_client_key_file):
-            variables = f"{PREFIX}KAFKA_CLIENT_CERTIFICATE_FILE and {PREFIX}KAFKA_CLIENT_KEY_FILE"
-            raise ValueError(f"{variables} go together, and one of them is missing")
+        self._require_both("kafka_client_certificate_file", "kafka_client_key_file")
         return self
+
+    def _require_both(self, *names: str) -> None:
+        """Refuse two settings of which only one is set."""
+        missing_names = [name for name in names if not getattr(self, name)]
+        if len(missing_names) == 1:
+            variables = " and ".join(_variable(name) for name in names)
+            raise ValueError(f"{variables} go together, but {_variable(missing_names[0])} is not set")
 
     @cached_property
     def home_folder(self) -> Path:
@@ -255,15 +266,19 @@ class Settings(BaseSettings):
         return f"{self.tables_root}/{name}"
 
 
+def _variable(name: str) -> str:
+    return f"{PREFIX}{name.upper()}"
+
+
 def _describe_error(error: Any) -> str:
     """Name the variable, its value unless that may be a secret, the cause, and what the setting is for."""
-    cause = error["msg"].removeprefix("Value error, ")
+    cause = _CAUSES.get(error["type"], _WRONG_TYPE).format(**error.get("ctx", {}))
     if not error["loc"]:
-        return f"{PREFIX}* cannot be used: {cause}"
+        return cause  # a rule about several settings names them itself
     name = str(error["loc"][0]).removeprefix(PREFIX.lower())
     field = Settings.model_fields[name]
     value = str(error["input"])
     is_pasted_key = "-----BEGIN" in value  # the user set the key itself, not its file
     is_hidden = "SecretStr" in repr(field.annotation) or name == "tables" or is_pasted_key or {"@", "?"} & {*value}
     shown_value = "" if is_hidden else f"={value!r}"
-    return f"{PREFIX}{name.upper()}{shown_value} cannot be used: {cause}. {field.description}"
+    return f"{_variable(name)}{shown_value} cannot be used: {cause}. {field.description}"

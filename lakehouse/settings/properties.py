@@ -37,7 +37,7 @@ def parse_object(text: str, require: Callable[[str], None], example: str) -> dic
     try:
         entries = json.loads(text, object_pairs_hook=_require_unique)
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is not a JSON object: {error.msg} at character {error.pos}") from None
+        raise ValueError(f"it is not a JSON object, such as {example} ({error.msg} at character {error.pos})") from None
     if not isinstance(entries, Mapping):
         raise ValueError(f"it is not a JSON object, such as {example}")
     for name in entries:

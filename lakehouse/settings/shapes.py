@@ -170,7 +170,7 @@ def _require_file(value: Any) -> Any:
     path = in_project(value)
     with _readable():
         if not path.is_file():
-            raise ValueError("it is not a file")
+            raise ValueError("it is a folder, not a file" if path.is_dir() else "the file does not exist")
     return path
 
 
@@ -178,7 +178,10 @@ Declarations = Annotated[str, AfterValidator(require_declarations)]
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
 HeaderText = Annotated[str, BeforeValidator(_require_header_text)]
 Home = Annotated[Path, BeforeValidator(require_home)]
-Master = Annotated[str, _matching(_MASTER, "it must be a master that Spark knows, without user and query")]
+Master = Annotated[
+    str,
+    _matching(_MASTER, "it must be local[*], local[N], yarn, spark://host:port or k8s://host, without user and query"),
+]
 Memory = Annotated[str, _matching("[1-9][0-9]*[mg]", "it must be a whole number followed by m or g")]
 PemFile = Annotated[Path, BeforeValidator(_require_file)]
 Properties = Annotated[SecretStr, _parsed_by(parse_properties)]
@@ -190,7 +193,9 @@ SecretText = Annotated[SecretStr, BeforeValidator(_require_text)]
 SecretUrl = Annotated[SecretStr, AfterValidator(_require_secret_url)]
 Servers = Annotated[
     str,
-    _matching(f"{_SERVER}(,{_SERVER})*", "it must be a list of servers, host:port each, without user and query"),
+    _matching(
+        f"{_SERVER}(,{_SERVER})*", "it must be host:port, or several with a comma between, without user and query"
+    ),
     AfterValidator(_require_ports),
 ]
 Text = Annotated[str, BeforeValidator(_require_text)]

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from dotenv.parser import parse_stream
+from dotenv.parser import Original, parse_stream
 
 from lakehouse.errors import SettingsError
 
 PREFIX = "LAKEHOUSE_"
 ENV_FILE = ".env"
-ADVICE = "Correct it in the environment or in .env; docs/reference/settings.md lists the settings."
+ADVICE = "Correct it in the environment or in .env. The page Settings of the documentation lists all settings."
 # Kubernetes sets these in every container if the namespace has a service called "lakehouse"
 _SET_BY_KUBERNETES = re.compile(PREFIX + r"(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_\w+)?)")
 _NAME = re.compile(r"[\w-]+", re.ASCII)
@@ -20,7 +20,8 @@ _NAME = re.compile(r"[\w-]+", re.ASCII)
 def variables_in_file(file: Path) -> list[str]:
     """Return the names of the variables in the file.
 
-    Raises ``SettingsError`` if a line is not ``NAME=value``: its variable would silently count as not set.
+    Raises ``SettingsError`` if a line is not ``NAME=value``, also for variables of other programs: the variable would
+    silently count as not set.
     """
     try:
         with file.open(encoding="utf-8") as text:
@@ -28,22 +29,29 @@ def variables_in_file(file: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError):
-        raise SettingsError("The file .env cannot be read", where=str(file)) from None
+        action = "Make it readable, and save it as text in UTF-8."
+        raise SettingsError("The file .env cannot be read", where=str(file), action=action) from None
     for line in lines:
         if line.error or _is_malformed(line.key, line.value):
             raise SettingsError(
-                f"Line {line.original.line} of .env cannot be read",
+                f"Line {_line_number(line.original)} of .env is not NAME=value",
                 where=str(file),
-                action="Write NAME=value. Put a value with spaces in quotes, and close the quotes.",
+                action="Write NAME=value, or # before a comment. Put a value with spaces in quotes, and close them.",
             )
     return [line.key for line in lines if line.key]
 
 
 def _is_malformed(name: str | None, value: str | None) -> bool:
-    """Whether a ``LAKEHOUSE_`` variable has no value, or its name holds other text, which may be a secret."""
-    if name is None or not _has_prefix(name):
+    """Whether a variable has no value, or the name of a setting holds other text, which may be a secret."""
+    if name is None:
         return False
-    return value is None or not _NAME.fullmatch(name)
+    return value is None or (_has_prefix(name) and not _NAME.fullmatch(name))
+
+
+def _line_number(original: Original) -> int:
+    """The number of the line with the name: the parser counts from the empty lines before it."""
+    text = original.string
+    return original.line + text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def _has_prefix(name: str) -> bool:

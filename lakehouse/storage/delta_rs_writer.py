@@ -139,7 +139,7 @@ def _write_planned(layout: Layout, commit: Commit, write: Callable[[DeltaTable],
             write(table)
         except CommitFailedError as error:
             message = f"Another writer changed {layout.name} since it was read"
-            raise ConflictError(message, where=layout.uri) from error
+            raise ConflictError(message, where=layout.uri, action="Nothing was written. Run it again.") from error
     if table.version() % _CHECKPOINTS == 0:
         _write_checkpoint(layout, table)
 

@@ -105,6 +105,7 @@ def _require_committed(layout: Layout, commit: Commit) -> Entry:
             f"Commit {commit.number} of {layout.name} does not count: another writer made it, or it is void because a"
             " RESTORE came after it was planned",
             where=layout.uri,
+            action="Run it again: it plans the batch on the newest version.",
         )
     return entry
 
@@ -169,5 +170,8 @@ def conflicts(name: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         if means(error, Trouble.CONFLICT):
-            raise ConflictError(f"Another writer changed {name} at the same moment", where=name) from error
+            action = "Nothing was written. Run it again."
+            raise ConflictError(
+                f"Another writer changed {name} at the same moment", where=name, action=action
+            ) from error
         raise

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Check
 from lakehouse.ledger.ledger import Ledger, read_ledger
+from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.operations import verify
 from lakehouse.settings import Settings
 from lakehouse.storage.stored_table import StoredTable
@@ -99,7 +100,7 @@ def test_the_advice_is_given_for_any_number_of_wrong_rows(stream: Stream) -> Non
     stream.sql("UPDATE {rollup} SET `rows` = 99")
     finding = verify.verify_rollup(stream.context, rollup)
     assert finding.detail.count(" differs.") == 5
-    assert "RESTORE" in finding.detail
+    assert finding.detail.endswith(restore_advice(uri))
     assert "no record is lost" in finding.detail
     stream.sql(f"RESTORE TABLE {{rollup}} TO VERSION AS OF {version}")
     assert verify.verify_rollup(stream.context, rollup).passed, "as advised"

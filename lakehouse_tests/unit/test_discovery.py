@@ -201,7 +201,7 @@ def test_a_file_that_failed_is_read_again_after_it_is_corrected(folder: Path) ->
 def test_two_declarations_of_one_name_are_refused(folder: Path) -> None:
     write(folder, "first")
     write(folder, "second", TABLE.replace("{name}", "first"))
-    with pytest.raises(DeclarationError, match=r"'first' also uses the name first.*first\.py and .*second\.py"):
+    with pytest.raises(DeclarationError, match=r"another declaration also uses .* first.*first\.py and .*second\.py"):
         declared(folder)
 
 

@@ -10,6 +10,8 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Rollup
 from lakehouse.decoding.column_types import Problem, type_problems
 
+_MAX_SHOWN = 200  # characters of SQL
+
 
 def computed_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the computed columns of the table."""
@@ -24,7 +26,12 @@ def computed_problems(table: TableParts) -> Iterator[Problem]:
             computed_sql(column.sql, column.type, types)
         except NotComputable as error:
             message, action = error.problem
-            yield f"column {column.name}: {column.sql!r}: {message}", action
+            shown_sql = "" if message.startswith(column.sql) else f"{_shorten(column.sql)!r}: "
+            yield f"column {column.name}: {shown_sql}{message}", action
+
+
+def _shorten(sql: str) -> str:
+    return sql if len(sql) <= _MAX_SHOWN else f"{sql[:_MAX_SHOWN]} ..."
 
 
 def check_problems(table: TableParts) -> Iterator[Problem]:

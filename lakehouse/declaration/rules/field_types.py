@@ -35,7 +35,7 @@ def field_problems(part: Any, prefix: str = "") -> Iterator[Problem]:
             if value is None and type(None) in get_args(hint):
                 continue
             if not matching:
-                nouns = " or ".join(_noun(kind, get_origin(kind) or kind) for kind in kinds)
+                nouns = _any_of([_noun(kind, get_origin(kind) or kind) for kind in kinds])
                 yield f"{prefix}{field.name} must be {nouns}, not {shortened(value)}", f"Declare {nouns}."
                 continue
             hint = matching[0]
@@ -80,10 +80,15 @@ def _fits(value: Any, hint: Any, kind: Any) -> bool:
 
 def _noun(hint: Any, kind: Any) -> str:
     if kind is Literal:
-        return " or ".join(get_args(hint))
+        return _any_of(get_args(hint))
     if kind is Format:
-        return " or ".join(dict.fromkeys(_with_article(type(form)) for form in FORMATS))
+        return _any_of([*dict.fromkeys(_with_article(type(form)) for form in FORMATS)])
     return _NOUNS.get(kind) or _with_article(kind)
+
+
+def _any_of(nouns: Sequence[str]) -> str:
+    """The alternatives: a, b or c."""
+    return " or ".join(filter(None, [", ".join(nouns[:-1]), nouns[-1]]))
 
 
 def _with_article(kind: type[Any]) -> str:

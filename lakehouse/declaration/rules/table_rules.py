@@ -58,12 +58,13 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
 
 def _table_names(table: TableParts) -> Iterator[Problem]:
     for name, count in Counter(table.names).items():
+        subject = "the name" if name == table.name else f"the name {name!r}"  # an error starts with that of the table
         if not is_name(name):
-            yield f"table {name!r}: {SHAPE}", "Choose another name."
+            yield f"{subject} is not allowed: {SHAPE}", "Choose another name."
         if name in RESERVED_TABLES:
-            yield f"table name {name} is reserved by Dagster", "Choose another name."
+            yield f"{subject} is reserved by Dagster", "Choose another name."
         if name.startswith(DUCKDB_PREFIX):
-            message = f"table name {name} is reserved: DuckDB lists tables with {DUCKDB_PREFIX}* functions of its own"
+            message = f"{subject} is reserved: DuckDB lists tables with {DUCKDB_PREFIX}* functions of its own"
             yield message, "Choose another name."
         if count > 1:
             message = f"two parts of the declaration have the name {name}"

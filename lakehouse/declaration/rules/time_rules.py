@@ -64,7 +64,10 @@ def _format_problems(column: Column, type_: str) -> Iterator[Problem]:
     """What is wrong with the format of the times of one type in the column."""
     alternatives = (DAYS, "a TIMESTAMP") if type_ == "DATE" else (*EPOCHS, "a DATE")
     if column.epoch is not None and column.epoch not in alternatives:
-        yield f"epoch is {column.epoch}, but the column is a {column.type}", f"Declare {' or '.join(alternatives)}."
+        yield (
+            f"epoch is {column.epoch}, but the column is a {column.type}",
+            f"Declare {', '.join(alternatives[:-1])} or {alternatives[-1]}.",
+        )
     if column.pattern:
         yield from _pattern_problems(column.pattern, type_)
 

@@ -20,7 +20,9 @@ def kind_of(type_: str) -> str:
     return KINDS.get(type_, DECIMAL)
 
 
-_SUPPORTED = "Use only the functions and operators that docs/reference/declaration.md lists for computed columns."
+_SUPPORTED = (
+    "Use only the functions and operators that the page Declaration of the documentation lists for computed columns."
+)
 
 
 class NotComputable(Exception):  # noqa: N818 - describes a declaration; callers raise it as a DeclarationError

@@ -15,6 +15,7 @@ from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.errors import TableError
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.ledger.log import open_table
+from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.ledger.understood import LOAD_AGAIN, OLDER
 from lakehouse.storage.layout import DECLARED, DECLARES, KEY, VERSION_COLUMN, Layout, TableColumn, paths
@@ -260,5 +261,6 @@ def _require_new(layout: Layout, missing_columns: Sequence[str], ledger: Ledger)
         raise TableError(
             f"Column {dropped_columns[0]} is in the declaration of {layout.name} and no longer in the table",
             where=layout.uri,
-            action="Another program dropped or renamed it. RESTORE the table to the version before, then run it again.",
+            action="Another program dropped or renamed it. Restore the version before that, then run it again."
+            f" {restore_advice(layout.uri)}",
         )

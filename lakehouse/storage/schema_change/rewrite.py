@@ -13,6 +13,7 @@ from lakehouse.declaration.sql import castable, quoted
 from lakehouse.decoding.nested_types import nested
 from lakehouse.errors import TableError
 from lakehouse.ledger.ledger import read_ledger
+from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.layout import STATISTICS, Layout
 from lakehouse.storage.schema_change.diff import Lack, Rewriting
 from lakehouse.storage.spark_writer import alone, commit_overwrite, read_table, upkeep
@@ -44,7 +45,8 @@ def reform(
         raise TableError(
             f"{layout.name} was rewritten while another program wrote version {entry.version - 1}",
             where=layout.uri,
-            action=f"RESTORE the table to version {entry.version - 1}, then run it again.",
+            action="The rewrite undid what that program wrote. Restore its version, then run the rewrite again."
+            f" {restore_advice(layout.uri, entry.version - 1)}",
         )
 
 

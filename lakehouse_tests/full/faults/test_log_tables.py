@@ -156,7 +156,9 @@ def test_duplicates_of_a_commit_without_progress_are_found_and_repaired(log_stre
         log_stream.sql("INSERT INTO {t} SELECT * FROM {t} WHERE _record.position = 1")
         log_stream.send(*at_hours(2))
         log_stream.merge()
-        assert not verify_keys(log_stream.context).passed
+        finding = verify_keys(log_stream.context)
+        assert not finding.passed
+        assert "every record has one row" in finding.detail and "Key " not in finding.detail
         assert [commit_info.version for commit_info in log_stream.ledger.foreign] == [version + 1]
         if repair == "RESTORE":
             log_stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")

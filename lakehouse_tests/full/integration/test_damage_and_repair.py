@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from lakehouse.errors import AccountingError, LakehouseError, TableDamagedError
 from lakehouse.ledger.audit import audit
+from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.operations import verify
 from lakehouse.operations.maintain import maintain
 from lakehouse.operations.repair import propose_acceptance
@@ -43,7 +44,7 @@ def test_a_commit_damaged_by_a_power_failure_is_reported_restored_and_read_again
         *DeltaTable(stream.uri, version=version_before).file_uris()
     }
     os.truncate(damaged_file, 0)
-    with pytest.raises(TableDamagedError, match=rf"{Path(damaged_file).name}.*TO VERSION AS OF {version_before}\b"):
+    with pytest.raises(TableDamagedError, match=rf"{Path(damaged_file).name}.*Restore version {version_before}, "):
         stream.merge()
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version_before}")
     Path(damaged_file).unlink()
@@ -66,7 +67,7 @@ def test_duplicate_and_misplaced_keys_are_found_and_restored(stream):
     stream.sql("UPDATE {t} SET observed_month = DATE'2022-12-01' WHERE latitude = 1")
     misplaced_finding = verify.verify_keys(stream.context)
     assert misplaced_finding.detail.count(" is in the wrong partition 2022-12-01.") == 1
-    assert "RESTORE" in misplaced_finding.detail
+    assert restore_advice(stream.uri) in misplaced_finding.detail
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
     stream.merge()
     assert verify.verify_keys(stream.context).passed, "the advised RESTORE repairs the table"

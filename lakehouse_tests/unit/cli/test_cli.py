@@ -17,7 +17,10 @@ from pyarrow import table as arrow_table
 
 from lakehouse import query
 from lakehouse.cli import main
+from lakehouse.cli.merge_verbs import NOTHING_TO_DO
 from lakehouse.cli.output import format_value, print_json
+from lakehouse.cli.show import NOT_UP_TO_DATE
+from lakehouse.cli.stopping import INTERRUPTED
 from lakehouse_tests.helpers.places import ROOT
 
 COMMANDS = sorted(
@@ -26,6 +29,12 @@ COMMANDS = sorted(
         " rewrite status audit rejected query accept-gap accept-difference recover-progress"
     ).split()
 )
+CALLBACKS: dict[str, Any] = {
+    command.name or command.callback.__name__: command.callback
+    for group in main.app.registered_groups
+    for command in group.typer_instance.registered_commands
+    if command.callback
+}
 HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "pyspark"}
 
 
@@ -66,6 +75,36 @@ def test_accepting_a_difference_needs_an_existing_difference_and_a_reason(capsys
 def test_the_help_of_every_command_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([command, "--help"]) == 0
     assert f"$ lakehouse {command}" in capsys.readouterr().out.replace("\n ", " ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_terminal_wraps_the_help_of_every_command_and_a_flag_has_no_type(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 1000)
+    assert main.run([command, "--help"]) == 0
+    paragraphs = CALLBACKS[command].__doc__.split("\n\n")
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [text for paragraph in paragraphs if (text := " ".join(paragraph.split())) not in shown] == []
+    assert not [line for line in shown if "<bool>" in line]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_that_needs_a_broker_says_that_it_starts_one(command: str) -> None:
+    needs_broker = "broker" in CALLBACKS[command].__code__.co_names and command != "up"  # whose subject it is
+    explains_broker = "embedded broker of this home, unless it runs already" in " ".join(
+        CALLBACKS[command].__doc__.split()
+    )
+    assert explains_broker == (needs_broker or command == "new-table")  # which reads the topic in a helper
+
+
+def test_the_page_of_errors_and_the_help_have_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    exit_codes = [main.DONE, main.FAILED, main.WRONG_USE, NOTHING_TO_DO, NOT_UP_TO_DATE, INTERRUPTED]
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == [str(code) for code in exit_codes]
+    assert main.run(["--help"]) == main.DONE
+    _, _, sentence = " ".join(capsys.readouterr().out.split()).partition("Exit codes: ")
+    assert re.findall(r"\b\d+\b", sentence) == [str(code) for code in exit_codes]
 
 
 def test_help_loads_nothing_heavy() -> None:

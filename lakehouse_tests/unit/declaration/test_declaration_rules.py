@@ -147,7 +147,7 @@ REFUSED: Sequence[tuple[TableFactory, str]] = [
     (lambda: declare(checks=[Check("n", "id > 0", ""), Check("n", "id > 1", "")]), "check n: the name is already used"),
     (with_column(type_="DOUBLE", between=(0, 10**400)), "column n: between exceeds the range of DOUBLE"),
     (with_column(type_="DOUBLE", between=(Decimal("sNaN"), 1)), "column n: between must be two numbers"),
-    (lambda: declare_rollup(name="duckdb_views"), "table name duckdb_views is reserved: DuckDB"),
+    (lambda: declare_rollup(name="duckdb_views"), "the name 'duckdb_views' is reserved: DuckDB"),
     # rollups
     *[
         (lambda name=name: declare_rollup(name=name), f"two parts .*{name}")
@@ -186,7 +186,7 @@ def test_names_that_dagster_reserves_are_refused(name: str) -> None:
         lambda: declare_rollup(name=name),
         lambda: declare_reference(name=name),
     ):
-        with pytest.raises(DeclarationError, match=f"table name {name} is reserved by Dagster|{NAME_RULE}"):
+        with pytest.raises(DeclarationError, match=rf"the name( '{name}')? is reserved by Dagster|{NAME_RULE}"):
             make_table()
 
 

@@ -51,7 +51,7 @@ REFUSED: Sequence[tuple[TableFactory, str]] = [
     (with_column(keep=1), "column n: keep must be True or False, not 1"),
     (
         with_column(source=5),
-        "column n: source must be a string or a list or tuple or a RecordKey or .*BrokerTime, not 5",
+        "column n: source must be a string, a list or tuple, a RecordKey, .* or a BrokerTime, not 5",
     ),
     (with_column(pattern=5), "column n: pattern must be a string, not 5"),
     (with_column(between=5), "column n: between must be a list or tuple, not 5"),
@@ -75,11 +75,11 @@ REFUSED: Sequence[tuple[TableFactory, str]] = [
     (lambda: declare_reference(Column("n", None, "")), "reference movies: column n: type must be a string"),  # type: ignore[arg-type]
     (
         with_column(type_="TIMESTAMP", epoch="hours"),
-        "column n: epoch must be seconds or milliseconds or microseconds or days",
+        "column n: epoch must be seconds, milliseconds, microseconds or days",
     ),
     (with_column(source=RecordHeader(5)), "column n: source: name must be a string, not 5"),  # type: ignore[arg-type]
     (with_column(source=("a", 5)), "column n: source: each item must be a string, not 5"),
-    (with_column(source=RecordKey("bytes")), "column n: source: written must be text or any_text"),  # type: ignore[arg-type]
+    (with_column(source=RecordKey("bytes")), "column n: source: written must be text, any_text or big_endian"),  # type: ignore[arg-type]
     (lambda: declare(retention=None), "retention must be a timedelta"),
     (lambda: declare(replay_from="2026-08-01"), "replay_from must be a date, not '2026-08-01'"),
     (lambda: declare(replay_from=datetime(2026, 8, 1, tzinfo=UTC)), "replay_from must be a date, not datetime"),

@@ -98,5 +98,5 @@ def test_a_topic_with_the_id_of_a_folder_is_another_source() -> None:
 
 @pytest.mark.parametrize("text", [None, "", "lines", "lines:", ":first"])
 def test_a_text_without_a_kind_or_an_identity_is_not_a_source(text: str | None) -> None:
-    with pytest.raises(LedgerError, match=r"is not a source: .* RESTORE"):
+    with pytest.raises(LedgerError, match=r"is not a source: .* Restore the version of the table before it"):
         SourceId.parse(text)

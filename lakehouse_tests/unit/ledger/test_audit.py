@@ -10,6 +10,7 @@ from lakehouse.ledger.audit import audit, batches_accounted, finding
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Range, SourceId
+from lakehouse.ledger.restore_advice import restore_advice
 
 RECREATED = SourceId("kafka", "c/u")
 EXPIRED = "Version 2: partition 1 was new, and its offsets 0 to 4 had expired"
@@ -91,6 +92,19 @@ def test_a_history_without_a_break_passes(history: tuple[Entry, ...]) -> None:
 )
 def test_a_break_is_reported(history: tuple[Entry, ...], message: str) -> None:
     assert message in (range_problems(*history) or "")
+
+
+def test_a_break_is_shown_with_the_commands_that_accept_and_undo_it() -> None:
+    ledger = Ledger("/tables/t", entries=(entry(2, 4, 5), entry(1, 0, 3)))
+    (failed,) = [found for found in audit(ledger) if found.check == "ranges_contiguous"]
+    assert "lakehouse replay t - then accept it: lakehouse accept-difference t --version 2 --reason" in failed.detail
+    assert failed.detail.endswith(restore_advice("/tables/t", 1))
+
+
+def test_an_unknown_restore_is_shown_with_the_command_that_restores() -> None:
+    failed = [found for found in audit(Ledger("/tables/t", unknown_restore=3)) if not found.passed]
+    assert [found.check for found in failed] == ["ranges_contiguous"]
+    assert failed[0].detail.endswith(f"again, by its number. {restore_advice('/tables/t')}")
 
 
 def test_the_advice_is_shown_no_matter_how_many_problems_there_are() -> None:

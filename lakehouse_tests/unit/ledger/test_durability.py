@@ -20,6 +20,7 @@ from lakehouse.ledger.durability import require_whole, sync_commits
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_entries import is_cut
+from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.spark_writer import alone, commit_otherwise
@@ -140,7 +141,9 @@ def test_an_incomplete_commit_is_reported(tmp_path: Path, damage: Callable[[Layo
     damage(layout)
     with pytest.raises(TableDamagedError, match=rf"Version 2 of t is incomplete.*{problem}") as raised:
         require_whole(layout.uri)
-    assert "TO VERSION AS OF 1" in str(raised.value) and str(file) in str(raised.value)
+    text = str(raised.value)
+    assert "Restore version 1, and delete that file. Then run it again" in text and str(file) in text
+    assert text.endswith(restore_advice(layout.uri, 1))
     DeltaTable(layout.uri).restore(1)
     require_whole(layout.uri)
 

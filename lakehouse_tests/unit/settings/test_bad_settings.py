@@ -182,6 +182,7 @@ def test_a_setting_that_cannot_be_used_is_named(
         assert f"LAKEHOUSE_{name.upper()}" in line
         assert "s3cret" not in line
         assert "pattern" not in line, "a sentence, not a regular expression"
+        assert not re.search("Input should|input", line), "our sentence, not the one of pydantic"
     assert not home.exists()
 
 

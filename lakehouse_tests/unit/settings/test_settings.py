@@ -67,10 +67,18 @@ def test_the_password_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
         ("KAFKA_BOOTSTRAP_SERVERS", "localhost", "host:port"),
         ("KAFKA_BOOTSTRAP_SERVERS", "localhost:9092, other:9092", "host:port"),
         ("KAFKA_BOOTSTRAP_SERVERS", "PLAINTEXT://localhost:9092", "host:port"),
-        ("KAFKA_SECURITY_PROTOCOL", "TLS", "'SASL_SSL'"),
+        ("KAFKA_SECURITY_PROTOCOL", "TLS", "it must be 'PLAINTEXT', 'SSL', 'SASL_PLAINTEXT' or 'SASL_SSL'. Security"),
+        (
+            "KAFKA_SECURITY_PROTOCOL",
+            "SASL_SSL",
+            "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL=SASL_SSL needs LAKEHOUSE_KAFKA_USER",
+        ),
         ("KAFKA_SECURITY_PROTOCOL", "SASL_SSL", "LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD"),
         ("KAFKA_SASL_MECHANISM", "GSSAPI", "'SCRAM-SHA-512'"),
-        ("KAFKA_CA_FILE", "missing.pem", "missing.pem"),
+        ("KAFKA_CA_FILE", "missing.pem", "'missing.pem' cannot be used: the file does not exist"),
+        ("KAFKA_CA_FILE", ".", "it is a folder, not a file"),
+        ("SYNC", "sometimes", "'sometimes' cannot be used: it must be true or false. Whether"),
+        ("REGISTRY_USERNAME", "me", "but LAKEHOUSE_REGISTRY_PASSWORD is not set"),
         ("SPARK_REMOTE", "localhost:15002", "sc://"),
         ("SPARK_DRIVER_MEMORY", "lots", "512m"),
         ("SPARK_DRIVER_MEMORY", "0g", "512m"),
@@ -86,6 +94,7 @@ def test_a_setting_that_cannot_be_used_is_named_in_one_line(
     assert message in text
     assert "LAKEHOUSE_" in text
     assert "Correct it" in text
+    assert "docs/" not in text, "an installed user has no folder of pages"
     assert "\n" not in text
     assert name in text or value in text
 
@@ -198,11 +207,23 @@ def test_a_key_in_place_of_its_file_is_not_shown(monkeypatch: pytest.MonkeyPatch
 def test_a_malformed_line_of_the_env_file_is_reported_by_number(empty_folder: Path) -> None:
     for text, line in (("A=1\nLAKEHOUSE_TABLES: /x\n", 2), ('LAKEHOUSE_TABLES="/x\nA=1\n', 1)):
         (empty_folder / ".env").write_text(text)
-        with pytest.raises(SettingsError, match=f"Line {line} of .env cannot be read"):
+        with pytest.raises(SettingsError, match=f"Line {line} of .env is not NAME=value"):
             Settings.load()
     (empty_folder / ".env").write_text("LAKEHOUSE-TABLES=/x\n")
     with pytest.raises(SettingsError, match=r"Unknown setting LAKEHOUSE-TABLES\. Did you mean LAKEHOUSE_TABLES\?"):
         Settings.load()
+
+
+@pytest.mark.parametrize("name", ["FOO", "export FOO", "LAKEHOUSE_SYNC"])
+def test_a_line_of_the_env_file_without_an_equals_sign_is_reported_by_number(empty_folder: Path, name: str) -> None:
+    (empty_folder / ".env").write_text(f"A=1\n\n# a comment\n\n{name}\nB=2\n")
+    with pytest.raises(SettingsError, match=r"Line 5 of \.env is not NAME=value .*Write NAME=value"):
+        Settings.load()
+
+
+def test_an_empty_value_and_an_exported_one_are_lines_of_an_env_file(empty_folder: Path) -> None:
+    (empty_folder / ".env").write_text("FOO=\nexport BAR=1\nLAKEHOUSE_TABLES=\nexport LAKEHOUSE_HOME=here\n")
+    assert Settings.load().home_folder == empty_folder / "here"
 
 
 def test_an_env_file_that_is_not_utf8_is_an_error(empty_folder: Path) -> None:
@@ -227,7 +248,7 @@ def test_a_path_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize("ending", [":S3CRET", ":S3CRET==", " S3CRET"])
 def test_a_secret_without_an_equals_sign_is_not_shown(empty_folder: Path, name: str, ending: str) -> None:
     (empty_folder / ".env").write_text(f"A=1\n{name}{ending}\n")
-    with pytest.raises(SettingsError, match="Line 2 of .env cannot be read") as refused:
+    with pytest.raises(SettingsError, match="Line 2 of .env is not NAME=value") as refused:
         Settings.load()
     assert "S3CRET" not in str(refused.value)
 

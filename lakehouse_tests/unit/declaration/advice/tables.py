@@ -9,19 +9,19 @@ from lakehouse_tests.unit.declaration.ratings import ID, column, declare, log_ta
 BY_DAY = column("day", "DATE", sql="CAST(rated_at AS DATE)")
 EXAMPLES = [
     Example(
-        "table 'Ratings': a name has at most 200 lower-case letters, digits and _, and starts with a letter",
+        "the name is not allowed: a name has at most 200 lower-case letters, digits and _, and starts with a letter",
         "Choose another name.",
         with_columns(name="Ratings"),
         with_columns(name="movie_ratings"),
     ),
     Example(
-        "table name type is reserved by Dagster",
+        "the name is reserved by Dagster",
         "Choose another name.",
         with_columns(name="type"),
         with_columns(name="ratings_type"),
     ),
     Example(
-        "table name duckdb_tables is reserved: DuckDB lists tables with duckdb_* functions of its own",
+        "the name is reserved: DuckDB lists tables with duckdb_* functions of its own",
         "Choose another name.",
         with_columns(name="duckdb_tables"),
         with_columns(name="tables"),
@@ -33,7 +33,7 @@ EXAMPLES = [
         with_rollup(name="by_movie"),
     ),
     Example(
-        "the declaration of 'ratings' also uses the name ratings",
+        "another declaration also uses the name ratings",
         "Rename one of the two.",
         lambda: declared_together(declare(), declare(topic="other"))[0],
         lambda: declared_together(declare(), declare(name="other", topic="other"))[0],

@@ -117,7 +117,7 @@ EXAMPLES = [
     ),
     Example(
         "column n: epoch is days, but the column is a TIMESTAMP",
-        "Declare seconds or milliseconds or microseconds or a DATE.",
+        "Declare seconds, milliseconds, microseconds or a DATE.",
         with_column(type_="TIMESTAMP", epoch="days"),
         accept(with_column(type_="TIMESTAMP", epoch="seconds"), {"n": 86400}, n=SECOND),
         with_column(type_="TIMESTAMP", epoch="milliseconds"),

@@ -123,8 +123,8 @@ EXAMPLES = [
         with_columns(key=("id",)),
     ),
     Example(
-        "partition_by must be a Day or a Month or a Year or a Value, not 'rated_at'",
-        "Declare a Day or a Month or a Year or a Value.",
+        "partition_by must be a Day, a Month, a Year or a Value, not 'rated_at'",
+        "Declare a Day, a Month, a Year or a Value.",
         with_columns(partition_by="rated_at"),
         with_columns(partition_by=Day("rated_at")),
         with_columns(partition_by=Month("rated_at")),
@@ -132,8 +132,8 @@ EXAMPLES = [
         with_columns(partition_by=Value("stars")),
     ),
     Example(
-        "column n: default must be a string or True or False or a number, not []",
-        "Declare a string or True or False or a number.",
+        "column n: default must be a string, True or False or a number, not []",
+        "Declare a string, True or False or a number.",
         with_column(default=[]),
         accept(with_column(type_="STRING", default="a"), {}, n="a"),
         accept(with_column(type_="BOOLEAN", default=True), {}, n=True),

@@ -1,0 +1,71 @@
+"""The command that errors and checks show for a restore works when it is pasted."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from deltalake import DeltaTable, write_deltalake
+from pyarrow import table as arrow_table
+
+from lakehouse.errors import TableError
+from lakehouse.ledger.restore_advice import restore_advice
+from lakehouse.ledger.table_failures import explained
+from lakehouse_tests.helpers.places import ROOT
+
+
+def write_two_versions(folder: Path) -> str:
+    uri = str(folder / "it's a folder" / "orders")
+    for number in (1, 2):
+        write_deltalake(uri, arrow_table({"n": [number]}), mode="append")
+    return uri
+
+
+def run_advice(text: str) -> None:
+    """Run the command at the end of a text, with the words that a shell makes of it."""
+    arguments = shlex.split(text.partition("run: python ")[2])
+    subprocess.run([sys.executable, *arguments], check=True)
+
+
+def test_the_command_restores_the_version(tmp_path: Path) -> None:
+    uri = write_two_versions(tmp_path)
+    run_advice(restore_advice(uri, 0))
+    assert DeltaTable(uri).to_pyarrow_table()["n"].to_pylist() == [1]
+
+
+def test_unknown_parts_are_in_capitals() -> None:
+    assert restore_advice().endswith("""T("TABLE").restore(VERSION)'""")
+    assert restore_advice().startswith("To restore an earlier version, stop what writes the table, then run: ")
+
+
+def test_an_error_about_a_change_of_another_program_has_the_command(tmp_path: Path) -> None:
+    uri = write_two_versions(tmp_path)
+    DeltaTable(uri).alter.set_table_properties({"delta.appendOnly": "true"})
+    error = explained(OSError("[DELTA_CANNOT_MODIFY_APPEND_ONLY] This table is append-only"), uri)
+    assert isinstance(error, TableError)
+    run_advice(str(error).replace("VERSION", "1"))
+    assert "delta.appendOnly" not in DeltaTable(uri).metadata().configuration
+
+
+def test_every_module_that_advises_a_restore_has_the_command_or_says_where_it_is() -> None:
+    advice = re.compile(r"[Rr]estore (a|an|the|that|its)( \w+)? version|RESTORE (a|the|it) ")
+    places = ("restore_advice", "lakehouse audit", "the result has the command", "its result says")
+    texts = {file.name: file.read_text(encoding="utf-8") for file in (ROOT / "lakehouse").rglob("*.py")}
+    advising = {name for name, text in texts.items() if advice.search(text)}
+    assert "verify.py" in advising
+    assert [name for name in advising if not any(place in texts[name] for place in places)] == []
+
+
+def test_the_page_about_a_restore_has_the_same_command() -> None:
+    page = (ROOT / "docs" / "how-to" / "restore.md").read_text(encoding="utf-8")
+    assert restore_advice(".lakehouse/tables/orders", 42).partition("run: ")[2] in page
+
+
+def test_the_page_about_a_restore_lists_the_versions_of_any_table(tmp_path: Path) -> None:
+    uri = write_two_versions(tmp_path)
+    page = (ROOT / "docs" / "how-to" / "restore.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^    python (-c .*history.*)$", page, re.MULTILINE)
+    arguments = [argument.replace(".lakehouse/tables/orders_daily", uri) for argument in shlex.split(command)]
+    result = subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True)
+    assert len(result.stdout.splitlines()) == 2

@@ -2,6 +2,7 @@
 
 - ``environment``: the class ``Settings``. Add a setting as a field of it and as a line in docs/reference/settings.md.
 - ``variables``: the names of the variables, and the file ``.env``.
+- ``wrong_values``: what is wrong with a value, in our own words.
 - ``project``: the project file, ``[tool.lakehouse]`` in ``pyproject.toml``.
 - ``dg_project``: where a project of Dagster's command ``dg`` keeps its modules.
 - ``shapes``: the types of the settings, which validate their values.

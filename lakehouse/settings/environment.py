@@ -3,7 +3,7 @@
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -35,16 +35,9 @@ from lakehouse.settings.shapes import (
 from lakehouse.settings.spark_conf import is_of_session, parse_spark_conf
 from lakehouse.settings.store import Store
 from lakehouse.settings.variables import ADVICE, ENV_FILE, PREFIX, require_known, variables_in_file
+from lakehouse.settings.wrong_values import describe_error, variable_of
 
-_FILE_SYSTEM_FOLDER = "lost+found"
-_CAUSES = {
-    "value_error": "{error}",
-    "literal_error": "it must be {expected}",
-    "bool_parsing": "it must be true or false",
-}
-"""Our sentence for each type of error that pydantic has for a text; ``value_error`` is one of our own rules."""
-_WRONG_TYPE = "it must be text"
-"""For values that a program passes: a variable is always text."""
+_FILE_SYSTEM_FOLDER = "lost+found" """For values that a program passes: a variable is always text."""
 
 
 class Settings(BaseSettings):
@@ -152,7 +145,7 @@ class Settings(BaseSettings):
             try:
                 return cls(_env_file=file)
             except ValidationError as error:
-                raise SettingsError(_describe_error(error.errors()[0]), action=ADVICE) from None
+                raise SettingsError(describe_error(error.errors()[0], cls.model_fields), action=ADVICE) from None
 
     @model_validator(mode="after")
     def _require_consistency(self) -> Self:
@@ -174,8 +167,8 @@ class Settings(BaseSettings):
         """Refuse two settings of which only one is set."""
         missing_names = [name for name in names if not getattr(self, name)]
         if len(missing_names) == 1:
-            variables = " and ".join(_variable(name) for name in names)
-            raise ValueError(f"{variables} go together, but {_variable(missing_names[0])} is not set")
+            variables = " and ".join(variable_of(name) for name in names)
+            raise ValueError(f"{variables} go together, but {variable_of(missing_names[0])} is not set")
 
     @cached_property
     def home_folder(self) -> Path:
@@ -264,21 +257,3 @@ class Settings(BaseSettings):
     def table_uri(self, name: str) -> str:
         """The path or URI of the table of that name, whether it exists or not."""
         return f"{self.tables_root}/{name}"
-
-
-def _variable(name: str) -> str:
-    return f"{PREFIX}{name.upper()}"
-
-
-def _describe_error(error: Any) -> str:
-    """Name the variable, its value unless that may be a secret, the cause, and what the setting is for."""
-    cause = _CAUSES.get(error["type"], _WRONG_TYPE).format(**error.get("ctx", {}))
-    if not error["loc"]:
-        return cause  # a rule about several settings names them itself
-    name = str(error["loc"][0]).removeprefix(PREFIX.lower())
-    field = Settings.model_fields[name]
-    value = str(error["input"])
-    is_pasted_key = "-----BEGIN" in value  # the user set the key itself, not its file
-    is_hidden = "SecretStr" in repr(field.annotation) or name == "tables" or is_pasted_key or {"@", "?"} & {*value}
-    shown_value = "" if is_hidden else f"={value!r}"
-    return f"{_variable(name)}{shown_value} cannot be used: {cause}. {field.description}"

@@ -17,6 +17,7 @@ COMMANDS: dict[str, Any] = vars(typer.main.get_command(main.app))["commands"]
 WRONG_VALUES = {
     "table": "rain",
     "folder": "missing",
+    "init folder": "/",
     "into": "/",
     "name": "no/topic",
     "new": "No-Table",

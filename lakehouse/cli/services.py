@@ -171,11 +171,13 @@ def _has_definitions(folder: Path) -> bool:
     """Whether a workspace file or the project file of a folder says what Dagster loads, also as a project of dg."""
     import tomllib
 
+    from lakehouse.settings.dg_project import read_dg_project
+
     if (folder / "workspace.yaml").exists():
         return True
     try:
         project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-        return bool({"dagster", "dg"} & {*project.get("tool", {})})
+        return "dagster" in project.get("tool", {}) or read_dg_project(folder) is not None
     except (OSError, ValueError):
         return False
 

@@ -1,7 +1,7 @@
 """Alerts: a sensor that sends each failed run and each failed check of a table to a webhook, and each recovery.
 
-The cursor of the sensor holds what was sent, so nothing is sent twice. A failure that is over by the time of a tick is
-sent too, followed by its recovery.
+The cursor of the sensor holds what the receiver accepted, which is not sent again. A failure that is over at a tick
+is sent too, followed by its recovery.
 """
 
 from collections.abc import Iterable, Sequence
@@ -103,7 +103,12 @@ def _describe_change(
         subject=subject.name,
         kind=subject.kind,
         severity=completion.severity,
-        detail=detail.strip()[:_MOST_CHARACTERS],
+        detail=_printable(detail.strip()[:_MOST_CHARACTERS]),
         run_id=completion.run_id,
         at=f"{began_at:%Y-%m-%dT%H:%M:%SZ}",
     )
+
+
+def _printable(text: str) -> str:
+    """The text without control characters and halves of characters, which a receiver may refuse."""
+    return "".join(char if char.isprintable() or char == "\n" else "?" for char in text)

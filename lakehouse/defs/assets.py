@@ -72,6 +72,8 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
     table = entry.table
 
     def merge(step: StepInput) -> StepResult:
+        if not step.context.selected_asset_keys:  # a person evaluates the check alone: nothing is merged
+            return StepResult({}, [batches_accounted(merged_ledger(step.settings, table))])
         _, plan = look_ahead(step.settings, table, PATIENCE)
         request = step.config.request(plan)
         log = step.context.log
@@ -84,6 +86,7 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         ledger = merged_ledger(step.settings, table)
         merged = {**figures.count_records(outcomes, ledger.totals), **figures.read_ranges(outcomes, plan), **changes}
         rejected = figures.count_rejections(step.settings, table, ledger, merged["records_rejected"])
+        rejected |= figures.rejected_reasons(step.settings, table, outcomes)
         finding = batches_accounted(ledger, [outcome.entry for outcome in outcomes])
         return StepResult({table.name: merged, table.rejected_name: rejected}, [finding])
 

@@ -16,7 +16,6 @@ from lakehouse.defs.results import DATA_VERSION
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.waiting import is_away, look_ahead, report_planning
-from lakehouse.errors import LakehouseError
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.positions import Plan
 
@@ -38,8 +37,16 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
 
     reporter = CommitReporter(entry)
 
+    def away(
+        context: dg.SensorEvaluationContext, lakehouse: LakehouseResource, cursor: SensorCursor, error: Exception
+    ) -> dg.SensorResult:
+        """The result of a tick while the broker or the topic is unavailable."""
+        report_freshness(context.instance, entry, cursor, time.time())
+        reporter.report(context.instance, lakehouse.settings)
+        return dg.SensorResult(skip_reason=str(error), cursor=cursor.text)
+
     @dg.sensor(
-        name=f"{table.name}_sensor",
+        name=entry.sensor,
         job=job,
         minimum_interval_seconds=_TICK_INTERVAL,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -50,17 +57,17 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
         try:
             with report_planning(context.instance, entry):
                 state, plan = look_ahead(lakehouse.settings, table)
-        except LakehouseError as error:
-            report_freshness(context.instance, entry, cursor, now)
-            if not is_away(error):
-                raise
             reporter.report(context.instance, lakehouse.settings)
-            return dg.SensorResult(skip_reason=str(error), cursor=cursor.started(now).text)
+            request = _request_run(context.instance, entry, plan)
+        except Exception as error:
+            if is_away(error):
+                return away(context, lakehouse, cursor.without_sight(now), error)
+            report_freshness(context.instance, entry, cursor, now)
+            report_lag(context.instance, entry, None)
+            raise
         next_cursor = cursor.after(state, plan, now, table.fresh)
         report_freshness(context.instance, entry, next_cursor, now)
         report_lag(context.instance, entry, plan.span)
-        reporter.report(context.instance, lakehouse.settings)
-        request = _request_run(context.instance, entry, plan)
         return dg.SensorResult(
             run_requests=[request] if isinstance(request, dg.RunRequest) else None,
             skip_reason=request if isinstance(request, str) else None,

@@ -1,11 +1,17 @@
 """A declared table and its place in Dagster's catalog: asset keys, group and owners."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
+
+
+def step_name(key: dg.AssetKey) -> str:
+    """Name of the step that writes an asset, or several of which this is the first."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", "__".join(key.path))
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,11 @@ class CatalogEntry:
     def replayed_key(self) -> dg.AssetKey:
         """The key of the asset whose runs replay days, whether it exists or not."""
         return self.key(self.table.replayed_name)
+
+    @property
+    def sensor(self) -> str:
+        """Name of the sensor that requests the merge job."""
+        return f"{self.table.name}_sensor"
 
     @property
     def merge_job(self) -> str:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 BUTTON_RUNS = "materialization"
-"""The subject of runs without a job of their own: of the Materialize button, of backfills and of automation."""
+"""The beginning of the subject of runs without a job of their own, which names their assets of the table.
+
+These are the runs of the Materialize button, of backfills and of automation. Runs of other assets are other subjects.
+"""
 _BUTTON_JOB = "__ASSET_JOB"  # Dagster's name of the job of such runs
 _LIMIT, _BUTTON_LIMIT = 20, 50  # newest records to read; the runs of the button are those of all tables
 _FAILURE, _SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
@@ -72,9 +75,13 @@ def read_runs(
     for job, keys in job_keys.items():
         yield from _run_subject(instance, job, _read_records(instance, job, _LIMIT), keys)
     own_keys = set(asset_keys)
-    button_records = _read_records(instance, _BUTTON_JOB, _BUTTON_LIMIT)
-    records = [record for record in button_records if own_keys & _selected_keys(record)][:_LIMIT]
-    yield from _run_subject(instance, BUTTON_RUNS, records, own_keys & _selected_keys(records[0]) if records else ())
+    selections: dict[frozenset[dg.AssetKey], list[dg.RunRecord]] = {}
+    for record in _read_records(instance, _BUTTON_JOB, _BUTTON_LIMIT):
+        selections.setdefault(frozenset(own_keys & _selected_keys(record)), []).append(record)
+    for keys, records in selections.items():
+        names = ", ".join(sorted(key.to_user_string() for key in keys))
+        if keys:
+            yield from _run_subject(instance, f"{BUTTON_RUNS} of {names}", records[:_LIMIT], keys)
 
 
 def _selected_keys(record: dg.RunRecord) -> Set[dg.AssetKey]:

@@ -6,13 +6,17 @@ The cursor decides nothing about what is merged: a lost cursor loses no record.
 from collections.abc import Mapping
 from datetime import timedelta
 
+import dagster as dg
+from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.positions import Plan
 
 _SIGHTINGS_PER_PROMISE = 10  # the wait of a record is measured to within a tenth of the promised time
-_MAX_SIGHTINGS = 30
+_MAX_SIGHTINGS, _FEWEST_SIGHTINGS = 30, 4
+_MAX_OFFSETS = 1_500  # of all sightings together: Dagster stores the cursor with every tick
+_PAUSE = 60.0  # seconds without a tick after which the silence of a broker is counted from zero
 
 
 class Sighting(BaseModel):
@@ -31,8 +35,9 @@ class Sighting(BaseModel):
 class SensorCursor(BaseModel):
     """What a tick leaves for the next one.
 
-    ``seen_at`` is when a tick last saw the topic, or the first tick if none did; ``None`` before the first tick.
-    ``sightings`` are of records that were not merged at the last tick, the oldest first.
+    ``seen_at`` is when a tick last saw the topic, or the first tick since the sensor runs if none did; ``None`` before
+    the first tick. ``ticked_at`` is when a tick last stored this. ``sightings`` are of records that were not merged at
+    the last tick, the oldest first.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -40,6 +45,7 @@ class SensorCursor(BaseModel):
     source: str = ""
     end: dict[int, int] = {}
     seen_at: float | None = None
+    ticked_at: float | None = None
     sightings: tuple[Sighting, ...] = ()
 
     @classmethod
@@ -59,9 +65,11 @@ class SensorCursor(BaseModel):
         """Whether the topic has the same end offsets as at the last tick."""
         return self.source == state.source.text and self.end == dict(state.end)
 
-    def started(self, now: float) -> "SensorCursor":
-        """The cursor after a tick that did not see the topic."""
-        return self if self.seen_at is not None else self.model_copy(update={"seen_at": now})
+    def without_sight(self, now: float) -> "SensorCursor":
+        """The cursor after a tick that did not see the topic. Silence counts only while ticks run."""
+        is_new = self.ticked_at is None or not 0 <= now - self.ticked_at <= _PAUSE
+        seen_at = now if self.seen_at is None or is_new else min(self.seen_at, now)
+        return self.model_copy(update={"seen_at": seen_at, "ticked_at": now})
 
     def after(self, state: TopicState, plan: Plan, now: float, fresh: timedelta | None) -> "SensorCursor":
         """The cursor after a tick at ``now``, which saw the topic and planned to merge all waiting records.
@@ -74,7 +82,8 @@ class SensorCursor(BaseModel):
         if fresh:
             is_due = not sightings or now - sightings[-1].at >= fresh.total_seconds() / _SIGHTINGS_PER_PROMISE
             sightings = (*sightings, Sighting(at=now, end=end)) if plan.span and is_due else sightings
-        return SensorCursor(source=state.source.text, end=end, seen_at=now, sightings=_thinned(sightings))
+        sightings = _thinned(sightings, len(end))
+        return SensorCursor(source=state.source.text, end=end, seen_at=now, ticked_at=now, sightings=sightings)
 
     def _waiting(self, state: TopicState, plan: Plan, now: float) -> tuple[Sighting, ...]:
         """The sightings of records that are not merged yet."""
@@ -85,6 +94,18 @@ class SensorCursor(BaseModel):
         return tuple(sighting.model_copy(update={"at": min(sighting.at, now)}) for sighting in waiting)
 
 
-def _thinned(sightings: tuple[Sighting, ...]) -> tuple[Sighting, ...]:
+def _thinned(sightings: tuple[Sighting, ...], partitions: int) -> tuple[Sighting, ...]:
     """Keep a cursor small while nothing is merged: beyond the maximum, every second sighting after the oldest goes."""
-    return sightings if len(sightings) <= _MAX_SIGHTINGS else (sightings[0], *sightings[2::2])
+    maximum = max(_FEWEST_SIGHTINGS, min(_MAX_SIGHTINGS, _MAX_OFFSETS // max(1, partitions)))
+    return sightings if len(sightings) <= maximum else (sightings[0], *sightings[2::2])
+
+
+def read_cursor(instance: dg.DagsterInstance, sensor: str) -> SensorCursor:
+    """Read what the sensor of this name remembers, from its newest tick; an empty cursor if it never ran."""
+    if instance.schedule_storage is None:  # an instance of a test
+        return SensorCursor()
+    states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+    data = [state.instigator_data for state in states if state.instigator_name == sensor]
+    ticks = [part for part in data if isinstance(part, SensorInstigatorData)]
+    newest = max(ticks, key=lambda part: part.last_tick_timestamp or 0.0, default=None)
+    return SensorCursor.parse(newest.cursor if newest else None)

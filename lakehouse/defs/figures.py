@@ -16,7 +16,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
-from lakehouse.operations.rejections import list_rejected
+from lakehouse.operations.sampled_reasons import sample_reasons
 from lakehouse.settings import Settings
 
 Figures = dict[str, Any]
@@ -32,7 +32,6 @@ _FIGURE_NAMES = {
 }
 _ALWAYS = ("read", "rejected", "inserted", "updated")
 _IF_ANY = ("duplicate", "late", "stale")
-_SAMPLE_LENGTH = 200  # characters of a rejected record's value and of its detail
 
 
 def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:
@@ -74,33 +73,27 @@ def _account(counts: Mapping[str, int], totals: Totals) -> dg.TableMetadataValue
 
 
 def count_rejections(settings: Settings, table: StreamTable, merged_ledger: Ledger, rejected: int) -> Figures:
-    """How many rejected records are unresolved or resolved; if the run rejected any, the reasons with a sample each.
+    """How many records were rejected, and how many stored ones are unresolved or resolved.
 
-    Only the number of the run if the stored rows cannot be read.
+    Only the first number if the stored rows cannot be read.
     """
     counts = count_rejected(settings, table, merged_ledger)
     figures: Figures = {"records_rejected": rejected}
     if counts is None:
         return figures
-    figures |= {"records_unresolved": counts.open, **without_zeros({"records_resolved": counts.resolved})}
-    return figures | ({"reasons": _reasons(settings, table)} if rejected else {})
+    return figures | {"records_unresolved": counts.open, **without_zeros({"records_resolved": counts.resolved})}
 
 
-def _reasons(settings: Settings, table: StreamTable) -> dg.TableMetadataValue:
+def rejected_reasons(settings: Settings, table: StreamTable, outcomes: Sequence[Outcome]) -> Figures:
+    """The reasons of the records that a run rejected, with the beginning of one record each; empty if none is."""
+    numbers = [outcome.entry.commit.number for outcome in outcomes if outcome.entry.commit.rejected]
     rows = [
-        dg.TableRecord(
-            {
-                "reason": reason.reason,
-                "records": reason.count,
-                "newest_detail": reason.samples[0].detail[:_SAMPLE_LENGTH],
-                "newest_value": (reason.samples[0].value or b"")[:_SAMPLE_LENGTH].decode(errors="replace"),
-            }
-        )
-        for reason in list_rejected(settings, table, limit=1)
+        dg.TableRecord({"reason": part.reason, "records": part.count, "detail": part.detail, "value": part.value})
+        for part in (sample_reasons(settings, table, numbers) if numbers else ())
     ]
-    types = {"reason": "string", "records": "int", "newest_detail": "string", "newest_value": "string"}
+    types = {"reason": "string", "records": "int", "detail": "string", "value": "string"}
     columns = [dg.TableColumn(name, type_) for name, type_ in types.items()]
-    return dg.MetadataValue.table(rows, schema=dg.TableSchema(columns=columns))
+    return {"reasons": dg.MetadataValue.table(rows, schema=dg.TableSchema(columns=columns))} if rows else {}
 
 
 def _unmapped_fields(outcomes: Sequence[Outcome]) -> Figures:

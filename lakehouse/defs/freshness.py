@@ -4,6 +4,7 @@ The tick of the sensor measures and reports them whenever their result changes. 
 run succeeds or if the broker is silent, and they pass on a quiet topic.
 """
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -11,18 +12,20 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.cursor import SensorCursor
-from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.defs.cursor import SensorCursor, read_cursor
+from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.defs.waiting import look_ahead
+from lakehouse.errors import LakehouseError
 from lakehouse.ledger.audit import Finding
+from lakehouse.settings import Settings
 
 FRESH = "records_fresh"
 LAG = "lag_within_limit"
 
 
-def report_lag(instance: dg.DagsterInstance, entry: CatalogEntry, lag: int) -> None:
-    """Report whether at most the declared number of offsets waits, if that changed."""
+def report_lag(instance: dg.DagsterInstance, entry: CatalogEntry, lag: int | None) -> None:
+    """Report whether at most the declared number of offsets waits, if that changed; ``None`` if it is unknown."""
     if entry.table.max_lag is not None:
         report_if_changed(instance, _lag_finding(entry.table, lag), entry.merged_key)
 
@@ -36,8 +39,7 @@ def report_freshness(instance: dg.DagsterInstance, entry: CatalogEntry, cursor: 
 def promise_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
     """The same checks on request in the UI; none if the declaration promises nothing.
 
-    On request, ``records_fresh`` passes if nothing waits. Otherwise it repeats the last result of the sensor, because
-    only the sensor knows since when records wait.
+    ``records_fresh`` is computed from what the sensor remembers, because only the sensor knows since when records wait.
     """
     table, key = entry.table, entry.merged_key
     specs = [dg.AssetCheckSpec(name, asset=key, description=doc) for name, doc in _docs(table).items()]
@@ -46,14 +48,22 @@ def promise_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
 
     @dg.multi_asset_check(name=f"{table.name}_promises", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
-        with explained():
-            _, plan = look_ahead(lakehouse.settings, table)
-        for check_key in context.selected_asset_check_keys:
-            is_lag = check_key.name == LAG
-            finding = _lag_finding(table, plan.span) if is_lag else _repeated(context.instance, check_key, plan.span)
-            yield check_result(finding, key)
+        names = {check_key.name for check_key in context.selected_asset_check_keys}
+        if FRESH in names:
+            cursor = read_cursor(context.instance, entry.sensor)
+            yield check_result(_fresh_finding(table, cursor, time.time()), key)
+        if LAG in names:
+            yield check_result(_lag_finding(table, _find_lag(lakehouse.settings, table)), key)
 
     return [check]
+
+
+def _find_lag(settings: Settings, table: StreamTable) -> int | None:
+    """The offsets to merge; ``None`` if no batch can be planned now."""
+    try:
+        return look_ahead(settings, table)[1].span
+    except LakehouseError:
+        return None
 
 
 def _docs(table: StreamTable) -> dict[str, str]:
@@ -68,31 +78,24 @@ def _docs(table: StreamTable) -> dict[str, str]:
     return docs
 
 
-def _lag_finding(table: StreamTable, lag: int) -> Finding:
+def _lag_finding(table: StreamTable, lag: int | None) -> Finding:
+    if lag is None:
+        return Finding(LAG, False, "The lag is unknown: no batch can be planned. See the check batch_can_be_planned.")
     return Finding(LAG, lag <= (table.max_lag or 0), f"Offsets to merge: {lag:,}; declared max_lag: {table.max_lag:,}.")
 
 
 def _fresh_finding(table: StreamTable, cursor: SensorCursor, now: float) -> Finding:
     limit = table.fresh.total_seconds() if table.fresh else 0
     oldest = min((sighting.at for sighting in cursor.sightings), default=now)
-    seen_at = now if cursor.seen_at is None else cursor.seen_at
-    if now - oldest > limit:
+    if cursor.seen_at is None:
+        text = f"No tick of the sensor has seen topic {table.topic} yet. See the sensor's last tick."
+    elif now - oldest > limit:
         text = f"Records wait since {_utc(oldest)}, longer than {table.fresh}. See the runs of merge_{table.name}."
-    elif now - seen_at > limit:
-        text = f"No tick of the sensor has seen topic {table.topic} since {_utc(seen_at)}. See the sensor's last tick."
+    elif now - cursor.seen_at > limit:
+        text = f"No tick of the sensor has seen topic {table.topic} since {_utc(cursor.seen_at)}. See its last tick."
     else:
         return Finding(FRESH, True, f"No record waits longer than {table.fresh}.")
     return Finding(FRESH, False, text)
-
-
-def _repeated(instance: dg.DagsterInstance, key: dg.AssetCheckKey, lag: int) -> Finding:
-    if not lag:
-        return Finding(FRESH, True, "No record waits.")
-    records = instance.event_log_storage.get_asset_check_execution_history(key, limit=10)
-    last = next((record.evaluation for record in records if record.evaluation), None)
-    if last is None:
-        return Finding(FRESH, True, f"Offsets to merge: {lag:,}. The sensor has not measured yet how long they wait.")
-    return Finding(FRESH, last.passed, last.description or "")
 
 
 def _utc(time: float) -> str:

@@ -9,6 +9,7 @@ from itertools import groupby
 from xml.sax.saxutils import escape
 
 import dagster as dg
+import duckdb
 
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.errors import LakehouseError
@@ -40,7 +41,7 @@ def picture(
         return {DRAWN_AT: drawn}
     try:
         svg = draw(settings, table, rollup)
-    except LakehouseError:
+    except (LakehouseError, duckdb.Error):
         svg = None
     if svg is None:
         return {}
@@ -70,22 +71,28 @@ def draw(settings: Settings, table: StreamTable, rollup: Rollup) -> str | None:
 def _read_lines(settings: Settings, rollup: Rollup, measure: str, time: str) -> dict[str, Points]:
     """The measure over time for the groups with the most points."""
     sql = (
-        f"WITH points AS (SELECT {_label(name for name in rollup.by if name != time)} AS label,"
-        f' epoch("{time}") AS moment, CAST("{measure}" AS DOUBLE) AS amount FROM {rollup.name}),'
-        " drawn AS (SELECT * FROM points WHERE moment IS NOT NULL AND isfinite(amount)),"
-        f" longest AS (SELECT label FROM drawn GROUP BY label ORDER BY count(*) DESC, label LIMIT {_MAX_LINES})"
-        " SELECT label, moment, amount FROM drawn JOIN longest USING (label) ORDER BY label, moment"
+        f"WITH _points AS (SELECT {_label(name for name in rollup.by if name != time)} AS _label,"
+        f' epoch("{time}") AS _moment, CAST("{measure}" AS DOUBLE) AS _amount FROM "{rollup.name}"),'
+        " _drawn AS (SELECT * FROM _points WHERE _moment IS NOT NULL AND isfinite(_amount)),"
+        f" _longest AS (SELECT _label FROM _drawn GROUP BY _label ORDER BY count(*) DESC, _label LIMIT {_MAX_LINES})"
+        " SELECT _label, _moment, _amount FROM _drawn JOIN _longest USING (_label) ORDER BY _label, _moment"
     )
     rows = query(settings, sql, [rollup.name]).rows
     lines = {label: [(at, value) for _, at, value in points] for label, points in groupby(rows, lambda row: row[0])}
-    return {label: points[:: -(-len(points) // _MAX_POINTS)] for label, points in lines.items()}
+    return {label: _thinned(points) for label, points in lines.items()}
+
+
+def _thinned(points: Points) -> Points:
+    """Keep at most the drawn number of points, always with the newest one."""
+    step = -(-len(points) // _MAX_POINTS)
+    return points[::-step][::-1]
 
 
 def _read_largest(settings: Settings, rollup: Rollup, measure: str) -> Sequence[tuple[str, float]]:
     """The groups with the greatest values of the measure."""
     sql = (
-        f'SELECT {_label(rollup.by)} AS label, CAST("{measure}" AS DOUBLE) AS amount FROM {rollup.name}'
-        f" WHERE isfinite(amount) ORDER BY amount DESC, label LIMIT {_MAX_BARS}"
+        f'SELECT {_label(rollup.by)} AS _label, CAST("{measure}" AS DOUBLE) AS _amount FROM "{rollup.name}"'
+        f" WHERE isfinite(_amount) ORDER BY _amount DESC, _label LIMIT {_MAX_BARS}"
     )
     return [(label, amount) for label, amount in query(settings, sql, [rollup.name]).rows]
 
@@ -93,7 +100,7 @@ def _read_largest(settings: Settings, rollup: Rollup, measure: str) -> Sequence[
 def _label(names: Iterable[str]) -> str:
     """SQL for the name of a group: the values of these columns."""
     parts = ", ".join(f"coalesce(CAST(\"{name}\" AS VARCHAR), 'NULL')" for name in names)
-    return f"left(concat_ws(', ', {parts or chr(39) * 2}), 40)"
+    return f"regexp_replace(left(concat_ws(', ', {parts or chr(39) * 2}), 40), '[[:cntrl:]]', '?', 'g')"
 
 
 def _lines(lines: Mapping[str, Points]) -> Iterable[str]:

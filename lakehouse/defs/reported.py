@@ -59,8 +59,10 @@ class CommitReporter:
     def _report(self, instance: dg.DagsterInstance, table: "_ReportedTable") -> None:
         if table.uri in self._reported_versions and not table.is_newer(self._reported_versions[table.uri]):
             return
-        is_being_written = unfinished_run(instance, table.spec.key, self._catalog_entry.maintain_job) or unfinished_run(
-            instance, self._catalog_entry.replayed_key
+        entry = self._catalog_entry
+        writer_key = entry.merged_key if table.name == entry.table.rejected_name else table.spec.key
+        is_being_written = unfinished_run(instance, writer_key, entry.maintain_job) or unfinished_run(
+            instance, entry.replayed_key
         )
         # Read the version after looking for runs: it then includes what a run reported that has just ended.
         version = _reported_version(instance, table.spec.key)

@@ -85,7 +85,7 @@ def report_if_changed(instance: dg.DagsterInstance, finding: Finding, asset: dg.
 
 def _without_figures(text: str) -> str:
     """The text without the words that contain a digit."""
-    return re.sub(r"\w*\d\w*", "", text)
+    return re.sub(r"\w*\d[\w.,:]*", "", text)
 
 
 def _severity(finding: Finding, *, is_warning: bool = False) -> dg.AssetCheckSeverity:

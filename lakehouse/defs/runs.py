@@ -7,6 +7,8 @@ from pathlib import Path
 
 import dagster as dg
 
+from lakehouse.defs.catalog_entries import step_name
+
 _FINISHED = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
 _CLOCK_CORRECTION = 10.0  # seconds by which the clock may be corrected while a run starts
 _START_TIME_FIELD = 19  # index of a process's start time in /proc/PID/stat, counted after its name
@@ -30,7 +32,8 @@ def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) 
         return key in (run.asset_selection or ())
     plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
     steps = [step for step in plan.steps if step.key in plan.step_keys_to_execute]
-    return any(output.entity_key == key for step in steps for output in step.outputs)
+    # a step that writes several assets has no output for those that the run did not select
+    return any(step.key == step_name(key) or any(out.entity_key == key for out in step.outputs) for step in steps)
 
 
 def _fail_if_dead(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:

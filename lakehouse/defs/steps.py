@@ -1,6 +1,5 @@
 """The step of an asset: start, do the work, explain errors, report the results. All assets share this code."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -10,7 +9,7 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import results
-from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.catalog_entries import CatalogEntry, step_name
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.errors import AccountingError
 from lakehouse.ledger.audit import Finding
@@ -67,7 +66,8 @@ def build_step(
 
     An error that a person can act on becomes the text of the failure. If a commit does not account for its records, the
     checks of the step fail with it. The step reports each asset at its version after the work. A run may select some of
-    the assets: the step does all its work and reports all of them, because it writes them together. If the assets have
+    the assets: the step does all its work and reports all of them, because it writes them together. It reports no asset
+    for which the result has no metadata. If the assets have
     partitions, one run works on all chosen ones.
     """
 
@@ -82,7 +82,7 @@ def build_step(
                 yield from _report_findings(context, failures, specs[0].key)
                 raise
             duration = {"seconds": round(perf_counter() - started_at, 2)}
-            for spec in specs:
+            for spec in (spec for spec in specs if spec.key.path[-1] in result.metadata):
                 metadata = {**result.metadata[spec.key.path[-1]], **duration}
                 materialized = results.materialize_result(spec, lakehouse.settings, metadata)
                 if spec.key in context.selected_asset_keys:
@@ -92,7 +92,7 @@ def build_step(
         yield from _report_findings(context, result.findings, specs[0].key)
 
     step.__annotations__["config"] = config  # Dagster reads the type of the configuration from the annotation
-    name = re.sub(r"[^A-Za-z0-9_]", "_", "__".join(specs[0].key.path))
+    name = step_name(specs[0].key)
     policy = dg.BackfillPolicy.single_run() if specs[0].partitions_def else None
     options: dict[str, Any] = {"pool": entry.table.name, "can_subset": len(specs) > 1, "backfill_policy": policy}
     return dg.multi_asset(name=name, specs=specs, check_specs=checks, **options)(step)

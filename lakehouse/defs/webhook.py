@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from threading import get_ident
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from lakehouse.errors.time_limit import in_time
 from lakehouse.settings import Settings
 
 _LIMIT = 5.0  # seconds for one delivery
+_REFUSED_TEXTS = (400, 413, 422)  # the receiver does not accept what the alert says
 _CLIENT_LOG = logging.getLogger("urllib3.connectionpool")
 _SLACK_CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -54,7 +55,8 @@ class Alert:
 def send(settings: Settings, alert: Alert) -> None:
     """Send one alert to the URL of the settings, once. ``UndeliveredError`` if the receiver does not accept it.
 
-    No redirect is followed: another host must not get the request.
+    No redirect is followed: another host must not get the request. If the receiver refuses the text, the alert is sent
+    again without its detail. A receiver that answers too late may have got an alert that counts as undelivered.
     """
     if settings.alert_url is None:
         raise UndeliveredError("LAKEHOUSE_ALERT_URL is not set")
@@ -68,7 +70,9 @@ def send(settings: Settings, alert: Alert) -> None:
     except (requests.exceptions.RequestException, HTTPError, OSError, ValueError) as error:
         # the texts of the client contain the URL
         raise UndeliveredError(f"the receiver cannot be reached{_system_message(error)}") from None
-    if not 200 <= status < 300:
+    if status in _REFUSED_TEXTS and alert.detail:
+        send(settings, replace(alert, detail=""))
+    elif not 200 <= status < 300:
         raise UndeliveredError(f"the receiver answers with {status}")
 
 

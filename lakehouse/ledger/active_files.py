@@ -50,7 +50,8 @@ def measure(uri: str) -> TableSize:
     if table is None:
         return TableSize(0, 0)
     with log_failures(uri):
-        return TableSize(int(table.count()), sum(active_files(table, uri)["size"].to_pylist()))
+        sizes = table.get_add_actions(flatten=False)["size_bytes"]
+        return TableSize(int(table.count()), sum(sizes.to_pylist()))
 
 
 def holds_files(uri: str) -> bool:

@@ -143,10 +143,13 @@ def test_a_failed_run_of_the_materialize_button_is_sent_if_it_writes_an_asset_of
 ) -> None:
     watched.end_run(FAILURE, BUTTON_JOB, "temperatures", "temperatures_rejected")
     watched.tick()
-    assert receiver.states() == [("failed", "materialization")]
+    assert receiver.states() == [("failed", "materialization of temperatures, temperatures_rejected")]
     watched.end_run(SUCCESS, BUTTON_JOB, "locations")
     watched.tick()
-    assert receiver.states() == [("recovered", "materialization")]
+    assert receiver.states() == [], "the success of other assets is no recovery"
+    watched.end_run(SUCCESS, BUTTON_JOB, "temperatures", "temperatures_rejected")
+    watched.tick()
+    assert receiver.states() == [("recovered", "materialization of temperatures, temperatures_rejected")]
 
 
 def test_a_run_of_another_table_is_not_sent(watched: World, receiver: Receiver) -> None:

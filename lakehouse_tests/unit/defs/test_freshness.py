@@ -1,18 +1,30 @@
 """The promises of a declaration: how long a record waits and how many wait, measured by the ticks of the sensor."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
+from dagster._core.scheduler.instigation import (
+    InstigatorState,
+    InstigatorStatus,
+    InstigatorType,
+    SensorInstigatorData,
+)
 
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.cursor import SensorCursor
-from lakehouse.defs.freshness import FRESH, LAG, report_freshness, report_lag
+from lakehouse.defs.freshness import FRESH, LAG, promise_checks, report_freshness, report_lag
+from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.positions import Progress, SourceId, plan_batch
+from lakehouse.local.ports import draw_port
+from lakehouse.settings import Settings
 
 SOURCE, OTHER = SourceId("kafka", "c/t"), SourceId("kafka", "c/other")
 FRESH_LIMIT = timedelta(minutes=5)
@@ -34,9 +46,10 @@ class Ticks:
         report_freshness(self.instance, ENTRY, self.cursor, START + at)
         report_lag(self.instance, ENTRY, plan.span)
 
-    def see_nothing(self, at: float) -> None:
-        report_freshness(self.instance, ENTRY, self.cursor, START + at)
-        self.cursor = self._stored(self.cursor.started(START + at))
+    def see_nothing(self, *times: float) -> None:
+        for at in times:
+            self.cursor = self._stored(self.cursor.without_sight(START + at))
+            report_freshness(self.instance, ENTRY, self.cursor, START + at)
 
     def results(self, check: str = FRESH) -> list[bool]:
         key = dg.AssetCheckKey(ENTRY.merged_key, check)
@@ -94,13 +107,24 @@ def test_a_quiet_topic_passes(ticks: Ticks) -> None:
 
 
 def test_a_silent_broker_fails_the_check_even_if_it_never_answered(ticks: Ticks) -> None:
-    ticks.see_nothing(0)
-    ticks.see_nothing(301)
+    ticks.see_nothing(*range(0, 301, 5))
+    assert ticks.results() == [True]
+    ticks.see_nothing(305)
     assert ticks.results() == [True, False]
     ticks.see(310, merged=6, end=6)
-    ticks.see_nothing(500)
-    ticks.see_nothing(615)
+    ticks.see_nothing(*range(315, 616, 5))
     assert ticks.results() == [True, False, True, False]
+
+
+def test_the_silence_of_a_broker_counts_only_while_ticks_run(ticks: Ticks) -> None:
+    ticks.see(0, merged=6, end=6)
+    ticks.see_nothing(8 * 3600, 8 * 3600 + 5)
+    assert ticks.results() == [True]
+
+
+def test_a_sensor_that_never_saw_the_topic_does_not_pass(ticks: Ticks) -> None:
+    report_freshness(ticks.instance, ENTRY, SensorCursor(), START)
+    assert ticks.results() == [False]
 
 
 def test_a_new_topic_of_the_same_name_has_no_record_that_waits_since_the_old_one(ticks: Ticks) -> None:
@@ -125,3 +149,50 @@ def test_more_waiting_offsets_than_declared_fail_the_check(ticks: Ticks) -> None
     for end in (10, 11, 12, 10):
         ticks.see(0, merged=0, end=end)
     assert ticks.results(LAG) == [True, False, True]
+    report_lag(ticks.instance, ENTRY, None)
+    assert ticks.results(LAG) == [True, False, True, False]
+
+
+def test_the_cursor_of_a_topic_with_many_partitions_stays_small() -> None:
+    cursor, partitions = SensorCursor(), range(1_000)
+    earliest = dict.fromkeys(partitions, 0)
+    for minute in range(24 * 60):
+        state = TopicState("prices", SOURCE, earliest, dict.fromkeys(partitions, minute + 1))
+        cursor = cursor.after(state, plan_batch(state, Progress(SOURCE, earliest)), START + minute * 60, FRESH_LIMIT)
+    assert len(cursor.text) < 100_000
+
+
+def test_texts_that_differ_only_in_figures_are_one_result(ticks: Ticks) -> None:
+    entry = CatalogEntry(replace(temperatures, max_lag=10_000))
+    for lag in (900, 1_100, 900, 1_100):
+        report_lag(ticks.instance, entry, lag)
+    assert ticks.results(LAG) == [True]
+
+
+@pytest.mark.parametrize(("last_tick", "passed"), [(None, False), (0.0, True), (400.0, False)])
+def test_on_request_the_check_uses_what_the_sensor_remembers(
+    tmp_path: Path, last_tick: float | None, passed: bool
+) -> None:
+    (tmp_path / "dagster").mkdir()
+    instance = dg.DagsterInstance.local_temp(str(tmp_path / "dagster"))
+    if last_tick is not None:
+        at = time.time() - last_tick
+        state = TopicState("prices", SOURCE, {0: 0}, {0: 5})
+        plan = plan_batch(state, Progress(SOURCE, {0: 0}))
+        remember(instance, SensorCursor().after(state, plan, at, FRESH_LIMIT), at)
+    settings = Settings(home=tmp_path, kafka_bootstrap_servers=f"127.0.0.1:{draw_port()}", _env_file=None)
+    checks = promise_checks(ENTRY)
+    job = dg.define_asset_job("promises", selection=dg.AssetSelection.checks(*checks))
+    resources = {"lakehouse": LakehouseResource.with_settings(settings)}
+    definitions = dg.Definitions(asset_checks=checks, jobs=[job], resources=resources)
+    run = definitions.resolve_job_def("promises").execute_in_process(instance=instance)
+    results = {evaluation.check_name: evaluation.passed for evaluation in run.get_asset_check_evaluations()}
+    assert results == {FRESH: passed, LAG: False}, "the broker does not answer, so the lag is unknown"
+
+
+def remember(instance: dg.DagsterInstance, cursor: SensorCursor, at: float) -> None:
+    """Store a tick of the sensor as Dagster's daemon does."""
+    location = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("lakehouse"), "__repository__")
+    data = SensorInstigatorData(last_tick_timestamp=at, cursor=cursor.text)
+    origin = RemoteInstigatorOrigin(location, ENTRY.sensor)
+    instance.add_instigator_state(InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, data))

@@ -1,17 +1,22 @@
 """A step that writes several assets reports all of them, whichever of them a run selects."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from lakehouse.defs.assets import merged_asset
+from lakehouse.defs.build import build_defs
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import table_specs
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.audit import Finding
+from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 
 ENTRY = CatalogEntry(temperatures)
@@ -42,3 +47,36 @@ def test_both_assets_and_the_check_are_reported_once(
         assert (event.tags or {})["dagster/data_version"] == "-1"
     history = instance.event_log_storage.get_asset_check_execution_history(CHECK, limit=10)
     assert [record.evaluation.passed for record in history if record.evaluation] == [True]
+
+
+def test_the_check_alone_is_evaluated_from_the_history_and_merges_nothing(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    entry = CatalogEntry(replace(temperatures, base=None))
+    settings = Settings(home=tmp_path, kafka_bootstrap_servers=f"127.0.0.1:{draw_port()}", _env_file=None)
+    step = merged_asset(entry)
+    job = dg.define_asset_job("check", selection=dg.AssetSelection.checks(CHECK))
+    resources = {"lakehouse": LakehouseResource.with_settings(settings)}
+    run = (
+        dg.Definitions(assets=[step], jobs=[job], resources=resources)
+        .resolve_job_def("check")
+        .execute_in_process(instance=instance)
+    )
+    assert [check.check_name for check in run.get_asset_check_evaluations()] == ["batches_accounted"]
+    assert not run.get_asset_materialization_events()
+
+
+@pytest.mark.parametrize("selection", ["temperatures", "temperatures_rejected"])
+def test_a_run_that_selects_one_of_the_assets_is_seen_as_a_writer_of_the_merged_table(
+    instance: dg.DagsterInstance, selection: str
+) -> None:
+    definitions = build_defs([temperatures])
+    job = definitions.get_repository_def().get_job("merge_temperatures")
+    keys = frozenset([dg.AssetKey(selection)])
+    run = instance.create_run_for_job(
+        job.get_subset(asset_selection=keys), status=dg.DagsterRunStatus.NOT_STARTED, asset_selection=keys
+    )
+    writer = unfinished_run(instance, ENTRY.merged_key)
+    assert writer is not None
+    assert writer.run_id == run.run_id
+    assert unfinished_run(instance, ENTRY.key("temperatures_changes")) is None

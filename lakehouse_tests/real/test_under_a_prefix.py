@@ -75,10 +75,12 @@ def test_the_sensor_requests_a_run_of_the_prefixed_assets_until_all_is_merged(
     run = defs.resolve_job_def("merge_orders").execute_in_process(instance=instance, run_config=request.run_config)
     results = facts(run)
     assert {key.rpartition("/")[0] for key in results} == {"sales/raw"}
-    assert {name: results["sales/raw/orders"][name] for name in ("read", "rejected", "inserted")} == {
-        "read": 3,
-        "rejected": 1,
-        "inserted": 2,
+    assert {
+        name: results["sales/raw/orders"][name] for name in ("records_read", "records_rejected", "rows_inserted")
+    } == {
+        "records_read": 3,
+        "records_rejected": 1,
+        "rows_inserted": 2,
     }
     assert results["sales/raw/orders_by_city"]["dagster/row_count"] == 2
     assert not tick(defs, instance, resources).run_requests

@@ -1,4 +1,4 @@
-"""A step that writes several assets reports all of them, whichever of them a run selects."""
+"""A step that writes several assets reports all of them, if a run selects only some of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

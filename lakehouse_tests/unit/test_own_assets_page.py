@@ -13,7 +13,7 @@ import pytest
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "own-assets.md").read_text(encoding="utf-8")
-(EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)  # the assets, and definitions without a component
 DECLARATION = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
 PRICES = dg.AssetKey(["sales", "prices"])
 REPORT = dg.AssetKey("price_report")
@@ -22,13 +22,15 @@ REPORT = dg.AssetKey("price_report")
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The names that the example of the page defines."""
-    module = ModuleType("tables.prices")
+    module = ModuleType("my_lake.tables.prices")
     module.__file__ = "prices.py"
     exec(DECLARATION, vars(module))  # noqa: S102 - our own text
-    monkeypatch.setitem(sys.modules, "tables", ModuleType("tables"))
-    monkeypatch.setitem(sys.modules, "tables.prices", module)
+    monkeypatch.setitem(sys.modules, "my_lake", ModuleType("my_lake"))
+    monkeypatch.setitem(sys.modules, "my_lake.tables", ModuleType("my_lake.tables"))
+    monkeypatch.setitem(sys.modules, "my_lake.tables.prices", module)
     names: dict[str, Any] = {}
-    exec(EXAMPLE, names)  # noqa: S102 - our own text
+    for example in EXAMPLES:
+        exec(example, names)  # noqa: S102 - our own text
     return names
 
 
@@ -71,6 +73,16 @@ def test_the_key_of_the_page_is_the_merged_table(page) -> None:
     merged = page["defs"].resolve_assets_def(PRICES)
     assert merged.is_executable
     assert page["PRICES"] == PRICES
+
+
+def test_without_a_component_all_steps_of_a_run_share_one_process(page) -> None:
+    assert page["defs"].executor is dg.in_process_executor
+
+
+def test_two_merges_before_a_tick_request_the_report_once(conditions, instance) -> None:
+    report_merge(instance, 1)
+    report_merge(instance, 2)
+    assert [conditions.tick(), conditions.tick()] == [1, 0]
 
 
 def test_a_merge_requests_the_report_once(conditions, instance) -> None:

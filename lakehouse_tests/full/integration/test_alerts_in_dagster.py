@@ -13,7 +13,7 @@ BIN = Path(sys.executable).parent
 
 def test_the_command_of_the_page_turns_the_sensor_on(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "alerts.md").read_text(encoding="utf-8")
-    (command,) = re.findall(r"^ *dagster (sensor start orders_alerts)$", page, re.MULTILINE)
+    (command,) = re.findall(r'^ *DAGSTER_HOME="\S+" dagster (sensor start orders_alerts)$', page, re.MULTILINE)
 
     def run_dagster(*arguments: str) -> str:
         environment = {**os.environ, "DAGSTER_HOME": str(tmp_path), "LAKEHOUSE_HOME": str(tmp_path / "home")}

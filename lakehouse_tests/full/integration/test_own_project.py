@@ -58,7 +58,9 @@ def test_a_new_project_from_the_wheel_runs_unchanged(bin_folder: Path, tmp_path:
     project = tmp_path / "my-lake"
     assert "2 passed" in call(project, bin_folder / "python", "-m", "pytest")
     assert_demo_shows_the_whole_path(bin_folder, project)
-    call(project, bin_folder / "dg", "launch", "--job", "maintain_readings")
+    page = (ROOT / "docs" / "how-to" / "dg-project.md").read_text()
+    (export,) = re.findall(r"^export DAGSTER_HOME=.*$", page, re.MULTILINE)
+    call(project, "bash", "-ec", f"{export}\n'{bin_folder / 'dg'}' launch --job maintain_readings")
     for command in ("dagster", "dg"):
         assert {"readings", "readings_by_sensor"} <= list_assets_of_dev(bin_folder, project, command)
 

@@ -78,10 +78,10 @@ def read_runs(
     selections: dict[frozenset[dg.AssetKey], list[dg.RunRecord]] = {}
     for record in _read_records(instance, _BUTTON_JOB, _BUTTON_LIMIT):
         selections.setdefault(frozenset(own_keys & _selected_keys(record)), []).append(record)
-    for keys, records in selections.items():
-        names = ", ".join(sorted(key.to_user_string() for key in keys))
-        if keys:
-            yield from _run_subject(instance, f"{BUTTON_RUNS} of {names}", records[:_LIMIT], keys)
+    for selected, records in selections.items():
+        names = ", ".join(sorted(key.to_user_string() for key in selected))
+        if selected:
+            yield from _run_subject(instance, f"{BUTTON_RUNS} of {names}", records[:_LIMIT], selected)
 
 
 def _selected_keys(record: dg.RunRecord) -> Set[dg.AssetKey]:

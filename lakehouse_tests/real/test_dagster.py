@@ -71,7 +71,7 @@ def test_a_run_without_configuration_creates_every_table_and_accounts_for_every_
     counts = ("dagster/row_count", "records_rejected", "records_unresolved")
     assert [rejected_metadata[name] for name in counts] == [2, 2, 2]
     reasons = {record.data["reason"]: record.data["value"] for record in rejected_metadata["reasons"].records}
-    assert reasons == {"invalid_json": "{", "not_an_object": "[]"}
+    assert reasons == {"truncated": "{", "not_an_object": "[]"}
     assert first["locations"]["dagster/row_count"] == 6
     parts = [record.data for record in merge_metadata["offsets_read"].records]
     assert sum(part["end"] - part["start"] for part in parts) == len(FIRST)

@@ -33,17 +33,28 @@ def main() -> None:
                 publish(settings, temperatures, [*islice(lines, count), b"{"])
                 lakehouse.run("merge_temperatures")
             with running_webserver(settings) as url, open_page() as page:
-                _take(page, f"{url}/assets/temperatures?view=lineage&lineageScope=neighbors", "lineage", "Materialized")
-                _take(page, f"{url}/assets/temperatures?view=plots", "plots", "records_read")
+                page.set_viewport_size({"width": _WIDTH, "height": _HEIGHT})
+                _take_lineage(page, f"{url}/assets/temperatures?view=lineage&lineageScope=neighbors")
+                _take_plots(page, f"{url}/assets/temperatures?view=overview")
 
 
-def _take(page: Page, address: str, name: str, text: str) -> None:
-    """Take a picture of a page once it shows a text."""
-    page.set_viewport_size({"width": _WIDTH, "height": _HEIGHT})
+def _take_lineage(page: Page, address: str) -> None:
+    """Take a picture of the table and its neighbors, once all of them are loaded."""
     page.goto(address)
-    page.get_by_text(text, exact=True).first.wait_for()
+    page.get_by_text("Materialized", exact=True).first.wait_for()
+    page.wait_for_function("!document.body.innerText.includes('Loading...')")
+    page.screenshot(path=_PICTURES / "lineage.png")
+
+
+def _take_plots(page: Page, address: str) -> None:
+    """Take a picture of the figures of the runs over time."""
+    page.goto(address)
+    page.get_by_text("Plots", exact=True).click()
+    page.get_by_text("records_read", exact=True).first.scroll_into_view_if_needed()
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=_PICTURES / f"{name}.png")
+    page.mouse.wheel(0, 300)
+    page.wait_for_timeout(1_000)  # the plots are animated
+    page.screenshot(path=_PICTURES / "plots.png")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ class Home:
         key = dg.AssetCheckKey(dg.AssetKey("promised"), check)
         with dg.DagsterInstance.from_config(str(self.settings.home / "dagster")) as instance:
             records = instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
-        return [record.evaluation.passed for record in reversed(records) if record.evaluation]
+        evaluations = [record.evaluation for record in reversed(records)]
+        return [evaluation.passed for evaluation in evaluations if isinstance(evaluation, dg.AssetCheckEvaluation)]
 
 
 @pytest.fixture

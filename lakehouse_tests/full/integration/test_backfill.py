@@ -1,0 +1,88 @@
+"""A backfill of two days by a real daemon, launched as Dagster's dialog does: one run replays both."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import dagster as dg
+import pytest
+
+from lakehouse.declaration import Column, StreamTable
+from lakehouse.kafka import publish
+from lakehouse.ledger.ledger import read_ledger
+from lakehouse.settings import Settings
+from lakehouse_tests.helpers.up import Up
+from lakehouse_tests.helpers.waiting import wait_until
+
+DECLARATION = """
+from datetime import date
+from lakehouse import Column, StreamTable
+
+columns = [Column("id", "BIGINT", "Number.", required=True)]
+dated = StreamTable("dated", "dated", "Numbers.", columns, ["id"], partitions=1, replay_from=date(2026, 1, 1))
+"""
+TABLE = StreamTable("dated", "dated", "", [Column("id", "BIGINT", "", required=True)], ["id"], partitions=1)
+LAUNCH = """
+mutation Launch($params: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $params) {
+    __typename
+    ... on LaunchBackfillSuccess { backfillId }
+    ... on PythonError { message }
+  }
+}
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", spark_master="local[2]", _env_file=None)
+
+
+@pytest.fixture
+def stack(settings: Settings, tmp_path: Path) -> Iterator[Up]:
+    declarations = tmp_path / "dated_tables"
+    declarations.mkdir()
+    (declarations / "dated.py").write_text(DECLARATION)
+    stack = Up(settings.home, declarations=declarations)
+    yield stack
+    stack.stop()
+
+
+def launch_backfill(stack: Up, days: list[str]) -> dict[str, Any]:
+    """Launch a backfill of days as the dialog in Dagster does."""
+    selection = [{"path": ["dated_replayed"]}]
+    variables = {"params": {"partitionNames": days, "assetSelection": selection, "fromFailure": False}}
+    body = json.dumps({"query": LAUNCH, "variables": variables}).encode()
+    url = f"http://127.0.0.1:{stack.port}/graphql"
+    with urlopen(Request(url, body, {"Content-Type": "application/json"}), timeout=60) as response:
+        answer: dict[str, Any] = json.load(response)["data"]["launchPartitionBackfill"]
+    return answer
+
+
+def results(settings: Settings) -> list[bool]:
+    """The results of the check of replays, oldest first."""
+    key = dg.AssetCheckKey(dg.AssetKey("dated_replayed"), "rows_unchanged")
+    with dg.DagsterInstance.from_config(str(settings.home / "dagster")) as instance:
+        records = instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
+        evaluations = [record.evaluation for record in reversed(records)]
+    return [evaluation.passed for evaluation in evaluations if isinstance(evaluation, dg.AssetCheckEvaluation)]
+
+
+def test_a_backfill_of_two_days_is_one_replay_that_changes_no_row(stack: Up, settings: Settings) -> None:
+    assert stack.wait_for_log(f"Dagster is at http://127.0.0.1:{stack.port}"), stack.log.read_text()
+    assert publish(settings, TABLE, [b'{"id": %d}' % number for number in range(5)]) == 5
+    uri = settings.table_uri("dated")
+    assert wait_until(lambda: read_ledger(uri, "dated").totals.read == 5, 180), stack.log.read_text()
+    version = read_ledger(uri, "dated").version
+    today = datetime.now(UTC).date()
+    answer = launch_backfill(stack, [f"{today - timedelta(days=1)}", f"{today}"])
+    assert answer["__typename"] == "LaunchBackfillSuccess", answer
+    assert wait_until(lambda: bool(results(settings)), 180), stack.log.read_text()
+    assert results(settings) == [True]
+    entries = [entry for entry in read_ledger(uri, "dated").entries if entry.version > version]
+    assert [entry.commit.kind for entry in entries] == ["replay"]
+    assert entries[0].commit.read == 5
+    assert entries[0].metrics.inserted == entries[0].metrics.updated == 0

@@ -37,7 +37,7 @@ from lakehouse.settings.store import Store
 from lakehouse.settings.variables import ADVICE, ENV_FILE, PREFIX, require_known, variables_in_file
 from lakehouse.settings.wrong_values import describe_error, variable_of
 
-_FILE_SYSTEM_FOLDER = "lost+found" """For values that a program passes: a variable is always text."""
+_FILE_SYSTEM_FOLDER = "lost+found"
 
 
 class Settings(BaseSettings):

@@ -14,6 +14,7 @@ _CAUSES = {
 }
 """Our sentence for each type of error that pydantic has for a text; ``value_error`` is one of our own rules."""
 _WRONG_TYPE = "it must be text"
+"""For values that a program passes: a variable is always text."""
 
 
 def variable_of(name: str) -> str:

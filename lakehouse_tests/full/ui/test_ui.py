@@ -45,14 +45,18 @@ def page(url: str) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def materialized(page: Page, url: str) -> None:
-    """All assets of the table, materialized by the button of the lineage."""
+    """The merged table and its rejected records, materialized by the button of the lineage."""
     page.goto(f"{url}/assets/temperatures?view=lineage&lineageScope=neighbors")
-    page.get_by_role("button").filter(has_text=re.compile("^Materialize$")).click()
+    press_materialize(page)
     # Dagster asks for a confirmation, because no base rows were loaded
     dialog = page.get_by_role("dialog").filter(has_text="temperatures_base")
     dialog.get_by_role("button", name="Confirm").click()
     page.get_by_text("Launched run").first.wait_for()
     page.get_by_text("Materialized", exact=True).wait_for(timeout=240_000)
+
+
+def press_materialize(page: Page) -> None:
+    page.get_by_role("button").filter(has_text=re.compile("^Materialize$")).click()
 
 
 def test_a_person_sees_the_lineage_without_maintenance(page: Page, url: str) -> None:
@@ -77,6 +81,16 @@ def test_the_rejected_table_shows_the_reason(page: Page, url: str) -> None:
     page.goto(f"{url}/assets/temperatures_rejected?view=overview")
     page.get_by_text("records_unresolved", exact=True).first.wait_for()
     page.get_by_text("truncated").first.wait_for()
+
+
+@pytest.mark.usefixtures("materialized")
+def test_the_rollup_shows_its_picture(page: Page, url: str) -> None:
+    page.goto(f"{url}/assets/temperatures_by_location?view=events")
+    press_materialize(page)
+    page.get_by_text("Show Markdown").first.click(timeout=240_000)
+    picture = page.get_by_alt_text("temperatures_by_location")
+    picture.wait_for()
+    assert picture.evaluate("image => image.naturalWidth") == 640
 
 
 def test_a_failed_check_shows_its_reason(page: Page, url: str, home: Settings) -> None:

@@ -113,11 +113,13 @@ def _lines(lines: Mapping[str, Points]) -> Iterable[str]:
     yield f'<text x="8" y="40">{high:,.6g}</text><text x="8" y="{bottom}">{low:,.6g}</text>'
     for index, (label, points) in enumerate(lines.items()):
         color = _COLORS[index % len(_COLORS)]
-        path = " ".join(
-            f"{_scale(at, min(times), max(times), _MARGIN, _WIDTH - 12):.0f},{_scale(value, low, high, bottom, 32):.0f}"
+        drawn = [
+            (_scale(at, min(times), max(times), _MARGIN, _WIDTH - 12), _scale(value, low, high, bottom, 32))
             for at, value in points
-        )
+        ]
+        path = " ".join(f"{x:.0f},{y:.0f}" for x, y in drawn)
         yield f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.5"/>'
+        yield f'<circle cx="{drawn[-1][0]:.0f}" cy="{drawn[-1][1]:.0f}" r="3" fill="{color}"/>'
         left = 8 + index * (_WIDTH - 16) // len(lines)
         yield f'<text x="{left}" y="{_HEIGHT - 8}" fill="{color}" font-size="10">{escape(label)}</text>'
 

@@ -95,7 +95,7 @@ def test_a_failed_step_shows_the_text_of_its_error(lakehouse):
     (failure,) = [event for event in run.all_events if event.is_step_failure]
     text = failure.event_specific_data.user_failure_data.description
     assert f"{lakehouse.table.topic!r} does not exist" in text
-    assert "lakehouse publish" in text
+    assert "lakehouse topics --create" in text
 
 
 def test_a_run_on_a_running_spark_has_its_own_session_and_leaves_others_open(lakehouse, spark):

@@ -51,6 +51,8 @@ def test_the_first_measure_is_drawn_over_time_for_five_groups(settings: Settings
     lines = root.findall(f"{SVG}polyline")
     assert len(lines) == 5
     assert {len(line.attrib["points"].split()) for line in lines} == {100}
+    newest = [f"{dot.attrib['cx']},{dot.attrib['cy']}" for dot in root.findall(f"{SVG}circle")]
+    assert newest == [line.attrib["points"].split()[-1] for line in lines]
     texts = [text.text for text in root.findall(f"{SVG}text")]
     assert texts[0] == f"rows of {ROLLUP.name}"
     assert "0.0, 1.5" in texts

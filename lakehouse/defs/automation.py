@@ -37,14 +37,6 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
 
     reporter = CommitReporter(entry)
 
-    def away(
-        context: dg.SensorEvaluationContext, lakehouse: LakehouseResource, cursor: SensorCursor, error: Exception
-    ) -> dg.SensorResult:
-        """The result of a tick while the broker or the topic is unavailable."""
-        report_freshness(context.instance, entry, cursor, time.time())
-        reporter.report(context.instance, lakehouse.settings)
-        return dg.SensorResult(skip_reason=str(error), cursor=cursor.text)
-
     @dg.sensor(
         name=entry.sensor,
         job=job,
@@ -53,29 +45,39 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
         description=f"Requests a run of {job.name} while topic {table.topic} has records that are not merged.",
     )
     def watch(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
-        cursor, now = SensorCursor.parse(context.cursor), time.time()
-        try:
-            with report_planning(context.instance, entry):
-                state, plan = look_ahead(lakehouse.settings, table)
-            reporter.report(context.instance, lakehouse.settings)
-            request = _request_run(context.instance, entry, plan)
-        except Exception as error:
-            if is_away(error):
-                return away(context, lakehouse, cursor.without_sight(now), error)
-            report_freshness(context.instance, entry, cursor, now)
-            report_lag(context.instance, entry, None)
-            raise
-        next_cursor = cursor.after(state, plan, now, table.fresh)
-        report_freshness(context.instance, entry, next_cursor, now)
-        report_lag(context.instance, entry, plan.span)
-        return dg.SensorResult(
-            run_requests=[request] if isinstance(request, dg.RunRequest) else None,
-            skip_reason=request if isinstance(request, str) else None,
-            asset_events=[] if cursor.is_at(state) else [_topic_event(entry, state, plan)],
-            cursor=next_cursor.text,
-        )
+        return _tick(context, lakehouse, entry, reporter)
 
     return dg.Definitions(jobs=[job], sensors=[watch])
+
+
+def _tick(
+    context: dg.SensorEvaluationContext, lakehouse: LakehouseResource, entry: CatalogEntry, reporter: CommitReporter
+) -> dg.SensorResult:
+    """Report what changed and request a run if records wait; the tick is skipped while the broker is unavailable."""
+    instance, cursor, now = context.instance, SensorCursor.parse(context.cursor), time.time()
+    try:
+        with report_planning(instance, entry):
+            state, plan = look_ahead(lakehouse.settings, entry.table)
+        reporter.report(instance, lakehouse.settings)
+        request = _request_run(instance, entry, plan)
+    except Exception as error:
+        if is_away(error):
+            cursor = cursor.without_sight(now)
+            report_freshness(instance, entry, cursor, now)
+            reporter.report(instance, lakehouse.settings)
+            return dg.SensorResult(skip_reason=str(error), cursor=cursor.text)
+        report_freshness(instance, entry, cursor, now)
+        report_lag(instance, entry, None)
+        raise
+    next_cursor = cursor.after(state, plan, now, entry.table.fresh)
+    report_freshness(instance, entry, next_cursor, now)
+    report_lag(instance, entry, plan.span)
+    return dg.SensorResult(
+        run_requests=[request] if isinstance(request, dg.RunRequest) else None,
+        skip_reason=request if isinstance(request, str) else None,
+        asset_events=[] if cursor.is_at(state) else [_topic_event(entry, state, plan)],
+        cursor=next_cursor.text,
+    )
 
 
 def _request_run(instance: dg.DagsterInstance, entry: CatalogEntry, plan: Plan) -> dg.RunRequest | str:

@@ -64,12 +64,8 @@ def count_commits(entries: Sequence[Entry], totals: Totals) -> Figures:
 
 def _account(counts: Mapping[str, int], totals: Totals) -> dg.TableMetadataValue:
     """What became of the records: in this run, and in all batches of the table."""
-    rows = [
-        dg.TableRecord({"figure": _FIGURE_NAMES.get(name, name), "this_run": counts[name], "all_runs": total})
-        for name, total in totals.model_dump().items()
-    ]
-    columns = [dg.TableColumn("figure", "string"), dg.TableColumn("this_run", "int"), dg.TableColumn("all_runs", "int")]
-    return dg.MetadataValue.table(rows, schema=dg.TableSchema(columns=columns))
+    rows = ((_FIGURE_NAMES.get(name, name), counts[name], total) for name, total in totals.model_dump().items())
+    return _table({"figure": "string", "this_run": "int", "all_runs": "int"}, rows)
 
 
 def count_rejections(settings: Settings, table: StreamTable, merged_ledger: Ledger, rejected: int) -> Figures:
@@ -87,31 +83,25 @@ def count_rejections(settings: Settings, table: StreamTable, merged_ledger: Ledg
 def rejected_reasons(settings: Settings, table: StreamTable, outcomes: Sequence[Outcome]) -> Figures:
     """The reasons of the records that a run rejected, with the beginning of one record each; empty if none is."""
     numbers = [outcome.entry.commit.number for outcome in outcomes if outcome.entry.commit.rejected]
-    rows = [
-        dg.TableRecord({"reason": part.reason, "records": part.count, "detail": part.detail, "value": part.value})
-        for part in (sample_reasons(settings, table, numbers) if numbers else ())
-    ]
+    reasons = sample_reasons(settings, table, numbers) if numbers else []
     types = {"reason": "string", "records": "int", "detail": "string", "value": "string"}
-    columns = [dg.TableColumn(name, type_) for name, type_ in types.items()]
-    return {"reasons": dg.MetadataValue.table(rows, schema=dg.TableSchema(columns=columns))} if rows else {}
+    rows = [(part.reason, part.count, part.detail, part.value) for part in reasons]
+    return {"reasons": _table(types, rows)} if rows else {}
 
 
 def _unmapped_fields(outcomes: Sequence[Outcome]) -> Figures:
     """The fields of the records that no column reads; empty if there are none."""
-    rows = [dg.TableRecord({"field": name, "records": count}) for name, count in others_of(outcomes).items()]
-    schema = dg.TableSchema(columns=[dg.TableColumn("field", "string"), dg.TableColumn("records", "int")])
+    rows = list(others_of(outcomes).items())
     omitted_summary = others_beyond(outcomes)
-    metadata = {"other_fields": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
+    metadata: Figures = {"other_fields": _table({"field": "string", "records": "int"}, rows)} if rows else {}
     return {**metadata, "other_fields_unnamed": omitted_summary} if omitted_summary else metadata
 
 
 def declaration_changes(changes: Sequence[Change]) -> Figures:
     """What a changed declaration changes in existing tables; empty if nothing."""
-    rows = [
-        dg.TableRecord({"table": change.table, "change": change.kind, "detail": change.detail}) for change in changes
-    ]
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in ("table", "change", "detail")])
-    return {"declaration_changes": dg.MetadataValue.table(rows, schema=schema)} if rows else {}
+    rows = [(change.table, change.kind, change.detail) for change in changes]
+    types = dict.fromkeys(("table", "change", "detail"), "string")
+    return {"declaration_changes": _table(types, rows)} if rows else {}
 
 
 def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> Figures:
@@ -130,6 +120,11 @@ def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> Figures:
 
 def range_table(ranges: Iterable[Range]) -> dg.TableMetadataValue:
     """A table of ranges, in order."""
-    rows = [dg.TableRecord({"partition": p.partition, "start": p.start, "end": p.end}) for p in sorted(ranges)]
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "start", "end")])
-    return dg.MetadataValue.table(rows, schema=schema)
+    rows = [(part.partition, part.start, part.end) for part in sorted(ranges)]
+    return _table(dict.fromkeys(("partition", "start", "end"), "int"), rows)
+
+
+def _table(types: Mapping[str, str], rows: Iterable[Sequence[str | int]]) -> dg.TableMetadataValue:
+    """A table of these columns, given by name and type."""
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, type_) for name, type_ in types.items()])
+    return dg.MetadataValue.table([dg.TableRecord(dict(zip(types, row, strict=True))) for row in rows], schema=schema)

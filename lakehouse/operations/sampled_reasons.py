@@ -36,9 +36,9 @@ def sample_reasons(settings: Settings, table: StreamTable, numbers: Collection[i
     reads.
     """
     uri = settings.table_uri(table.rejected_name)
-    with suppress(LakehouseError, ImportError), log_failures(uri):
-        import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and a run without rejected records needs none
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and a run without rejected records needs none
 
+    with suppress(LakehouseError), log_failures(uri):
         stored = open_table(uri)
         if stored is None:
             return []

@@ -10,6 +10,7 @@ import typer
 
 from lakehouse.cli.arguments import TableArgument, examples, select_table
 from lakehouse.cli.figures import Figures, identifier
+from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_line, print_table, progress_console, result_console
 from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context, warm_engine
@@ -25,6 +26,7 @@ commands = typer.Typer()
 
 
 @commands.command(epilog=examples("lakehouse demo temperatures"))
+@starts_broker
 def demo(
     table: TableArgument = None,
     yes: Annotated[
@@ -35,9 +37,6 @@ def demo(
 
     The demo works on the tables of the home. A second run sends the same records again: rows do not change, but a log
     table gets each record twice. If the home contains other data, the demo writes nothing.
-
-    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
-    this home, unless it runs already, and stops it at the end.
     """
     settings = load_settings()
     stream_table = select_table(settings, table)

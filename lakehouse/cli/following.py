@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, examples, select_table
+from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_line, print_notice
 from lakehouse.cli.table_session import broker, load_settings, table_context
 from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError
@@ -25,6 +26,7 @@ _ENGINE_WAIT = 30.0  # seconds for lakehouse up to restart its engine: our own S
 
 
 @commands.command(epilog=examples("lakehouse follow", "lakehouse follow temperatures --idle-exit 60"))
+@starts_broker
 def follow(
     table: TableArgument = None,
     idle_exit: Annotated[
@@ -38,9 +40,6 @@ def follow(
     connection, or if the topic is deleted or recreated, because its records are gone. If the engine ends or drops the
     session, the command attaches again; without an engine within 30 seconds, it starts its own Spark. Ctrl-C ends the
     command at once. The next merge includes a batch that was not committed.
-
-    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
-    this home, unless it runs already, and stops it at the end.
     """
     settings = load_settings()
     stream_table = select_table(settings, table)

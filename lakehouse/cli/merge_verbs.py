@@ -17,6 +17,7 @@ from lakehouse.cli.arguments import (
     select_table,
 )
 from lakehouse.cli.facts import outcome_fields, table_row
+from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_json, print_line, print_notice, print_table
 from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context
@@ -74,6 +75,7 @@ def load_base(
         "lakehouse merge", "lakehouse merge temperatures --max-records 10000", "lakehouse merge --dry-run --json"
     )
 )
+@starts_broker
 def merge(
     table: TableArgument = None,
     max_records: MaxRecordsOption = None,
@@ -86,9 +88,6 @@ def merge(
 
     Merges up to the end of the topic at the start of the command. Later records wait for the next merge. Then refreshes
     the change feed and the rollups.
-
-    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
-    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.cli.pace import merge_progress
     from lakehouse.derived.refresh import caught_up, refresh_all
@@ -166,6 +165,7 @@ def show_outcomes(
         "lakehouse replay temperatures 0:0-500 1:20-40",
     )
 )
+@starts_broker
 def replay(
     table: TableArgument = None,
     ranges: Annotated[
@@ -179,9 +179,6 @@ def replay(
     """Merge records again that were merged before: by default everything that the topic still has.
 
     Rows that are up to date do not change. Progress does not move.
-
-    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
-    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.derived.refresh import caught_up, refresh_all
     from lakehouse.ingest.replay import replay as merge_again

@@ -6,6 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.facts import record_fields, seconds
+from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_json, print_line, print_notice, print_table, value_text
 from lakehouse.cli.table_session import broker, load_settings
 
@@ -21,6 +22,7 @@ commands = typer.Typer()
 
 
 @commands.command(epilog=examples("lakehouse peek temperatures", "lakehouse peek some.topic --limit 3 --json"))
+@starts_broker
 def peek(
     name: Annotated[str, typer.Argument(metavar="TABLE|TOPIC", help="A declared table, or any topic of the broker.")],
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Show the newest N records.")] = 10,
@@ -30,9 +32,6 @@ def peek(
 
     Shows only the start of a long key or value. Merges and changes nothing. For a topic that no declared table reads,
     shows only the records.
-
-    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
-    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.declaration.rules.table_rules import TOPIC
     from lakehouse.kafka import newest_records

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.arguments import TableArgument, YesOption, examples, select_table
+from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_line, print_notice, print_table
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
@@ -23,14 +24,12 @@ ReasonOption = Annotated[
 
 
 @commands.command("accept-gap", epilog=examples("lakehouse accept-gap temperatures", "lakehouse accept-gap --yes"))
+@starts_broker
 def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
     """Accept that records are gone from the topic, and continue after them; the ledger of the table records it.
 
     Merges stop if records are gone that were never merged. Use this command if the records cannot be restored. It first
     shows what is gone.
-
-    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
-    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.operations import repair
 
@@ -84,13 +83,11 @@ def accept_difference(
 
 
 @commands.command("recover-progress", epilog=examples("lakehouse recover-progress temperatures"))
+@starts_broker
 def recover_progress(table: TableArgument = None, yes: YesOption = False) -> None:
     """Record the progress of a table again if its log no longer contains it.
 
     Proposes one past the greatest offset among the merged rows of each partition, and shows it first.
-
-    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
-    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.operations import repair
 

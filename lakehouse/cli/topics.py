@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_table, select_tables
+from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_json, print_line, print_table
 from lakehouse.cli.phases import progress_bar
 from lakehouse.cli.record_check import checked_records, require_records
@@ -29,6 +30,7 @@ PartitionsOption = Annotated[
 
 
 @commands.command(epilog=examples("lakehouse topics", "lakehouse topics --create", "lakehouse topics --json"))
+@starts_broker
 def topics(
     table: TablesArgument = None,
     create: Annotated[bool, typer.Option("--create", help="Create missing topics.")] = False,
@@ -39,9 +41,6 @@ def topics(
 
     earliest_offsets and end_offsets are sums over the partitions. producer_time is true if the times of records come
     from producers, not from the broker.
-
-    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
-    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.kafka import create_topic
 
@@ -99,6 +98,7 @@ SchemaOption = Annotated[
         "lakehouse publish temperatures --generate stream --rate 500",
     )
 )
+@starts_broker
 def publish(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The declared table whose topic receives the records.")],
     file: FileArgument = None,
@@ -121,9 +121,6 @@ def publish(
     --schema, or else the newest schema of the topic, or else a schema derived from the declaration. The broker
     acknowledges every record exactly once, even after a retry. Sending a file again right after itself changes no row
     of a table with a key. A log table gets one more row per line.
-
-    Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
-    this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.kafka import PublishOptions, create_topic, require_own_keys
     from lakehouse.kafka import publish as send

@@ -145,7 +145,7 @@ KAFKA_WORDS = ("cluster_id", "topic_id", "incarnation", "offset", "offsets")
 OTHER_MEANINGS = {
     "cli/peek.py": "a record from Kafka's client",
     "ingest/around_timeless.py": "the same",
-    "decoding/fast/plain_records.py": "of bytes in an array",
+    "decoding/fast/unique_names.py": "of bytes in an array",
     "decoding/fast/plain_times.py": "the same",
     "declaration/rules/time_rules.py": "of a time from UTC",
 }

@@ -1,4 +1,5 @@
 """The fast path: ``plain_records`` decodes many records at once if they are certainly valid.
 
-``plain_columns`` converts the values of one field, ``plain_times`` converts times.
+``plain_columns`` converts the values of one field, with ``plain_times`` for times and ``plain_numbers`` for numbers.
+``unique_names`` finds records in which the parser may have dropped one of two equal names.
 """

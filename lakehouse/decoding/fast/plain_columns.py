@@ -7,8 +7,6 @@ whose rounding cannot be derived from the double that a native parser made of th
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from fractions import Fraction
-from math import ceil, floor, inf, nextafter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,18 +14,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakehouse.decoding.arrow_types import arrow_type
+from lakehouse.decoding.fast.plain_numbers import (
+    BIGINT_LIMIT,
+    Doubles,
+    Mask,
+    bounds_as_doubles,
+    bounds_in_units,
+    round_to_units,
+)
 from lakehouse.decoding.fast.plain_times import parse_times
 from lakehouse.decoding.fields import WHOLE, Beyond, Field, Rejection, is_text
 from lakehouse.decoding.times import EPOCHS
 from lakehouse.decoding.values import convert_value, parse_part
 
-Mask = npt.NDArray[np.bool_]
-Doubles = npt.NDArray[np.float64]
 _NULL_TYPE = type(None)
 _TYPED_VALUES = {datetime, date, Decimal, Beyond}
-_BIGINT_LIMIT = WHOLE["BIGINT"]
 _MAX_NUMBER_LENGTH = 18  # bytes of a number that 64 bits represent, as a whole number or as its nearest double
-_MAX_SCALE = 18  # of a power of ten in 64 bits
 _DAY = 86_400_000_000  # microseconds
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
 
@@ -166,11 +168,11 @@ def _convert_whole(raw_values: list[Any], field: Field) -> ConvertedColumn:
     try:
         values = pa.array(cleaned, pa.int64())
     except (OverflowError, pa.ArrowInvalid):
-        fits = [value is None or -_BIGINT_LIMIT <= value < _BIGINT_LIMIT for value in cleaned]
+        fits = [value is None or -BIGINT_LIMIT <= value < BIGINT_LIMIT for value in cleaned]
         is_plain &= np.array(fits)
         values = pa.array([v if fitting else None for v, fitting in zip(cleaned, fits, strict=True)], pa.int64())
     has_value, numbers = _is_valid(values), values.fill_null(0).to_numpy()
-    minimum, maximum = _bounds_in_units(field, 0, range(-WHOLE[field.type], WHOLE[field.type]))
+    minimum, maximum = bounds_in_units(field, 0, range(-WHOLE[field.type], WHOLE[field.type]))
     in_bounds = (numbers >= minimum) & (numbers <= maximum)
     is_plain &= in_bounds | ~has_value
     dtype = np.int32 if field.type == "INT" else np.int64
@@ -182,13 +184,13 @@ def _convert_fractions(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert to DOUBLE or DECIMAL."""
     doubles, has_value, is_plain = _to_doubles(raw_values)
     if field.type == "DOUBLE":
-        minimum, maximum = _bounds_as_doubles(field)
+        minimum, maximum = bounds_as_doubles(field)
         in_bounds = (doubles >= minimum) & (doubles <= maximum)
         values = pa.array(doubles, mask=~in_bounds)
     else:
         precision, scale = (int(part) for part in field.type[8:-1].split(","))
-        bounds = _bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
-        units, in_bounds = _round_to_units(doubles, scale, bounds)
+        bounds = bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
+        units, in_bounds = round_to_units(doubles, scale, bounds)
         values = _decimals(units, in_bounds, arrow_type(field.type))
     return _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
 
@@ -200,7 +202,7 @@ def _convert_epochs(raw_values: list[Any], field: Field) -> ConvertedColumn:
         return days._replace(values=days.values.cast(pa.date32()))
     doubles, has_value, is_plain = _to_doubles(raw_values)
     bounds = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
-    times, in_bounds = _round_to_units(doubles, EPOCHS[field.epoch or "seconds"], bounds)
+    times, in_bounds = round_to_units(doubles, EPOCHS[field.epoch or "seconds"], bounds)
     values = _array(times, in_bounds, arrow_type(field.type))
     return _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
 
@@ -214,50 +216,6 @@ def _to_doubles(raw_values: list[Any]) -> tuple[Doubles, Mask, Mask]:
 
 def _zero_rows(doubles: Doubles) -> list[int]:
     return list(np.flatnonzero(doubles == 0).tolist())
-
-
-def _bounds_as_doubles(field: Field) -> tuple[float, float]:
-    """The least and greatest double within the bounds, which need not be doubles themselves."""
-    minimum = -inf if field.minimum is None else float(field.minimum)
-    maximum = inf if field.maximum is None else float(field.maximum)
-    if field.minimum is not None and minimum < field.minimum:
-        minimum = nextafter(minimum, inf)
-    if field.maximum is not None and maximum > field.maximum:
-        maximum = nextafter(maximum, -inf)
-    return minimum, maximum
-
-
-def _bounds_in_units(field: Field, scale: int, type_range: range) -> tuple[int, int]:
-    """The bounds of the field and of its type, in units of the last decimal place.
-
-    Bounds beyond 64 bits become the limits of 64 bits: units are always within those.
-    """
-    lowest, highest = type_range[0], type_range[-1]
-    minimum = lowest if field.minimum is None else max(lowest, ceil(Fraction(field.minimum) * 10**scale))
-    maximum = highest if field.maximum is None else min(highest, floor(Fraction(field.maximum) * 10**scale))
-    return max(-_BIGINT_LIMIT, min(minimum, _BIGINT_LIMIT - 1)), max(-_BIGINT_LIMIT, min(maximum, _BIGINT_LIMIT - 1))
-
-
-def _round_to_units(doubles: Doubles, scale: int, bounds: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Round doubles to units of the last place; the mask has the rows that are in bounds and certainly rounded right.
-
-    Right means like the number as written, which differs from its double by at most 2**-53 of it. The double is split
-    exactly. Its fraction times the power of ten has two rounding errors of at most 2**-53 each. If the fraction is
-    further from a tie, the number as written is on the same side of it. A thousandth covers the rounding of the sum.
-    """
-    minimum, maximum = bounds
-    with np.errstate(over="ignore", invalid="ignore"):
-        whole_part = np.trunc(doubles)
-        fraction = (doubles - whole_part) * float(10**scale)
-        rounded = np.rint(fraction)
-        max_error = (np.abs(doubles) * float(10**scale) + 2 * np.abs(fraction)) * (2.0**-53 * 1.001)
-        is_certain = np.abs(np.abs(fraction - rounded) - 0.5) > max_error
-        is_certain &= np.abs(doubles) < min(2.0**53, 2.0**62 / float(10**scale))
-    if scale > _MAX_SCALE:
-        is_certain &= whole_part == 0
-    units = np.where(is_certain, whole_part, 0).astype(np.int64) * 10 ** min(scale, _MAX_SCALE)
-    units += np.where(is_certain, rounded, 0).astype(np.int64)
-    return units, is_certain & (units >= minimum) & (units <= maximum)
 
 
 def _decimals(units: npt.NDArray[np.int64], has_value: Mask, type_: pa.DataType) -> pa.Array:

@@ -15,13 +15,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from lakehouse.decoding.fast.plain_columns import (
-    ConvertedColumn,
-    Mask,
-    convert_column,
-    convert_typed_column,
-    read_parts,
-)
+from lakehouse.decoding.fast.plain_columns import ConvertedColumn, convert_column, convert_typed_column, read_parts
+from lakehouse.decoding.fast.plain_numbers import Mask
+from lakehouse.decoding.fast.unique_names import has_unique_names, record_bytes_of
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
 from lakehouse.decoding.record_parts import TIME, VALUE
@@ -29,9 +25,8 @@ from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value
 from lakehouse.decoding.verdicts import Rules, column_memory, may_be_too_large
 
-_QUOTE, _BACKSLASH = b'"\\'
 _HUGE_EXPONENT = re.compile(rb"[eE][+-]?\d{9}")
-_MAX_LEVELS, _MAX_TIME = 50, 2**62
+_MAX_TIME = 2**62
 
 
 class PlainRecords(NamedTuple):
@@ -47,14 +42,6 @@ class PlainRecords(NamedTuple):
     objects: list[dict[str, Any]]
 
 
-class _RecordBytes(NamedTuple):
-    """Records as bytes: one by one, and as one array with the offsets at which each begins and ends."""
-
-    values: list[bytes | None]
-    data: Any
-    offsets: Any
-
-
 def decode_plain(
     values: pa.Array, broker_times: pa.Array | None, rules: Rules, parts: Mapping[str, pa.Array] = NO_PARTS
 ) -> PlainRecords:
@@ -64,7 +51,7 @@ def decode_plain(
     records that fields are read from. In rows that are not plain, the values of the columns mean nothing.
     """
     fields, lateness = rules.fields, rules.lateness
-    record_bytes = _record_bytes(values) if rules.parser.is_json else None
+    record_bytes = record_bytes_of(values) if rules.parser.is_json else None
     objects, is_plain = _parse(record_bytes.values) if record_bytes else _parse_with_format(rules, values)
     broker_times = broker_times[: len(objects)] if broker_times is not None else None
     parts = _first_rows(parts, len(objects))
@@ -83,7 +70,7 @@ def decode_plain(
     if record_bytes:
         zero_rows = {row for column in columns for row in column.zero_rows}
         is_plain[[row for row in zero_rows if _HUGE_EXPONENT.search(record_bytes.values[row] or b"")]] = False
-        is_plain &= _has_unique_names(record_bytes, objects, fields, columns)
+        is_plain &= has_unique_names(record_bytes, objects, fields, columns)
     is_late = np.zeros(len(is_plain), bool)
     if lateness is not None:
         event_column = columns[[field.name for field in fields].index(lateness.column)]
@@ -107,14 +94,6 @@ def _is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], fi
         raws = _values_at(objects, field.names) if in_value else part_values.get(field.part, [None] * len(objects))
         is_unambiguous &= np.fromiter((not _may_be_null(raw, field) for raw in raws), bool, len(objects))
     return is_unambiguous
-
-
-def _record_bytes(values: pa.Array) -> _RecordBytes:
-    large = values.cast(pa.large_binary())
-    _, starts, data = large.buffers()
-    offsets = np.frombuffer(starts, np.int64, len(large) + 1, large.offset * 8)
-    all_bytes = np.frombuffer(data, np.uint8)[: offsets[-1]] if data else np.empty(0, np.uint8)
-    return _RecordBytes(large.to_pylist(), all_bytes, offsets)
 
 
 def _parse(values: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
@@ -197,75 +176,6 @@ def _may_be_null(raw: Any, field: Field) -> bool:
 def _null_or_invalid(outer: Any) -> Any:
     """The value inside something that is not an object: null inside a null, else one that no column accepts."""
     return None if outer is None else ()
-
-
-def _has_unique_names(
-    record_bytes: _RecordBytes, objects: list[dict[str, Any]], fields: tuple[Field, ...], columns: list[ConvertedColumn]
-) -> Mask:
-    """A mask of the records with as many strings written as parsed: the parser keeps one of two equal names."""
-    string_counts = np.zeros(len(objects), np.int64)
-    for mask in _declared_strings(fields, columns):
-        string_counts += mask
-    # no object has fewer strings than declared ones: if the sums are equal, the counts of each object are equal
-    all_bytes = record_bytes.data[record_bytes.offsets[0] :]
-    if not (all_bytes == _BACKSLASH).any() and np.count_nonzero(all_bytes == _QUOTE) == 2 * string_counts.sum():
-        return np.ones(len(objects), bool)
-    written_counts = _count_written_strings(record_bytes)
-    differs = written_counts != string_counts  # an unmapped field, a null, or a duplicate name
-    string_counts[differs] = [_count_strings(obj) for obj in compress(objects, differs.tolist())]
-    return np.asarray(written_counts == string_counts)
-
-
-def _declared_strings(fields: tuple[Field, ...], columns: list[ConvertedColumn]) -> list[Mask]:
-    """One mask for each name and each string value of declared fields: the records that contain it, as one string."""
-    name_masks: dict[tuple[str, ...], Mask] = {}
-    value_masks: dict[tuple[str, ...], Mask] = {}
-    pairs = [pair for pair in zip(fields, columns, strict=True) if pair[0].part == VALUE]
-    for field, column in pairs:
-        for depth in range(1, len(field.names) + 1):
-            names = field.names[:depth]
-            name_masks[names] = name_masks[names] | column.in_record if names in name_masks else column.in_record
-        if column.is_text:
-            value_masks[field.names] = column.in_record
-    return [*name_masks.values(), *value_masks.values()]
-
-
-def _count_strings(parsed: dict[str, Any]) -> int:
-    """Count the strings, names included; -1 if the nesting is so deep that the strict parser may reject it."""
-    count, level = 0, [parsed]
-    for _ in range(_MAX_LEVELS):
-        next_level: list[Any] = []
-        for container in level:
-            values: Any = container
-            if type(container) is dict:
-                count += len(container)
-                values = container.values()
-            types = list(map(type, values))
-            count += types.count(str)
-            if dict in types or list in types:
-                next_level += [value for value in values if type(value) in (dict, list)]
-        if not next_level:
-            return count
-        level = next_level
-    return -1
-
-
-def _count_written_strings(record_bytes: _RecordBytes) -> Any:
-    """Count the strings in valid JSON: each has two quotes that are not escaped."""
-    quote_counts = _count_byte(record_bytes, _QUOTE)
-    escaped_rows = np.flatnonzero(_count_byte(record_bytes, _BACKSLASH))
-    quote_counts[escaped_rows] = [_count_unescaped_quotes(record_bytes.values[row] or b"") for row in escaped_rows]
-    return quote_counts // 2
-
-
-def _count_unescaped_quotes(value: bytes) -> int:
-    """Count the quotes that begin or end a string, in time linear to the length for any input."""
-    return value.replace(rb"\\", b"").replace(rb"\"", b"").count(b'"')
-
-
-def _count_byte(record_bytes: _RecordBytes, byte: int) -> Any:
-    places = np.flatnonzero(record_bytes.data == byte)
-    return np.diff(np.searchsorted(places, record_bytes.offsets))
 
 
 def _judge_late(event_column: ConvertedColumn, broker_times: pa.Array, rule: Lateness) -> tuple[Mask, Mask]:

@@ -1,0 +1,58 @@
+"""Bounds of numbers, and rounding of doubles to decimal places if the result is certainly right."""
+
+from fractions import Fraction
+from math import ceil, floor, inf, nextafter
+
+import numpy as np
+import numpy.typing as npt
+
+from lakehouse.decoding.fields import WHOLE, Field
+
+Mask = npt.NDArray[np.bool_]
+Doubles = npt.NDArray[np.float64]
+BIGINT_LIMIT = WHOLE["BIGINT"]
+_MAX_SCALE = 18  # of a power of ten in 64 bits
+
+
+def bounds_as_doubles(field: Field) -> tuple[float, float]:
+    """The least and greatest double within the bounds, which need not be doubles themselves."""
+    minimum = -inf if field.minimum is None else float(field.minimum)
+    maximum = inf if field.maximum is None else float(field.maximum)
+    if field.minimum is not None and minimum < field.minimum:
+        minimum = nextafter(minimum, inf)
+    if field.maximum is not None and maximum > field.maximum:
+        maximum = nextafter(maximum, -inf)
+    return minimum, maximum
+
+
+def bounds_in_units(field: Field, scale: int, type_range: range) -> tuple[int, int]:
+    """The bounds of the field and of its type, in units of the last decimal place.
+
+    Bounds beyond 64 bits become the limits of 64 bits: units are always within those.
+    """
+    lowest, highest = type_range[0], type_range[-1]
+    minimum = lowest if field.minimum is None else max(lowest, ceil(Fraction(field.minimum) * 10**scale))
+    maximum = highest if field.maximum is None else min(highest, floor(Fraction(field.maximum) * 10**scale))
+    return max(-BIGINT_LIMIT, min(minimum, BIGINT_LIMIT - 1)), max(-BIGINT_LIMIT, min(maximum, BIGINT_LIMIT - 1))
+
+
+def round_to_units(doubles: Doubles, scale: int, bounds: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Round doubles to units of the last place; the mask has the rows that are in bounds and certainly rounded right.
+
+    Right means like the number as written, which differs from its double by at most 2**-53 of it. The double is split
+    exactly. Its fraction times the power of ten has two rounding errors of at most 2**-53 each. If the fraction is
+    further from a tie, the number as written is on the same side of it. A thousandth covers the rounding of the sum.
+    """
+    minimum, maximum = bounds
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole_part = np.trunc(doubles)
+        fraction = (doubles - whole_part) * float(10**scale)
+        rounded = np.rint(fraction)
+        max_error = (np.abs(doubles) * float(10**scale) + 2 * np.abs(fraction)) * (2.0**-53 * 1.001)
+        is_certain = np.abs(np.abs(fraction - rounded) - 0.5) > max_error
+        is_certain &= np.abs(doubles) < min(2.0**53, 2.0**62 / float(10**scale))
+    if scale > _MAX_SCALE:
+        is_certain &= whole_part == 0
+    units = np.where(is_certain, whole_part, 0).astype(np.int64) * 10 ** min(scale, _MAX_SCALE)
+    units += np.where(is_certain, rounded, 0).astype(np.int64)
+    return units, is_certain & (units >= minimum) & (units <= maximum)

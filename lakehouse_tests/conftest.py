@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
-import lakehouse.spark.sessions
+import lakehouse.spark.few_rows
 from lakehouse.declaration import StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic
@@ -35,7 +35,7 @@ os.environ[DECLARATIONS] = "lakehouse.examples.tables.temperatures"
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # URL of a Spark Connect server: run the same tests on it
 ENGINE = "TESTS_ENGINE"  # if set, run the same tests on an engine in their home
-PLANS = "TESTS_PLANS"  # a limit in lakehouse.spark.sessions; if named here, it becomes -1 and Spark writes everything
+PLANS = "TESTS_PLANS"  # a limit in lakehouse.spark.few_rows; if named here, it becomes -1 and Spark writes everything
 # Tests start many short Java processes: full compilation and parallel garbage collection cost more than they save.
 SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
@@ -48,7 +48,7 @@ def _ignore_settings_of_this_machine() -> Iterator[None]:
             patch.delenv(name)
         patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", SHORT_JAVA))
         if os.environ.get(PLANS):
-            patch.setattr(lakehouse.spark.sessions, os.environ[PLANS], -1)
+            patch.setattr(lakehouse.spark.few_rows, os.environ[PLANS], -1)
         with by_spark(PLANS in os.environ):
             yield
 

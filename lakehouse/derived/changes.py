@@ -14,7 +14,7 @@ from lakehouse.decoding import staged
 from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
 from lakehouse.ledger.commits import Commit, Consumed, Entry
 from lakehouse.ledger.ledger import Ledger, still_holds, to_consume
-from lakehouse.spark.sessions import rows_expected
+from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable, comparable_row
 from lakehouse.storage.row_order import identity
 from lakehouse.storage.statement import session_settings

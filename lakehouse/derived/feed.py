@@ -10,7 +10,7 @@ from lakehouse.decoding import staged
 from lakehouse.derived.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings
-from lakehouse.spark.sessions import rows_expected
+from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable_row
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source

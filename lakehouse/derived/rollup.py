@@ -12,7 +12,7 @@ from lakehouse.derived.changes import Derived, Upstream, changed_rows, changes_s
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
-from lakehouse.spark.sessions import held, rows_expected
+from lakehouse.spark.few_rows import held, rows_expected
 from lakehouse.storage.layout import Layout, TableColumn, is_within
 from lakehouse.storage.merge_spec import MergeSpec, equal_values, from_source
 from lakehouse.storage.schema_change.diff import remade_columns

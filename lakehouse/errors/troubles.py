@@ -7,10 +7,10 @@ it decides. Otherwise the words of the message decide, but never the words that 
 import errno
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from lakehouse.errors.causes import Cause, causes_of, masked
+from lakehouse.errors.signs import Signs, of_system
 
 
 class Trouble(Enum):
@@ -58,43 +58,23 @@ PASSING = (
 ANOTHER_ROW = "the row is no longer the one that was compared"  # raised by our own MERGE
 
 
-@dataclass(frozen=True)
-class _Signs:
-    """The signs of a trouble; each name matches all names that begin with it."""
-
-    conditions: tuple[str, ...] = ()
-    conditions_with_pattern: tuple[tuple[str, str], ...] = ()
-    """Conditions that count only if their first line matches the pattern."""
-    classes: tuple[str, ...] = ()
-    codes: tuple[str, ...] = ()
-    """gRPC status codes, for errors in which the server sent nothing else."""
-    numbers: tuple[int, ...] = ()
-    patterns: tuple[str, ...] = ()
-    """Matched against the class and the message if neither a condition nor a known class decides."""
-
-
-def _of_system(text: str) -> str:
-    """Return a pattern for a message of the system as Java quotes it: at the end, alone or after a path."""
-    return rf"(^|: |\(){text}\)?$"
-
-
 _JAVA_IO = r"^java\.io\.FileNotFoundException: "
 # Java also raises it if a file cannot be opened now (reason in brackets), or if a file of an executor is gone
 _TRANSIENT_REASONS = "Permission|Too many|No space|Disk quota|Read-only|Input/output|Stale"
 _EXECUTOR_FILE = r"/blockmgr-[0-9a-f-]+/[0-9a-f]{2}/\w+ \(No such file"
 _NO_FILE = rf"{_JAVA_IO}(?!.*{_EXECUTOR_FILE})(?!.*\(({_TRANSIENT_REASONS})[^()]*\)$)"
 _SIGNS = {
-    Trouble.CONFLICT: _Signs(
+    Trouble.CONFLICT: Signs(
         conditions=("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"),
         conditions_with_pattern=(("USER_RAISED_EXCEPTION", f"^{ANOTHER_ROW}"),),
         classes=("io.delta.exceptions.Concurrent",),
     ),
-    Trouble.ENGINE_LOST: _Signs(
+    Trouble.ENGINE_LOST: Signs(
         conditions=("INVALID_HANDLE", "RESPONSE_ALREADY_RECEIVED", "NO_ACTIVE_SESSION"),
         codes=("UNAVAILABLE", "CANCELLED"),
     ),
-    Trouble.INTERRUPTED: _Signs(conditions=("OPERATION_CANCELED",)),
-    Trouble.RAN_AGAIN: _Signs(
+    Trouble.INTERRUPTED: Signs(conditions=("OPERATION_CANCELED",)),
+    Trouble.RAN_AGAIN: Signs(
         conditions=(
             "DELTA_COMMAND_INVARIANT_VIOLATION",
             "DELTA_MERGE_MATERIALIZE_SOURCE_FAILED_REPEATEDLY",
@@ -102,14 +82,14 @@ _SIGNS = {
         ),
         patterns=("the source dataset is not deterministic", rf"{_JAVA_IO}.*{_EXECUTOR_FILE}"),
     ),
-    Trouble.OTHER_COLUMNS: _Signs(
+    Trouble.OTHER_COLUMNS: Signs(
         conditions=(
             "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE",
             "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH",
             "PARQUET_CONVERSION_FAILURE",
         )
     ),
-    Trouble.GONE: _Signs(
+    Trouble.GONE: Signs(
         conditions=(
             "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
             "DELTA_MISSING_CHANGE_DATA",
@@ -123,12 +103,12 @@ _SIGNS = {
         ),
         patterns=("Could not find any delta files for version", _NO_FILE),
     ),
-    Trouble.DISK_FULL: _Signs(
-        numbers=(errno.ENOSPC, errno.EDQUOT), patterns=(_of_system("(No space left on device|Disk quota exceeded)"),)
+    Trouble.DISK_FULL: Signs(
+        numbers=(errno.ENOSPC, errno.EDQUOT), patterns=(of_system("(No space left on device|Disk quota exceeded)"),)
     ),
-    Trouble.FILES_OPEN: _Signs(numbers=(errno.EMFILE, errno.ENFILE), patterns=(_of_system("Too many open files"),)),
-    Trouble.READ_ONLY: _Signs(numbers=(errno.EROFS,), patterns=(_of_system("Read-only file system"),)),
-    Trouble.REFUSED: _Signs(
+    Trouble.FILES_OPEN: Signs(numbers=(errno.EMFILE, errno.ENFILE), patterns=(of_system("Too many open files"),)),
+    Trouble.READ_ONLY: Signs(numbers=(errno.EROFS,), patterns=(of_system("Read-only file system"),)),
+    Trouble.REFUSED: Signs(
         numbers=(errno.EACCES, errno.EPERM),
         classes=(
             "java.nio.file.AccessDeniedException",
@@ -137,7 +117,7 @@ _SIGNS = {
             "org.apache.hadoop.fs.s3a.auth.NoAwsCredentialsException",
         ),
         patterns=(
-            _of_system("(Permission denied|Operation not permitted)"),
+            of_system("(Permission denied|Operation not permitted)"),
             "Access ?Denied",
             r"40[13] (Unauthorized|Forbidden)|Status Code: 40[13]\b",
             "lacked (the necessary privileges|valid authentication)",
@@ -147,7 +127,7 @@ _SIGNS = {
             "(loading|Unable to load) credentials",
         ),
     ),
-    Trouble.UNREACHABLE: _Signs(
+    Trouble.UNREACHABLE: Signs(
         numbers=(errno.ECONNREFUSED, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ECONNRESET),
         classes=(
             *(f"java.net.{name}Exception" for name in ("Connect", "UnknownHost", "NoRouteToHost", "SocketTimeout")),
@@ -159,8 +139,8 @@ _SIGNS = {
             "(429|50[0234]) (Too Many|Internal Server|Bad Gateway|Service Unavailable|Gateway Time)",
         ),
     ),
-    Trouble.NO_FOLDER: _Signs(conditions=("DELTA_CANNOT_CREATE_LOG_PATH",)),
-    Trouble.DAMAGED_LOG: _Signs(
+    Trouble.NO_FOLDER: Signs(conditions=("DELTA_CANNOT_CREATE_LOG_PATH",)),
+    Trouble.DAMAGED_LOG: Signs(
         conditions=(
             "DELTA_VERSIONS_NOT_CONTIGUOUS",
             "DELTA_STATE_RECOVER_ERROR",
@@ -175,21 +155,21 @@ _SIGNS = {
             r"_delta_log.*\s.*Not a directory",
         ),
     ),
-    Trouble.NO_TABLE: _Signs(
+    Trouble.NO_TABLE: Signs(
         conditions=("DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "PATH_NOT_FOUND")
     ),
-    Trouble.CONSTRAINT: _Signs(conditions=("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL")),
-    Trouble.DOUBLED_KEY: _Signs(conditions=("DELTA_MULTIPLE_SOURCE_ROW_MATCHING",)),
-    Trouble.APPEND_ONLY: _Signs(conditions=("DELTA_CANNOT_MODIFY_APPEND_ONLY",)),
-    Trouble.NEWER_DELTA: _Signs(
+    Trouble.CONSTRAINT: Signs(conditions=("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL")),
+    Trouble.DOUBLED_KEY: Signs(conditions=("DELTA_MULTIPLE_SOURCE_ROW_MATCHING",)),
+    Trouble.APPEND_ONLY: Signs(conditions=("DELTA_CANNOT_MODIFY_APPEND_ONLY",)),
+    Trouble.NEWER_DELTA: Signs(
         conditions=("DELTA_UNSUPPORTED_FEATURES", "DELTA_INVALID_PROTOCOL_VERSION"),
         patterns=("Kernel error: Unsupported",),
     ),
-    Trouble.DAMAGED_FILE: _Signs(
+    Trouble.DAMAGED_FILE: Signs(
         conditions=("FAILED_READ_FILE",), classes=("org.apache.hadoop.fs.ChecksumException",), patterns=(_NO_FILE,)
     ),
-    Trouble.NOT_WRITTEN: _Signs(conditions=("TASK_WRITE_FAILED",)),
-    Trouble.NOT_COMPUTED: _Signs(
+    Trouble.NOT_WRITTEN: Signs(conditions=("TASK_WRITE_FAILED",)),
+    Trouble.NOT_COMPUTED: Signs(
         conditions=(
             "ARITHMETIC_OVERFLOW",
             "CAST_INVALID_INPUT",
@@ -202,21 +182,21 @@ _SIGNS = {
             "REMAINDER_BY_ZERO",
         )
     ),
-    Trouble.TOO_LARGE: _Signs(patterns=("Total size of serialized results of .* is bigger than ",)),
-    Trouble.RECORDS_GONE: _Signs(
+    Trouble.TOO_LARGE: Signs(patterns=("Total size of serialized results of .* is bigger than ",)),
+    Trouble.RECORDS_GONE: Signs(
         conditions=("KAFKA_DATA_LOSS",),
         classes=("org.apache.kafka.clients.consumer.OffsetOutOfRangeException",),
         patterns=("Some data may have been lost because they are not available in Kafka",),
     ),
     # for the last second before the minimum timestamp, Spark names no condition
-    Trouble.NO_SUCH_TIME: _Signs(
+    Trouble.NO_SUCH_TIME: Signs(
         conditions=("KAFKA_MALFORMED_RECORD_TIMESTAMP",),
         patterns=(
             r"partition \d+ offset \d+ has timestamp value -?\d+ that overflows",
             r"java\.lang\.ArithmeticException: long overflow",
         ),
     ),
-    Trouble.BROKER: _Signs(
+    Trouble.BROKER: Signs(
         classes=("org.apache.kafka.",), patterns=(r"^java\.util\.concurrent\.TimeoutException: Cannot fetch record",)
     ),
 }
@@ -266,7 +246,7 @@ def _searched_text(cause: Cause, place: str = "") -> str | None:
     return f"{cause.kind}: {masked(cause.message, place)[:_MAX_SEARCHED]}"
 
 
-def _matches(cause: Cause, text: str | None, signs: _Signs) -> bool:
+def _matches(cause: Cause, text: str | None, signs: Signs) -> bool:
     """A number, a condition or a class decides if it is known; the text decides only if there is none of them."""
     if cause.number in _KNOWN_NUMBERS:
         return cause.number in signs.numbers

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
-from lakehouse.errors import AccountingError, ConflictError, ReadLossError
+from lakehouse.errors import ConflictError, ReadLossError
 from lakehouse.ingest.append import append_records
 from lakehouse.ingest.around_timeless import stage_around_timeless
-from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, count_batch
+from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, count_batch, require_accounted, with_counts
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.load import merge_base
 from lakehouse.ingest.merge import Target, merge_rows
@@ -28,7 +28,7 @@ from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Plan, SourceState, lag_of, words_of
 from lakehouse.settings import Settings
-from lakehouse.spark.sessions import rows_expected
+from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import TableContext, again, merged_ledger
 
@@ -226,7 +226,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
 def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Merge the valid records in one commit, and store the others at a time when a crash does no harm."""
     table, rejected_table = context.table, context.stored(rejected_layout)
-    batch = replace(batch, commit=_with_counts(batch.commit, counts, table))
+    batch = replace(batch, commit=with_counts(batch.commit, counts, table))
     has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, committed=False)
     entry = _store_rows(context, batch, counts)
     if has_unmarked:
@@ -254,26 +254,3 @@ def _mark_resolved(context: TableContext, batch: DecodedBatch) -> None:
     except ConflictError:
         if batch.commit.kind != "batch":
             raise
-
-
-def _with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
-    return commit.with_fields(
-        read=counts.read,
-        rejected=counts.rejected,
-        duplicate=counts.duplicate,
-        late=counts.late,
-        declaration=table.fingerprint,
-    )
-
-
-def require_accounted(entry: Entry, table: StreamTable) -> Entry:
-    """Return the entry, or raise ``AccountingError`` if it does not account for every record it read."""
-    commit, metrics = entry.commit, entry.metrics
-    if commit.read != commit.rejected + commit.duplicate + metrics.source_rows or metrics.stale < 0:
-        raise AccountingError(
-            f"Batch {commit.number} read {commit.read} records but accounts for {commit.rejected} rejected,"
-            f" {commit.duplicate} duplicate and {metrics.source_rows} merged",
-            where=f"table {table.name}, version {entry.version}",
-            action=f"For the next steps, run: lakehouse audit {table.name}",
-        )
-    return entry

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError
+from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TEXT_BOUND, literal
 
@@ -148,3 +149,27 @@ def _range_conditions(column: str, minimum: str, maximum: str, type_: str) -> li
 def _text_literal(value: str) -> str:
     """Return a text from a record as a SQL literal of character codes, so that it cannot change the statement."""
     return "'" + "".join(f"\\u{ord(c):04x}" if ord(c) <= 0xFFFF else f"\\U{ord(c):08x}" for c in value) + "'"
+
+
+def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
+    """Return the commit with the counts of its batch, and the declaration that decided them."""
+    return commit.with_fields(
+        read=counts.read,
+        rejected=counts.rejected,
+        duplicate=counts.duplicate,
+        late=counts.late,
+        declaration=table.fingerprint,
+    )
+
+
+def require_accounted(entry: Entry, table: StreamTable) -> Entry:
+    """Return the entry, or raise ``AccountingError`` if it does not account for every record it read."""
+    commit, metrics = entry.commit, entry.metrics
+    if commit.read != commit.rejected + commit.duplicate + metrics.source_rows or metrics.stale < 0:
+        raise AccountingError(
+            f"Batch {commit.number} read {commit.read} records but accounts for {commit.rejected} rejected,"
+            f" {commit.duplicate} duplicate and {metrics.source_rows} merged",
+            where=f"table {table.name}, version {entry.version}",
+            action=f"For the next steps, run: lakehouse audit {table.name}",
+        )
+    return entry

@@ -1,21 +1,19 @@
-"""The Spark session: local, on a cluster or over Spark Connect. The only place with Spark and Delta settings."""
+"""The Spark session: local, on a cluster or over Spark Connect. The only place with its Spark and Delta settings."""
 
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyspark
 from pyspark import SparkContext
 from pyspark import __version__ as spark_version
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from lakehouse.errors.troubles import Trouble, means
 from lakehouse.local.jars import ensure_jars, required_jars
 from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collector
 from lakehouse.settings import Settings
@@ -23,9 +21,6 @@ from lakehouse.settings.spark_conf import DELTA, EXACT, REDACTION, is_of_session
 from lakehouse.spark.engine import engine_folder, share_lock
 from lakehouse.spark.own_session import activate, is_classic, make_exact, running_session
 from lakehouse.spark.own_spark import start_spark, stop_spark
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # each commit rebuilds the state of the table in this many tasks; the default of 50 is for huge tables
 _SNAPSHOT = {"spark.databricks.delta.snapshotPartitions": "2"}
@@ -46,19 +41,6 @@ _COMPACTION = {
     "spark.databricks.delta.optimize.maxFileSize": str(FILE_SIZE),
 }
 _OF_SESSIONS = {**_SNAPSHOT, **EXACT, **_COMPACTION, **_PYTHON_WORKERS}  # also on a Spark of another program
-# for few rows, one task is faster than adaptive execution stage by stage
-_ONE_TASK = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
-FEW_ROWS = 50_000
-# for very few rows, interpretation is faster than generating and compiling code
-_INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-VERY_FEW_ROWS = 10_000
-_MAX_SCANNED_ROWS = 1_000_000  # rows of a table that one task scans
 _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -223,42 +205,6 @@ def _join(settings: Settings) -> SparkSession:
     from lakehouse.spark.connect import join  # noqa: PLC0415 - as above
 
     return join(settings, _OF_SESSIONS)
-
-
-@contextmanager
-def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterator[None]:
-    """Use the fastest settings for statements over this many rows (``None`` if the number is unknown).
-
-    ``met`` is the number of rows of the table that the rows are joined with.
-    """
-    is_small = rows is not None and rows <= FEW_ROWS and met <= _MAX_SCANNED_ROWS
-    is_very_small = rows is not None and rows + met <= VERY_FEW_ROWS
-    temporary_conf = (_ONE_TASK if is_small else {}) | (_INTERPRETED if is_small and is_very_small else {})
-    previous_conf = {name: spark.conf.get(name) or "" for name in temporary_conf}
-    try:
-        for name, value in temporary_conf.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, value in previous_conf.items():
-            with suppress(Exception):  # a lost session needs no restoring, and its first error matters more
-                spark.conf.set(name, value)
-
-
-def held(spark: SparkSession, rows: DataFrame, expected: int | None) -> DataFrame:
-    """Return the rows computed once: very few are kept in the plans that use them, others by the executors."""
-    local_rows = collected(rows) if expected is not None and expected <= VERY_FEW_ROWS else None
-    return rows.localCheckpoint() if local_rows is None else spark.createDataFrame(local_rows, rows.schema)
-
-
-def collected(rows: DataFrame) -> "pa.Table | None":
-    """Return the rows in this process; ``None`` if they exceed the maximum that Spark returns (1 GiB by default)."""
-    try:
-        return rows.toArrow()
-    except Exception as error:
-        if means(error, Trouble.TOO_LARGE):
-            return None
-        raise
 
 
 def stop_session(spark: SparkSession, patience: float = 30.0) -> None:

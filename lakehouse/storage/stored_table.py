@@ -15,7 +15,7 @@ from lakehouse.decoding.staged import STALE
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.spark.sessions import collected
+from lakehouse.spark.few_rows import collected
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
 from lakehouse.storage.eligibility import MOST_MEMORY, is_quick, is_quick_to_merge
 from lakehouse.storage.layout import Layout

@@ -1,40 +1,30 @@
 """``doctor``: every part that the project depends on: its version, its state, and what to do about it."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
+from lakehouse.cli.broker_parts import examine_broker, examine_properties, examine_registry
+from lakehouse.cli.examined_part import Part
 from lakehouse.cli.output import print_json, print_line, print_table
 from lakehouse.cli.table_session import load_settings
-from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError
+from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
-    from lakehouse.declaration import StreamTable
     from lakehouse.settings import Settings
 
 commands = typer.Typer()
 
 _PACKAGES = ("dagster", "dagster-pyspark", "pyspark", "delta-spark", "deltalake", "duckdb", "aiokafka")
 _REINSTALL = "reinstall lakehouse (in its repository: make install)."
-_NOT_RUNNING = "Not running; commands that need it start it. lakehouse up keeps it running."
 _MAX_FAILED_RUNS = 3  # listed one by one
 _PYTHON_RANGE = ((3, 11), (3, 14))
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part: ``ok``, ``broken`` (needed, but does not work) or ``note`` (worth knowing, not needed)."""
-
-    part: str
-    version: str
-    state: Literal["ok", "broken", "note"]
-    detail: str = ""
 
 
 @commands.command(epilog=examples("lakehouse doctor", "lakehouse doctor --json"))
@@ -66,9 +56,9 @@ def _examine(settings: "Settings") -> Iterator[Part]:
     yield from _failed_runs(settings)
     yield _tables(settings)
     yield _check("declarations", lambda: _declarations(settings))
-    yield from _properties(settings)
-    yield from _broker(settings)
-    yield from _registry(settings)
+    yield from examine_properties(settings)
+    yield from examine_broker(settings)
+    yield from examine_registry(settings)
 
 
 def _check(part: str, examine: Callable[[], Part]) -> Part:
@@ -207,74 +197,3 @@ def _declarations(settings: "Settings") -> Part:
 
     tables = declared_tables(settings)
     return Part("declarations", f"{len(tables)}", "ok", f"{', '.join(table.name for table in tables)}")
-
-
-def _properties(settings: "Settings") -> Iterator[Part]:
-    """Other properties of Kafka's clients, only their names: the values may be secret."""
-    from lakehouse.kafka import only_in_spark
-
-    if settings.client_properties:
-        names = only_in_spark(settings)
-        detail = f"only Spark's client supports {', '.join(names)}" if names else "supported by every client"
-        yield Part("Kafka properties", f"{len(settings.client_properties)} set", "note" if names else "ok", detail)
-
-
-def _broker(settings: "Settings") -> Iterator[Part]:
-    """The broker and the topic of each declared table; an embedded broker need not run."""
-    from lakehouse.kafka import topic_names
-    from lakehouse.settings.broker_address import bootstrap_servers
-
-    kind = "outside" if settings.kafka_bootstrap_servers else "embedded"
-    try:
-        address = bootstrap_servers(settings)
-        existing_topics = topic_names(settings)
-    except BrokerError as error:
-        is_broken = kind == "outside" or isinstance(error, BrokerRefusedError)
-        state: Literal["broken", "note"] = "broken" if is_broken else "note"
-        detail = str(error) if is_broken else _NOT_RUNNING
-        yield Part(f"broker ({kind})", "", state, detail)
-        return
-    yield Part(f"broker ({kind})", "", "ok", address)
-    for table in _valid_declarations(settings):
-        yield _topic(settings, table, existing_topics)
-
-
-def _valid_declarations(settings: "Settings") -> "Sequence[StreamTable]":
-    """The declared tables; empty if they cannot be read, which the part ``declarations`` reports."""
-    from lakehouse.discovery import declared_tables
-
-    try:
-        return declared_tables(settings)
-    except LakehouseError:
-        return ()
-
-
-def _topic(settings: "Settings", table: "StreamTable", existing_topics: list[str]) -> Part:
-    from lakehouse.kafka import look
-    from lakehouse.operations.verify import producer_time
-
-    name = f"topic {table.topic}"
-    if table.topic not in existing_topics:
-        return Part(name, "", "note", "Missing; create it with lakehouse topics --create.")
-    try:
-        state = look(settings, table.topic)
-    except LakehouseError as error:
-        return Part(name, "", "broken", str(error))
-    finding = producer_time(state, table)
-    return Part(name, f"{len(state.end)} partitions", "ok" if finding.passed else "note", finding.detail)
-
-
-def _registry(settings: "Settings") -> Iterator[Part]:
-    """The schema registry, if a declared table needs it; an embedded one need not run."""
-    if not any(table.has_schemas for table in _valid_declarations(settings)):
-        return
-    from lakehouse.errors import RegistryError
-    from lakehouse.kafka.registry_client import Registry
-
-    is_external = settings.registry_url is not None
-    name = f"registry ({'outside' if is_external else 'embedded'})"
-    try:
-        yield Part(name, "", "ok", Registry(settings, patience=0).require_answer())
-    except RegistryError as error:
-        detail = str(error) if is_external else _NOT_RUNNING
-        yield Part(name, "", "broken" if is_external else "note", detail)

@@ -13,7 +13,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from lakehouse.cli.doctor import _topic
+from lakehouse.cli.broker_parts import examine_topic
 from lakehouse.cli.following import _Follower
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import BrokerError, BrokerRefusedError
@@ -62,7 +62,7 @@ def test_a_topic_without_an_id_fails_the_tick_and_doctor_before_the_first_merge(
     message = world.fails(BrokerRefusedError)
     assert "reports no id of the topic" in message
     assert world.evaluations == [(False, message)]
-    part = _topic(world.settings, world.table, [world.table.topic])
+    part = examine_topic(world.settings, world.table, [world.table.topic])
     assert (part.state, part.detail) == ("broken", message)
     assert not Path(world.settings.table_uri(world.table.name)).exists()
 

@@ -12,7 +12,7 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
-from lakehouse.cli.doctor import _topic
+from lakehouse.cli.broker_parts import examine_topic
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import BrokerError, TopicError
 from lakehouse.kafka import PublishOptions, add_partitions, create_topic, delete_topic, look, publish, topic_names
@@ -82,7 +82,8 @@ def test_doctor_notes_producer_times_only_if_time_decides_the_order(broker: Sett
     assert look(broker, name).producer_time
     dated_table = replace(table, topic=name)
     results = [
-        _topic(broker, declared_table, [name]) for declared_table in (dated_table, replace(dated_table, order="offset"))
+        examine_topic(broker, declared_table, [name])
+        for declared_table in (dated_table, replace(dated_table, order="offset"))
     ]
     assert [result.state for result in results] == ["note", "ok"]
     assert "LogAppendTime" in results[0].detail

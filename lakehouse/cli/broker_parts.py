@@ -1,0 +1,85 @@
+"""What ``doctor`` finds out about the broker, the topics and the schema registry."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from lakehouse.cli.examined_part import Part
+from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import StreamTable
+    from lakehouse.settings import Settings
+
+_NOT_RUNNING = "Not running; commands that need it start it. lakehouse up keeps it running."
+
+
+def examine_properties(settings: "Settings") -> Iterator[Part]:
+    """Other properties of Kafka's clients, only their names: the values may be secret."""
+    from lakehouse.kafka import only_in_spark
+
+    if settings.client_properties:
+        names = only_in_spark(settings)
+        detail = f"only Spark's client supports {', '.join(names)}" if names else "supported by every client"
+        yield Part("Kafka properties", f"{len(settings.client_properties)} set", "note" if names else "ok", detail)
+
+
+def examine_broker(settings: "Settings") -> Iterator[Part]:
+    """The broker and the topic of each declared table; an embedded broker need not run."""
+    from lakehouse.kafka import topic_names
+    from lakehouse.settings.broker_address import bootstrap_servers
+
+    kind = "outside" if settings.kafka_bootstrap_servers else "embedded"
+    try:
+        address = bootstrap_servers(settings)
+        existing_topics = topic_names(settings)
+    except BrokerError as error:
+        is_broken = kind == "outside" or isinstance(error, BrokerRefusedError)
+        state: Literal["broken", "note"] = "broken" if is_broken else "note"
+        detail = str(error) if is_broken else _NOT_RUNNING
+        yield Part(f"broker ({kind})", "", state, detail)
+        return
+    yield Part(f"broker ({kind})", "", "ok", address)
+    for table in _valid_declarations(settings):
+        yield examine_topic(settings, table, existing_topics)
+
+
+def _valid_declarations(settings: "Settings") -> "Sequence[StreamTable]":
+    """The declared tables; empty if they cannot be read, which the part ``declarations`` reports."""
+    from lakehouse.discovery import declared_tables
+
+    try:
+        return declared_tables(settings)
+    except LakehouseError:
+        return ()
+
+
+def examine_topic(settings: "Settings", table: "StreamTable", existing_topics: list[str]) -> Part:
+    """The topic of a table: whether it exists, its partitions, and whether its times come from producers."""
+    from lakehouse.kafka import look
+    from lakehouse.operations.verify import producer_time
+
+    name = f"topic {table.topic}"
+    if table.topic not in existing_topics:
+        return Part(name, "", "note", "Missing; create it with lakehouse topics --create.")
+    try:
+        state = look(settings, table.topic)
+    except LakehouseError as error:
+        return Part(name, "", "broken", str(error))
+    finding = producer_time(state, table)
+    return Part(name, f"{len(state.end)} partitions", "ok" if finding.passed else "note", finding.detail)
+
+
+def examine_registry(settings: "Settings") -> Iterator[Part]:
+    """The schema registry, if a declared table needs it; an embedded one need not run."""
+    if not any(table.has_schemas for table in _valid_declarations(settings)):
+        return
+    from lakehouse.errors import RegistryError
+    from lakehouse.kafka.registry_client import Registry
+
+    is_external = settings.registry_url is not None
+    name = f"registry ({'outside' if is_external else 'embedded'})"
+    try:
+        yield Part(name, "", "ok", Registry(settings, patience=0).require_answer())
+    except RegistryError as error:
+        detail = str(error) if is_external else _NOT_RUNNING
+        yield Part(name, "", "broken" if is_external else "note", detail)

@@ -28,6 +28,7 @@ from lakehouse.cli import (
     plan,
     rejected,
     repair_verbs,
+    restore,
     show,
     stack,
     topics,
@@ -84,6 +85,7 @@ for module in (
     show,
     rejected,
     repair_verbs,
+    restore,
     maintenance,
 ):
     for command in module.commands.registered_commands:

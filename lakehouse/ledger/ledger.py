@@ -187,8 +187,14 @@ def ledger_of(settings: Settings, name: str, *, whole: bool = False) -> Ledger:
 
 def _read_ledger(uri: str, name: str, limit: int | None) -> Ledger:
     table = open_table(uri)
-    if table is None:
-        return Ledger(uri)
+    return Ledger(uri) if table is None else ledger_as_of(table, uri, name, limit)
+
+
+def ledger_as_of(table: DeltaTable, uri: str, name: str, limit: int | None = None) -> Ledger:
+    """Read the ledger as of the version in which a table is opened; raises what ``read_ledger`` raises.
+
+    With a ``limit``, this number of commits is read first, and the whole history only if they do not suffice.
+    """
     with log_failures(uri):
         table_id = str(table.metadata().id)
         history, valid = _read_history(table, uri, table_id, limit)

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from lakehouse.errors import TableDamagedError, TableError
 from lakehouse.errors.time_limit import in_time
+from lakehouse.errors.troubles import Trouble
 from lakehouse.ledger.durability import require_whole
 from lakehouse.ledger.log_cache import LogCache
 from lakehouse.ledger.log_files import LOG, Action, LogFiles
-from lakehouse.ledger.table_failures import damaged_log, disk_failure, log_failures
+from lakehouse.ledger.table_failures import damaged_log, disk_failure, explained, log_failures
 from lakehouse.settings.store import Store
 
 if TYPE_CHECKING:
@@ -81,6 +82,18 @@ def _open(uri: str) -> DeltaTable:
     if store.is_path:
         return DeltaTable(uri)
     return in_time(lambda: DeltaTable(uri, storage_options=store.options))
+
+
+def open_version(uri: str, version: int) -> DeltaTable:
+    """Open an earlier version of an existing table, not shared; ``TableError`` if the log no longer shows it."""
+    try:
+        table = _open(uri)
+        table.load_as_version(version)
+    except (DeltaError, OSError, ValueError) as error:
+        message = f"The log no longer shows version {version} as a whole: older entries have expired"
+        expired = TableError(message, where=uri, action="Choose a newer version.")
+        raise (explained(error, uri, but=Trouble.DAMAGED_LOG) or expired) from error
+    return table
 
 
 def is_table(uri: str) -> bool:

@@ -2,10 +2,10 @@
 
 ``planned_changes`` reports what a declaration changes in its tables (``layouts``), and ``evolution`` what it has
 changed. ``rewrite_tables`` rewrites tables with other types or partitions, ``maintain`` compacts and vacuums.
-``repair`` records the decisions of a person if records or the history are gone. ``status`` reports the progress of a
-table, ``open_rejections`` the number of open rejected records, ``rejections`` the records themselves,
-``sampled_reasons`` the reasons of one run. ``verify`` checks
-the data. A new command that reads or maintains tables belongs here; ``lakehouse.cli`` and ``lakehouse.defs`` call it.
-This package may use batches, derived tables and queries, and everything below them. It does not know which tables are
-declared, nor Dagster.
+``repair`` records the decisions of a person if records or the history are gone. ``restore`` returns a table to an
+earlier version. ``status`` reports the progress of a table, ``open_rejections`` the number of open rejected records,
+``rejections`` the records themselves, ``sampled_reasons`` the reasons of one run. ``verify`` checks the data. A new
+command that reads or maintains tables belongs here; ``lakehouse.cli`` and ``lakehouse.defs`` call it. This package may
+use batches, derived tables and queries, and everything below them. It does not know which tables are declared, nor
+Dagster.
 """

@@ -6,6 +6,7 @@ into a table for which deltalake writes the same as Spark. In all other cases ``
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,18 @@ from deltalake import (
     Transaction,
     write_deltalake,
 )
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from lakehouse.decoding.staged import STALE
-from lakehouse.errors import ConflictError
+from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.durability import require_whole, sync_commits
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_files import LOG
 from lakehouse.ledger.table_failures import write_failures
 from lakehouse.storage.layout import Layout, is_within
+from lakehouse.storage.lock import table_lock
 from lakehouse.storage.parquet_properties import writer_properties
 from lakehouse.storage.spark_writer import commit_otherwise
 
@@ -44,7 +47,7 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
     def write(table: DeltaTable) -> None:
         write_deltalake(table, _cast_rows(rows, table), mode="append", **_fence(layout, rows, commit))
 
-    return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit, write))
+    return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
 
 def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_column: str, commit: Commit) -> Entry:
@@ -66,7 +69,7 @@ def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_co
         if table.version() == commit.table_version:  # deltalake skips the commit if a merge changes nothing (seen)
             write_deltalake(table, pa.schema(table.schema()).empty_table(), mode="append", **fence)
 
-    return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit, write))
+    return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
 
 def store_quickly(
@@ -90,7 +93,33 @@ def store_quickly(
         merge = merge.when_matched_update(_from_source([name for name in layout.names if name not in key]))
         merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{STALE}").execute()
 
-    return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit, write))
+    return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+
+
+def restore_version(layout: Layout, version: int, planned_on: int) -> None:
+    """Return a table to an earlier version in one commit, as the only lakehouse writer.
+
+    An earlier commit that a power cut left incomplete does not prevent it: a restore is how to undo that commit.
+    Raises ``ConflictError`` if the table is no longer at version ``planned_on``, and ``TableError`` if a file of the
+    version was deleted. Nothing is written then.
+    """
+
+    def write(table: DeltaTable) -> None:
+        try:
+            table.restore(version, post_commithook_properties=_HOOKS)
+        except DeltaError as error:
+            if "missing file" not in str(error):
+                raise
+            message = f"Version {version} of {layout.name} cannot be restored: VACUUM has deleted files of it"
+            action = "Choose a newer version, or use a backup of the table."
+            raise TableError(message, where=layout.uri, action=action) from error
+
+    with table_lock(layout.uri, layout.name):
+        _write_planned(layout, planned_on, write)
+        if layout.sync:
+            with suppress(TableDamagedError):  # the next run reports what is still damaged
+                require_whole(layout.uri)
+                sync_commits(layout.uri)
 
 
 def _partition_conditions(layout: Layout, partitions: Collection[str] | None) -> list[str]:
@@ -128,13 +157,13 @@ def _fence(layout: Layout, rows: pa.Table, commit: Commit) -> dict[str, Any]:
     }
 
 
-def _write_planned(layout: Layout, commit: Commit, write: Callable[[DeltaTable], None]) -> None:
+def _write_planned(layout: Layout, planned_on: int, write: Callable[[DeltaTable], None]) -> None:
     """Write the table only if it still has the version that the commit was planned on."""
     with write_failures(layout.uri):
         table = open_uncached(layout.uri)
         try:
-            if table is None or table.version() != commit.table_version:
-                raise CommitFailedError(f"It is no longer at version {commit.table_version}")
+            if table is None or table.version() != planned_on:
+                raise CommitFailedError(f"It is no longer at version {planned_on}")
             _delete_checksums(layout, f"{table.version() + 1:020d}.json")
             write(table)
         except CommitFailedError as error:

@@ -27,7 +27,7 @@ from lakehouse_tests.helpers.places import ROOT
 COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
-        " rewrite status audit rejected query accept-gap accept-difference recover-progress"
+        " rewrite status audit rejected query accept-gap accept-difference recover-progress restore"
     ).split()
 )
 CALLBACKS: dict[str, Any] = {
@@ -132,6 +132,8 @@ def test_help_loads_nothing_heavy() -> None:
         (["rejected", "rain"], "Unknown table 'rain'"),
         (["redrive", "--reason", "rain"], "unknown reason rain; the reasons are tombstone, "),
         (["redrive", "rain"], "Unknown table 'rain'"),
+        (["restore", "temperatures"], "--version"),
+        (["restore", "rain", "--version", "1"], "Unknown table 'rain'; tables: temperatures, temperatures_rejected, "),
         (["topics", "--partitions", "3"], "needs --create"),
         (["query"], "SQL"),
         (["up", "cooker"], "cooker"),

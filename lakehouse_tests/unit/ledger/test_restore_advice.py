@@ -6,46 +6,51 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deltalake import DeltaTable, write_deltalake
+import pytest
+from deltalake import write_deltalake
 from pyarrow import table as arrow_table
 
+from lakehouse.cli import main
 from lakehouse.errors import TableError
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.table_failures import explained
 from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.tables.logs import Written
 
 
-def write_two_versions(folder: Path) -> str:
-    uri = str(folder / "it's a folder" / "orders")
-    for number in (1, 2):
-        write_deltalake(uri, arrow_table({"n": [number]}), mode="append")
-    return uri
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+    """A declared table with one row in version 1 and two in version 2."""
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
+    table = Written.create(tmp_path / "tables" / "temperatures", "temperatures")
+    table.merge(1)
+    table.merge(2)
+    return table
 
 
 def run_advice(text: str) -> None:
-    """Run the command at the end of a text, with the words that a shell makes of it."""
-    arguments = shlex.split(text.partition("run: python ")[2])
-    subprocess.run([sys.executable, *arguments], check=True)
+    """Run the command at the end of a text, with the words that a shell makes of it, and confirm it."""
+    arguments = shlex.split(text.partition("run: lakehouse ")[2])
+    assert main.run([*arguments, "--yes"]) == main.DONE
 
 
-def test_the_command_restores_the_version(tmp_path: Path) -> None:
-    uri = write_two_versions(tmp_path)
-    run_advice(restore_advice(uri, 0))
-    assert DeltaTable(uri).to_pyarrow_table()["n"].to_pylist() == [1]
+def test_the_command_restores_the_version(table: Written) -> None:
+    run_advice(restore_advice(str(table.folder), 1))
+    assert table.rows == [1]
 
 
 def test_unknown_parts_are_in_capitals() -> None:
-    assert restore_advice().endswith("""T("TABLE").restore(VERSION)'""")
-    assert restore_advice().startswith("To restore an earlier version, stop what writes the table, then run: ")
+    assert restore_advice() == "To restore an earlier version, run: lakehouse restore TABLE --version VERSION"
 
 
-def test_an_error_about_a_change_of_another_program_has_the_command(tmp_path: Path) -> None:
-    uri = write_two_versions(tmp_path)
-    DeltaTable(uri).alter.set_table_properties({"delta.appendOnly": "true"})
+def test_an_error_about_a_change_of_another_program_has_the_command(table: Written) -> None:
+    table.table.alter.set_table_properties({"delta.appendOnly": "true"})
+    uri = str(table.folder)
     error = explained(OSError("[DELTA_CANNOT_MODIFY_APPEND_ONLY] This table is append-only"), uri)
     assert isinstance(error, TableError)
-    run_advice(str(error).replace("VERSION", "1"))
-    assert "delta.appendOnly" not in DeltaTable(uri).metadata().configuration
+    run_advice(str(error).replace("VERSION", "2"))
+    assert "delta.appendOnly" not in table.table.metadata().configuration
+    assert table.rows == [1, 2]
 
 
 def test_every_module_that_advises_a_restore_has_the_command_or_says_where_it_is() -> None:
@@ -63,7 +68,9 @@ def test_the_page_about_a_restore_has_the_same_command() -> None:
 
 
 def test_the_page_about_a_restore_lists_the_versions_of_any_table(tmp_path: Path) -> None:
-    uri = write_two_versions(tmp_path)
+    uri = str(tmp_path / "orders")
+    for number in (1, 2):
+        write_deltalake(uri, arrow_table({"n": [number]}), mode="append")
     page = (ROOT / "docs" / "how-to" / "restore.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^    python (-c .*history.*)$", page, re.MULTILINE)
     arguments = [argument.replace(".lakehouse/tables/orders_daily", uri) for argument in shlex.split(command)]

@@ -1,0 +1,75 @@
+"""``restore``: a table goes back to an earlier version, and the next merge reads the undone records again."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.arguments import YesOption, examples, select_tables
+from lakehouse.cli.facts import seconds
+from lakehouse.cli.output import print_line, print_notice, print_table
+from lakehouse.cli.phases import spinner
+from lakehouse.cli.table_session import load_settings
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import StreamTable
+    from lakehouse.operations.restore import PlannedRestore
+    from lakehouse.settings import Settings
+    from lakehouse.storage.layout import Layout
+
+commands = typer.Typer()
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="A declared table, or its rejected records, feed, rollup or base table.")
+]
+VersionOption = Annotated[
+    int,
+    typer.Option("--version", min=0, metavar="V", help="An earlier version; lakehouse audit lists them."),
+]
+
+
+@commands.command(epilog=examples("lakehouse restore temperatures --version 42"))
+def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) -> None:
+    """Restore a table to an earlier version. The next merge reads the undone records again.
+
+    First shows the version and its time, the rows, and the offsets to which the progress goes back. Needs no Spark.
+    `lakehouse up` can stay up: the command waits for the batch that is written, and a batch that was planned before is
+    planned again. A version that is older than the declared retention may have no files left, and is refused.
+    """
+    from lakehouse.operations.restore import plan_restore
+
+    settings = load_settings()
+    table, layout = _find_layout(settings, name)
+    planned_restore = plan_restore(layout, version)
+    _show(planned_restore)
+    if not yes:
+        typer.confirm(f"Restore {name} to version {version}?", abort=True, err=True)
+    with spinner("Restoring"):
+        planned_restore.run()
+    verb = {table.rejected_name: "replay", table.base_name: "load-base"}.get(name, "merge")
+    return print_line(f"Restored {name} to version {version}. Next: lakehouse {verb} {table.name}")
+
+
+def _find_layout(settings: "Settings", name: str) -> "tuple[StreamTable, Layout]":
+    """The table of that name and its declaration; anything else is wrong usage."""
+    from lakehouse.operations.layouts import layouts_of
+
+    tables = select_tables(settings, None)
+    layouts = {layout.name: (table, layout) for table in tables for layout in layouts_of(settings, table)}
+    if name not in layouts:
+        raise typer.BadParameter(f"Unknown table {name!r}; tables: {', '.join(layouts)}", param_hint="TABLE")
+    return layouts[name]
+
+
+def _show(restore: "PlannedRestore") -> None:
+    time = f" of {seconds(restore.committed_at)}" if restore.committed_at else ""
+    rows_now, rows_then = restore.rows
+    print_notice(
+        f"{restore.layout.name} goes back from version {restore.newest} to version {restore.version}{time}:"
+        f" {rows_now:,} rows now, {rows_then:,} then."
+    )
+    if restore.positions:
+        print_table(
+            ["partition", "next offset now", "next offset then"],
+            [(p, now, "earliest" if then is None else then) for p, (now, then) in restore.positions.items()],
+            title="The next merge continues at the offset then, and reads later records again",
+        )

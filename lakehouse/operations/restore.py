@@ -1,0 +1,63 @@
+"""Restores a table to an earlier version. The ledger recognises the commit as it does any RESTORE."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehouse.errors import TableError
+from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.commits import committed_at
+from lakehouse.ledger.ledger import Ledger, ledger_as_of, read_ledger
+from lakehouse.ledger.log import open_version, read_commit
+from lakehouse.ledger.table_failures import log_failures
+from lakehouse.storage.delta_rs_writer import restore_version
+from lakehouse.storage.layout import Layout
+
+
+@dataclass(frozen=True)
+class PlannedRestore:
+    """A restore for a person to confirm.
+
+    ``newest`` is the version of the table now. ``committed_at`` is the time of the earlier version, UTC; ``None`` if
+    its commit has expired. ``rows`` are those now and then. ``positions`` has, for each partition that goes back, the
+    next position now and then; ``None`` is the earliest of the topic. A table without progress has no positions.
+    """
+
+    layout: Layout
+    version: int
+    newest: int
+    committed_at: datetime | None
+    rows: tuple[int, int]
+    positions: Mapping[int, tuple[int | None, int | None]]
+
+    def run(self) -> None:
+        """Commit the restore; raises what ``restore_version`` raises. A second run is refused, and changes nothing."""
+        restore_version(self.layout, self.version, self.newest)
+
+
+def plan_restore(layout: Layout, version: int) -> PlannedRestore:
+    """Read what a restore would undo, without a JVM; writes nothing.
+
+    Raises ``TableError`` if the table does not exist, if lakehouse did not write it, or if the version is not an
+    earlier one that the log still shows. Raises what ``read_ledger`` raises.
+    """
+    uri, name = layout.uri, layout.name
+    ledger = read_ledger(uri, name)
+    if not ledger.entries and not ledger.transaction:
+        problem = "has no commit of lakehouse" if ledger.exists else "does not exist"
+        raise TableError(f"Table {name} {problem}", where=uri, action="Nothing was changed.")
+    if version >= ledger.version:
+        message = f"Version {version} of {name} is not an earlier version: the newest is {ledger.version}"
+        raise TableError(message, where=uri, action="Choose a smaller number.")
+    table = open_version(uri, version)
+    with log_failures(uri):
+        rows = count_rows(uri), int(table.count())
+    now, then = _positions(ledger), _positions(ledger_as_of(table, uri, name))
+    partitions = sorted(p for p in {*now, *then} if now.get(p) != then.get(p))
+    info = read_commit(uri, version)
+    positions = {p: (now.get(p), then.get(p)) for p in partitions}
+    return PlannedRestore(layout, version, ledger.version, committed_at(info) if info else None, rows, positions)
+
+
+def _positions(ledger: Ledger) -> Mapping[int, int]:
+    return ledger.progress.positions if ledger.progress else {}

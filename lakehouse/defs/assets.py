@@ -95,7 +95,7 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         " before it ended. It fails until you accept the difference, or restore a version before the wrong commit."
         f" To see both commands: lakehouse audit {table.name}."
     )
-    check = dg.AssetCheckSpec("batches_accounted", asset=entry.merged_key, description=doc)
+    check = entry.check_spec("batches_accounted", table.name, doc)
     return build_step(entry, merge, [specs.merged_spec(entry), specs.rejected_spec(entry)], [check], MergeConfig)
 
 
@@ -114,7 +114,7 @@ def changes_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         " differences, because the single changes were already gone. Run the job more often than the retention of"
         " the table."
     )
-    check = dg.AssetCheckSpec("changes_kept", asset=entry.key(table.changes_name), description=doc)
+    check = entry.check_spec("changes_kept", table.changes_name, doc)
     return build_step(entry, update, [specs.changes_spec(entry)], [check])
 
 
@@ -134,7 +134,7 @@ def rollup_asset(entry: CatalogEntry, rollup: Rollup) -> dg.AssetsDefinition:
         f"{rollup.name} stores the groups that the run touched as the run computed them from {entry.table.name}. If"
         f" the check fails, restore {rollup.name} as its result says, then materialize it."
     )
-    check = dg.AssetCheckSpec("touched_groups_stored", asset=entry.key(rollup.name), description=doc)
+    check = entry.check_spec("touched_groups_stored", rollup.name, doc)
     return build_step(entry, update, [specs.rollup_spec(entry, rollup)], [check])
 
 

@@ -1,6 +1,7 @@
 """All Dagster definitions of declared tables, the same for production, tests and users."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import dagster as dg
@@ -14,6 +15,7 @@ from lakehouse.defs.checks import build_checks, build_verification
 from lakehouse.defs.maintenance_job import build_maintenance
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.discovery import declared_tables
+from lakehouse.errors import SettingsError
 from lakehouse.settings import Settings
 
 _LAKEHOUSE = LakehouseResource()  # shared: Dagster merges definitions only if a resource name has one object
@@ -40,7 +42,8 @@ def build_defs(
     tables = declared_tables(Settings.load()) if tables is None else declared_together(*tables)
     prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix)
     owner_names = (owners,) if isinstance(owners, str) else owners
-    entries = [CatalogEntry(table, prefix, group, owner_names) for table in tables]
+    docs_url = _docs_url()
+    entries = [CatalogEntry(table, prefix, group, owner_names, docs_url) for table in tables]
     assets_and_checks = dg.Definitions(
         assets=[asset for entry in entries for asset in build_assets(entry)],
         asset_checks=[check for entry in entries for check in build_checks(entry)],
@@ -48,3 +51,10 @@ def build_defs(
     )
     builders = (build_automation, build_maintenance, build_verification, build_alerts)
     return dg.Definitions.merge(assets_and_checks, *(build(entry) for entry in entries for build in builders))
+
+
+def _docs_url() -> str | None:
+    """Where the documentation is published; ``None`` if a setting is invalid, which every run and tick reports."""
+    with suppress(SettingsError):
+        return Settings.load().docs_url
+    return None

@@ -8,6 +8,9 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 
+CHECKS_PAGE = "how-to/check-fails.html"  # of the site
+OWN_CHECK_SECTION = "a-check-of-your-own"  # of that page; every other check has a section of its name
+
 
 def step_name(key: dg.AssetKey) -> str:
     """Name of the step that writes an asset, or several of which this is the first."""
@@ -19,13 +22,15 @@ class CatalogEntry:
     """A declared table and its place in the catalog.
 
     ``prefix`` precedes the name of each asset in its key. The group of the assets is ``group_override``, by default the
-    name of the table. Their owners are ``owners_override``, by default the declared owner.
+    name of the table. Their owners are ``owners_override``, by default the declared owner. ``docs_url`` is where the
+    documentation is published; without it, descriptions of checks have no links.
     """
 
     table: StreamTable
     prefix: Sequence[str] = ()
     group_override: str | None = None
     owners_override: Sequence[str] | None = None
+    docs_url: str | None = None
 
     @property
     def topic_name(self) -> str:
@@ -82,6 +87,16 @@ class CatalogEntry:
     def owners(self) -> list[str]:
         """The owners of the assets."""
         return [self.table.owner] if self.owners_override is None else list(self.owners_override)
+
+    def check_spec(self, check: str, table_name: str, doc: str) -> dg.AssetCheckSpec:
+        """The spec of a check on the asset of one of the tables."""
+        return dg.AssetCheckSpec(check, asset=self.key(table_name), description=self.check_doc(check, doc))
+
+    def check_doc(self, check: str, doc: str) -> str:
+        """The description of a check, with a link to the section of the documentation that says what to do."""
+        section = OWN_CHECK_SECTION if check in {own.name for own in self.table.checks} else check
+        url = f"{self.docs_url.rstrip('/')}/{CHECKS_PAGE}#{section}" if self.docs_url else None
+        return f"{doc} [What to do if it fails]({url})" if url else doc
 
     def key(self, name: str) -> dg.AssetKey:
         """The key of the asset with this name."""

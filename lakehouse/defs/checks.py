@@ -123,15 +123,14 @@ def _row_findings(
 
 def changes_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     """Warn if the change feed contains net differences, because the single changes were gone."""
-    table = entry.table
-
-    @dg.asset_check(
-        name="every_change_kept",
-        asset=entry.key(table.changes_name),
-        description=f"Every row of the feed is a single change that {table.name} recorded. It warns if the feed has net"
+    table, name = entry.table, "every_change_kept"
+    doc = (
+        f"Every row of the feed is a single change that {table.name} recorded. It warns if the feed has net"
         " differences, because the single changes were gone before the feed read them. Run the job more often than the"
-        " retention of the table.",
+        " retention of the table."
     )
+
+    @dg.asset_check(name=name, asset=entry.key(table.changes_name), description=entry.check_doc(name, doc))
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
             result = every_change_kept(ledger_of(lakehouse.settings, table.changes_name, whole=True))
@@ -142,14 +141,13 @@ def changes_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
 
 def rollup_check(entry: CatalogEntry, rollup: Rollup) -> dg.AssetChecksDefinition:
     """Recompute an aggregate from the version that it consumed, and compare."""
-    table = entry.table
-
-    @dg.asset_check(
-        name="rollup_equals_recomputation",
-        asset=entry.key(rollup.name),
-        description=f"Every row of {rollup.name} equals a recomputation from {table.name}, at the version that it"
-        f" consumed. If it fails, restore {rollup.name} as its result says, then materialize it.",
+    table, name = entry.table, "rollup_equals_recomputation"
+    doc = (
+        f"Every row of {rollup.name} equals a recomputation from {table.name}, at the version that it consumed. If it"
+        f" fails, restore {rollup.name} as its result says, then materialize it."
     )
+
+    @dg.asset_check(name=name, asset=entry.key(rollup.name), description=entry.check_doc(name, doc))
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         with explained():
             result = verify.verify_rollup(lakehouse.table_context(table), rollup)
@@ -170,7 +168,7 @@ def _with_table(docs: Mapping[str, str], table: StreamTable) -> dict[str, str]:
 
 
 def _specs(entry: CatalogEntry, docs: Mapping[str, str]) -> list[dg.AssetCheckSpec]:
-    return [dg.AssetCheckSpec(name, asset=entry.merged_key, description=doc) for name, doc in docs.items()]
+    return [entry.check_spec(name, entry.table.name, doc) for name, doc in docs.items()]
 
 
 def _selected_names(context: dg.AssetCheckExecutionContext) -> set[str]:

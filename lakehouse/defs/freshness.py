@@ -42,7 +42,7 @@ def promise_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
     ``records_fresh`` is computed from what the sensor remembers, because only the sensor knows since when records wait.
     """
     table, key = entry.table, entry.merged_key
-    specs = [dg.AssetCheckSpec(name, asset=key, description=doc) for name, doc in _docs(table).items()]
+    specs = [entry.check_spec(name, table.name, doc) for name, doc in _docs(table).items()]
     if not specs:
         return []
 

@@ -37,7 +37,7 @@ def replayed_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         f"The replay changed no row of {table.name}. If the check fails, the table did not have the result of these"
         f" records; it has it now. {_advice(table)}"
     )
-    check = dg.AssetCheckSpec("rows_unchanged", asset=entry.key(table.replayed_name), description=doc)
+    check = entry.check_spec("rows_unchanged", table.replayed_name, doc)
     return build_step(entry, replay_days, [specs.replayed_spec(entry)], [check])
 
 

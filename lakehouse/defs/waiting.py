@@ -24,6 +24,12 @@ from lakehouse.storage.table_context import merged_ledger
 
 CHECK = "batch_can_be_planned"
 _LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five seconds, even if the broker does not answer
+_DOC = (
+    "The next batch can be planned: the settings are valid, the history of the table records its progress, and the"
+    " topic still has every record after it. If the check fails, merging stops until you act; the result says what to"
+    " do. It only warns if the broker or the topic is unavailable. The sensor also reports this check whenever its"
+    " result changes."
+)
 _STATEMENT = "settings, table and topic fit together, and no record was lost before it was merged"
 
 
@@ -64,14 +70,7 @@ def planning_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     """The same check on request in the UI. It warns if the broker or the topic is unavailable."""
     key = entry.merged_key
 
-    @dg.asset_check(
-        name=CHECK,
-        asset=key,
-        description="The next batch can be planned: the settings are valid, the history of the table records its"
-        " progress, and the topic still has every record after it. If the check fails, merging stops until you act;"
-        " the result says what to do. It only warns if the broker or the topic is unavailable. The sensor also"
-        " reports this check whenever its result changes.",
-    )
+    @dg.asset_check(name=CHECK, asset=key, description=entry.check_doc(CHECK, _DOC))
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         try:
             look_ahead(lakehouse.settings, entry.table)

@@ -113,6 +113,10 @@ class Settings(BaseSettings):
     alert_format: Literal["json", "slack"] = Field(
         "json", description="Form of an alert: plain JSON, or the JSON of Slack's incoming webhooks."
     )
+    docs_url: Url | None = Field(
+        None,
+        description="http(s):// address where this documentation is published, for links in Dagster.",
+    )
     spark_master: Master = Field(
         "local[*]", description="Master of a Spark that lakehouse starts, for example local[2] or spark://host:7077."
     )

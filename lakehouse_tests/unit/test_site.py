@@ -1,6 +1,8 @@
 """The built site names everything that a user can name, shows only commands that exist, and asks no other host."""
 
 import re
+from dataclasses import replace
+from datetime import date, timedelta
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -14,6 +16,9 @@ import lakehouse
 from lakehouse import errors
 from lakehouse.cli.main import app
 from lakehouse.decoding.formats import KNOWN_REASONS
+from lakehouse.defs.build import build_defs
+from lakehouse.defs.catalog_entries import CHECKS_PAGE
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
@@ -67,6 +72,20 @@ def test_the_page_of_errors_has_every_error(site: Path) -> None:
 
 def test_the_page_of_commits_has_every_field(site: Path) -> None:
     assert set(Commit.model_fields) - codes(site / "reference" / "commits.html") == set()
+
+
+def test_each_check_has_a_link_to_its_section(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_DOCS_URL", "https://docs.example.com/lakehouse/")
+    table = replace(temperatures, fresh=timedelta(minutes=5), max_lag=100, replay_from=date(2026, 1, 1))
+    assets = build_defs([table]).resolve_asset_graph()
+    specs = [assets.get_check_spec(key) for key in assets.asset_check_keys]
+    sections = set(re.findall(r'\bid="([^"]+)"', (site / CHECKS_PAGE).read_text(encoding="utf-8")))
+    link = re.compile(
+        rf"\[What to do if it fails\]\(https://docs\.example\.com/lakehouse/{re.escape(CHECKS_PAGE)}#(.+)\)$"
+    )
+    linked = {spec.name: link.search(spec.description or "") for spec in specs}
+    assert len(linked) > len(table.checks) + 10
+    assert {name for name, match in linked.items() if match is None or match[1] not in sections} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -11,6 +11,7 @@ import dagster as dg
 from lakehouse.defs.alert_cursor import AlertCursor, State, first_cursor, parse_cursor
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.completions import Completion, Subject, latest_records, read_checks, read_error, read_runs
+from lakehouse.defs.finished_runs import sensor_location
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.specs import table_specs
 from lakehouse.defs.webhook import Alert, UndeliveredError, send
@@ -42,7 +43,8 @@ def build_alerts(entry: CatalogEntry) -> dg.Definitions:
         cursor = parse_cursor(context.cursor)
         latest = latest_records(instance, _check_keys(context.repository_def, asset_keys))
         newest_id, failing = (cursor.newest_check_id, cursor.failing) if cursor else (-1, set())
-        subjects = [*read_runs(instance, entry, asset_keys), *read_checks(instance, latest, newest_id, failing)]
+        runs = read_runs(instance, entry, asset_keys, sensor_location(context))
+        subjects = [*runs, *read_checks(instance, latest, newest_id, failing)]
         cursor = cursor or first_cursor(subjects)
         try:
             count = _send_changes(instance, settings, table.name, subjects, cursor)

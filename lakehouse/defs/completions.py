@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import dagster as dg
 
 from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.finished_runs import read_finished_runs
 from lakehouse.defs.retries import find_end, written_since
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ These are the runs of the Materialize button, of backfills and of automation. Ru
 """
 _BUTTON_JOB = "__ASSET_JOB"  # Dagster's name of the job of such runs
 _LIMIT, _BUTTON_LIMIT = 20, 50  # newest records to read; the runs of the button are those of all tables
-_FAILURE, _SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
+_FAILURE = dg.DagsterRunStatus.FAILURE
 LatestRecords: TypeAlias = "Mapping[dg.AssetCheckKey, AssetCheckExecutionRecord]"
 
 
@@ -65,18 +66,19 @@ class Subject:
 
 
 def read_runs(
-    instance: dg.DagsterInstance, entry: CatalogEntry, asset_keys: Iterable[dg.AssetKey]
+    instance: dg.DagsterInstance, entry: CatalogEntry, asset_keys: Iterable[dg.AssetKey], location: str | None
 ) -> Iterator[Subject]:
     """Read the finished runs of the jobs of a table, and those of its assets without a job; canceled runs do not count.
 
-    A failed run is over if a later run succeeds, or if all assets that it was to write were written since.
+    A failed run is over if a later run succeeds, or if all assets that it was to write were written since. Only runs of
+    the code location ``location`` count; ``None`` means all.
     """
     job_keys = {entry.merge_job: entry.merge_job_keys, entry.maintain_job: [], entry.verify_job: []}
     for job, keys in job_keys.items():
-        yield from _run_subject(instance, job, _read_records(instance, job, _LIMIT), keys)
+        yield from _run_subject(instance, job, read_finished_runs(instance, job, _LIMIT, location), keys)
     own_keys = set(asset_keys)
     selections: dict[frozenset[dg.AssetKey], list[dg.RunRecord]] = {}
-    for record in _read_records(instance, _BUTTON_JOB, _BUTTON_LIMIT):
+    for record in read_finished_runs(instance, _BUTTON_JOB, _BUTTON_LIMIT, location):
         selections.setdefault(frozenset(own_keys & _selected_keys(record)), []).append(record)
     for selected, records in selections.items():
         names = ", ".join(sorted(key.to_user_string() for key in selected))
@@ -86,10 +88,6 @@ def read_runs(
 
 def _selected_keys(record: dg.RunRecord) -> Set[dg.AssetKey]:
     return record.dagster_run.asset_selection or frozenset()
-
-
-def _read_records(instance: dg.DagsterInstance, job: str, limit: int) -> Sequence[dg.RunRecord]:
-    return instance.get_run_records(dg.RunsFilter(job_name=job, statuses=[_FAILURE, _SUCCESS]), limit=limit)
 
 
 def _run_subject(

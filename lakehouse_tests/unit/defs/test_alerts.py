@@ -235,6 +235,34 @@ def test_an_evaluation_that_was_planned_at_the_last_tick_is_sent(
     assert (alert["state"], alert["subject"], alert["run_id"]) == (state, CHECK, run_id)
 
 
+def test_a_planned_evaluation_that_fails_is_sent_although_a_newer_one_passed(
+    watched: World, receiver: Receiver
+) -> None:
+    """Two runs plan the check before a tick. The first one reports a failure, the second one passes."""
+    first_id, second_id = (watched.create_run("verify_temperatures") for _ in range(2))
+    watched.tick()
+    watched.evaluate_in(first_id, FAILED)
+    watched.evaluate_in(second_id, PASSED)
+    watched.tick()
+    sent = [(alert["state"], alert["subject"], alert["run_id"]) for alert in receiver.take()]
+    assert sent == [("failed", CHECK, first_id), ("recovered", CHECK, second_id)]
+    watched.tick()
+    assert receiver.states() == []
+
+
+def test_an_evaluation_that_fails_after_a_newer_one_was_seen_to_pass_is_sent(
+    watched: World, receiver: Receiver
+) -> None:
+    run_id = watched.create_run("verify_temperatures")
+    watched.evaluate(PASSED)
+    for _ in range(2):
+        watched.tick()
+    assert receiver.requests == 0
+    watched.evaluate_in(run_id, FAILED)
+    watched.tick()
+    assert receiver.states() == [("failed", CHECK), ("recovered", CHECK)]
+
+
 def test_a_check_of_a_user_on_a_table_is_watched(watched: World, receiver: Receiver) -> None:
     @dg.asset_check(asset=MERGED)
     def own() -> dg.AssetCheckResult:

@@ -170,9 +170,19 @@ def _file_error(error: Exception, name: str) -> DeclarationError:
     place = _place(error, name)
     if isinstance(error, LakehouseError):
         return DeclarationError(error.what, where=place, action=error.action)
-    spelling_advice = misspelt(error, sys.modules[__package__ or "lakehouse"])
-    problem, action = spelling_advice or (f"{type(error).__name__}: {error}", "Correct the file.")
+    default_advice = f"{type(error).__name__}: {error}", _import_advice(error, name) or "Correct the file."
+    problem, action = misspelt(error, sys.modules[__package__ or "lakehouse"]) or default_advice
     return DeclarationError(problem, where=place, action=action)
+
+
+def _import_advice(error: Exception, name: str) -> str | None:
+    """What to write if a file of a package imports one of its folders without the name of the package."""
+    folder = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    parts = name.split(".")
+    if folder not in parts[1:]:
+        return None
+    module = ".".join(parts[: parts.index(folder, 1) + 1])
+    return f"Write from {module} instead of from {folder}: the folder is in the package {parts[0]}."
 
 
 def _place(error: Exception, name: str) -> str:

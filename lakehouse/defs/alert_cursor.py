@@ -15,10 +15,12 @@ State = Literal["failed", "recovered"]
 class AlertCursor(BaseModel):
     """What the sensor sent: the failures that it has dealt with, by subject, and the subjects that failed at last.
 
-    ``newest_check_id`` is the newest evaluation of a check up to which all alerts were sent; -1 before the first.
+    ``newest_check_id`` is the newest evaluation of a check up to which all alerts were sent; -1 before the first. Those
+    of ``planned_checks`` are excepted: an evaluation of them was planned then, and is recorded under its old id.
     """
 
     newest_check_id: int = -1
+    planned_checks: set[str] = set()
     failing: set[str] = set()
     failure_ids: dict[str, list[int]] = {}
 

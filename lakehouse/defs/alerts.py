@@ -10,7 +10,9 @@ import dagster as dg
 
 from lakehouse.defs.alert_cursor import AlertCursor, State, first_cursor, parse_cursor
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.completions import Completion, Subject, latest_records, read_checks, read_error, read_runs
+from lakehouse.defs.check_histories import check_subjects, latest_records, planned_checks, read_histories
+from lakehouse.defs.completions import Completion, Subject, read_error, read_runs
+from lakehouse.defs.finished_runs import sensor_location
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.specs import table_specs
 from lakehouse.defs.webhook import Alert, UndeliveredError, send
@@ -36,23 +38,31 @@ def build_alerts(entry: CatalogEntry) -> dg.Definitions:
         " setting LAKEHOUSE_ALERT_URL. Off by default.",
     )
     def alert(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
-        settings, instance = lakehouse.settings, context.instance
-        if settings.alert_url is None:
-            return dg.SensorResult(skip_reason=_OFF)
-        cursor = parse_cursor(context.cursor)
-        latest = latest_records(instance, _check_keys(context.repository_def, asset_keys))
-        newest_id, failing = (cursor.newest_check_id, cursor.failing) if cursor else (-1, set())
-        subjects = [*read_runs(instance, entry, asset_keys), *read_checks(instance, latest, newest_id, failing)]
-        cursor = cursor or first_cursor(subjects)
-        try:
-            count = _send_changes(instance, settings, table.name, subjects, cursor)
-        except _UnsentError as error:
-            return dg.SensorResult(skip_reason=str(error), cursor=cursor.model_dump_json())
-        cursor.newest_check_id = max((record.id for record in latest.values()), default=-1)
-        reason = f"Alerts sent: {count}." if count else _IDLE
-        return dg.SensorResult(skip_reason=reason, cursor=cursor.model_dump_json())
+        return _tick(context, lakehouse.settings, entry, asset_keys)
 
     return dg.Definitions(sensors=[alert])
+
+
+def _tick(
+    context: dg.SensorEvaluationContext, settings: Settings, entry: CatalogEntry, asset_keys: Sequence[dg.AssetKey]
+) -> dg.SensorResult:
+    """Send what failed or recovered since the last tick. The skip reason says how many alerts were sent."""
+    if settings.alert_url is None:
+        return dg.SensorResult(skip_reason=_OFF)
+    instance, cursor = context.instance, parse_cursor(context.cursor)
+    before = cursor or AlertCursor()
+    latest = latest_records(instance, _check_keys(context.repository_def, asset_keys))
+    histories = read_histories(instance, latest, before.newest_check_id, before.failing | before.planned_checks)
+    subjects = [*read_runs(instance, entry, asset_keys, sensor_location(context)), *check_subjects(histories)]
+    cursor = cursor or first_cursor(subjects)
+    try:
+        count = _send_changes(instance, settings, entry.table.name, subjects, cursor)
+    except _UnsentError as error:
+        return dg.SensorResult(skip_reason=str(error), cursor=cursor.model_dump_json())
+    cursor.newest_check_id = max((record.id for record in latest.values()), default=-1)
+    cursor.planned_checks = planned_checks(histories)
+    reason = f"Alerts sent: {count}." if count else _IDLE
+    return dg.SensorResult(skip_reason=reason, cursor=cursor.model_dump_json())
 
 
 class _UnsentError(Exception):

@@ -9,6 +9,7 @@ import dagster as dg
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.checks import build_separate_checks
 from lakehouse.defs.cursor import SensorCursor
+from lakehouse.defs.finished_runs import sensor_location
 from lakehouse.defs.freshness import report_freshness, report_lag
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
@@ -59,7 +60,7 @@ def _tick(
         with report_planning(instance, entry):
             state, plan = look_ahead(lakehouse.settings, entry.table)
         reporter.report(instance, lakehouse.settings)
-        request = _request_run(instance, entry, plan)
+        request = _request_run(instance, entry, plan, sensor_location(context))
     except Exception as error:
         if is_away(error):
             cursor = cursor.without_sight(now)
@@ -80,7 +81,9 @@ def _tick(
     )
 
 
-def _request_run(instance: dg.DagsterInstance, entry: CatalogEntry, plan: Plan) -> dg.RunRequest | str:
+def _request_run(
+    instance: dg.DagsterInstance, entry: CatalogEntry, plan: Plan, location: str | None
+) -> dg.RunRequest | str:
     """Request a run, which merges all records that are in the topic when it starts, or return the skip reason.
 
     The request has no run key, so that the sensor can request a failed run again. A run is also requested if no records
@@ -89,14 +92,14 @@ def _request_run(instance: dg.DagsterInstance, entry: CatalogEntry, plan: Plan) 
     table, job, key = entry.table, entry.merge_job, entry.merged_key
     has_nothing_to_merge = not plan.span and not plan.gap
     now = datetime.now(UTC)
-    if has_nothing_to_merge and not is_behind(instance, job, entry.merge_job_keys, now):
+    if has_nothing_to_merge and not is_behind(instance, job, entry.merge_job_keys, now, location):
         return f"Nothing to merge: every record of topic {table.topic} is merged or rejected."
     run = unfinished_run(instance, key)
     if run:
         status = run.status.value.lower().replace("_", " ")
         running = f"Run {run.run_id[:8]} of {run.job_name} ({status}) is merging {table.name}."
         return f"Offsets to merge: {plan.span:,}. {running}"
-    reason = reason_to_wait(instance, job, key, now)
+    reason = reason_to_wait(instance, job, key, now, location)
     if reason:
         return f"Offsets to merge: {plan.span:,}. {reason}"
     return dg.RunRequest(tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)})

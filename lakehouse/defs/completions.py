@@ -1,18 +1,16 @@
-"""The newest finished runs of a table's jobs and the newest evaluations of its checks, as Dagster stores them."""
+"""What an alert is about, a job or a check; and the newest finished runs of a table's jobs, as Dagster stores them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal
 
 import dagster as dg
 
 from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.finished_runs import read_finished_runs
 from lakehouse.defs.retries import find_end, written_since
-
-if TYPE_CHECKING:
-    from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 BUTTON_RUNS = "materialization"
 """The beginning of the subject of runs without a job of their own, which names their assets of the table.
@@ -21,8 +19,7 @@ These are the runs of the Materialize button, of backfills and of automation. Ru
 """
 _BUTTON_JOB = "__ASSET_JOB"  # Dagster's name of the job of such runs
 _LIMIT, _BUTTON_LIMIT = 20, 50  # newest records to read; the runs of the button are those of all tables
-_FAILURE, _SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
-LatestRecords: TypeAlias = "Mapping[dg.AssetCheckKey, AssetCheckExecutionRecord]"
+_FAILURE = dg.DagsterRunStatus.FAILURE
 
 
 @dataclass(frozen=True)
@@ -65,18 +62,19 @@ class Subject:
 
 
 def read_runs(
-    instance: dg.DagsterInstance, entry: CatalogEntry, asset_keys: Iterable[dg.AssetKey]
+    instance: dg.DagsterInstance, entry: CatalogEntry, asset_keys: Iterable[dg.AssetKey], location: str | None
 ) -> Iterator[Subject]:
     """Read the finished runs of the jobs of a table, and those of its assets without a job; canceled runs do not count.
 
-    A failed run is over if a later run succeeds, or if all assets that it was to write were written since.
+    A failed run is over if a later run succeeds, or if all assets that it was to write were written since. Only runs of
+    the code location ``location`` count; ``None`` means all.
     """
     job_keys = {entry.merge_job: entry.merge_job_keys, entry.maintain_job: [], entry.verify_job: []}
     for job, keys in job_keys.items():
-        yield from _run_subject(instance, job, _read_records(instance, job, _LIMIT), keys)
+        yield from _run_subject(instance, job, read_finished_runs(instance, job, _LIMIT, location), keys)
     own_keys = set(asset_keys)
     selections: dict[frozenset[dg.AssetKey], list[dg.RunRecord]] = {}
-    for record in _read_records(instance, _BUTTON_JOB, _BUTTON_LIMIT):
+    for record in read_finished_runs(instance, _BUTTON_JOB, _BUTTON_LIMIT, location):
         selections.setdefault(frozenset(own_keys & _selected_keys(record)), []).append(record)
     for selected, records in selections.items():
         names = ", ".join(sorted(key.to_user_string() for key in selected))
@@ -86,10 +84,6 @@ def read_runs(
 
 def _selected_keys(record: dg.RunRecord) -> Set[dg.AssetKey]:
     return record.dagster_run.asset_selection or frozenset()
-
-
-def _read_records(instance: dg.DagsterInstance, job: str, limit: int) -> Sequence[dg.RunRecord]:
-    return instance.get_run_records(dg.RunsFilter(job_name=job, statuses=[_FAILURE, _SUCCESS]), limit=limit)
 
 
 def _run_subject(
@@ -123,37 +117,3 @@ def read_error(instance: dg.DagsterInstance, run_id: str) -> str:
             return (error.cause or error).message
         return event.message or "" if event else ""
     return ""
-
-
-def latest_records(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> LatestRecords:
-    """Read the latest record of each check, planned or evaluated, in one query."""
-    return instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
-
-
-def read_checks(
-    instance: dg.DagsterInstance, latest: LatestRecords, newest_id: int, failing_names: Collection[str]
-) -> Iterator[Subject]:
-    """Read the newest evaluations of checks; a planned evaluation does not count.
-
-    Skips a check that passed, was not evaluated after the record ``newest_id`` and is not in ``failing_names``.
-    """
-    for key, record in latest.items():
-        name = f"{key.asset_key.to_user_string()}:{key.name}"
-        completions = list(_check_completions([record]))
-        has_passed = bool(completions) and not completions[0].is_failure
-        if has_passed and record.id <= newest_id and name not in failing_names:
-            continue
-        history = instance.event_log_storage.get_asset_check_execution_history(key, _LIMIT)
-        completions = list(_check_completions(history))
-        if completions:
-            yield Subject(name, "check", completions)
-
-
-def _check_completions(records: "Iterable[AssetCheckExecutionRecord]") -> Iterator[Completion]:
-    for record in records:
-        evaluation: object = record.evaluation  # of another type if it is only planned
-        if isinstance(evaluation, dg.AssetCheckEvaluation):
-            timestamp = record.event.timestamp if record.event else record.create_timestamp
-            ended_at, run_id = datetime.fromtimestamp(timestamp, UTC), record.run_id or None
-            severity, detail = evaluation.severity.value, evaluation.description or ""
-            yield Completion(record.id, not evaluation.passed, ended_at, run_id, severity, detail)

@@ -100,12 +100,16 @@ def _thinned(sightings: tuple[Sighting, ...], partitions: int) -> tuple[Sighting
     return sightings if len(sightings) <= maximum else (sightings[0], *sightings[2::2])
 
 
-def read_cursor(instance: dg.DagsterInstance, sensor: str) -> SensorCursor:
-    """Read what the sensor of this name remembers, from its newest tick; an empty cursor if it never ran."""
+def read_cursor(instance: dg.DagsterInstance, sensor: str, location: str | None) -> SensorCursor:
+    """Read what the sensor of this name remembers, from its newest tick; an empty cursor if it never ran.
+
+    Reads the sensor of the code location ``location``; ``None`` means all.
+    """
     if instance.schedule_storage is None:  # an instance of a test
         return SensorCursor()
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
-    data = [state.instigator_data for state in states if state.instigator_name == sensor]
+    own_states = [state for state in states if location in (None, state.origin.repository_origin.get_label())]
+    data = [state.instigator_data for state in own_states if state.instigator_name == sensor]
     ticks = [part for part in data if isinstance(part, SensorInstigatorData)]
     newest = max(ticks, key=lambda part: part.last_tick_timestamp or 0.0, default=None)
     return SensorCursor.parse(newest.cursor if newest else None)

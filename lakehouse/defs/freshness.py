@@ -13,6 +13,7 @@ import dagster as dg
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.cursor import SensorCursor, read_cursor
+from lakehouse.defs.finished_runs import run_location
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.defs.waiting import look_ahead
@@ -50,7 +51,7 @@ def promise_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         names = {check_key.name for check_key in context.selected_asset_check_keys}
         if FRESH in names:
-            cursor = read_cursor(context.instance, entry.sensor)
+            cursor = read_cursor(context.instance, entry.sensor, run_location(context.run))
             yield check_result(_fresh_finding(table, cursor, time.time()), key)
         if LAG in names:
             yield check_result(_lag_finding(table, _find_lag(lakehouse.settings, table)), key)

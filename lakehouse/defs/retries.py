@@ -6,10 +6,11 @@ from itertools import takewhile
 
 import dagster as dg
 
+from lakehouse.defs.finished_runs import read_finished_runs
+
 COMMITTED_AT = "committed_at"  # metadata of a materialization without a run: when its rows were merged
 _FIRST_PAUSE, _LONGEST = timedelta(minutes=1), timedelta(hours=1)
 _COUNTED_FAILURES = 8  # consecutive failures that reach the longest pause; more make no difference
-_FAILURE, _SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
 
 
 def pause_after(failures: int) -> timedelta:
@@ -17,14 +18,17 @@ def pause_after(failures: int) -> timedelta:
     return min(_FIRST_PAUSE * (1 << min(failures - 1, _COUNTED_FAILURES)), _LONGEST)
 
 
-def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now: datetime) -> str | None:
+def reason_to_wait(
+    instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now: datetime, location: str | None = None
+) -> str | None:
     """Why the sensor does not request a run of the job yet; ``None`` if no run failed, or if the pause is over.
 
-    Counts the failures since the last successful run of the job; canceled runs do not count. The pause ends if the
-    asset was written after the newest failure, by any job or without one. Clocks cannot make the pause last: a failure
-    further in the future than its pause does not block, and a write in the future does not end a pause.
+    Counts the failures since the last successful run of the job; canceled runs do not count. Only runs of the code
+    location ``location`` count; ``None`` means all. The pause ends if the asset was written after the newest failure,
+    by any job or without one. Clocks cannot make the pause last: a failure further in the future than its pause does
+    not block, and a write in the future does not end a pause.
     """
-    failures = _failures(instance, job)
+    failures = _failures(instance, job, location)
     if not failures or written_since(instance, failures[0], [key], now):
         return None
     pause = pause_after(len(failures))
@@ -40,17 +44,21 @@ def reason_to_wait(instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now
     )
 
 
-def is_behind(instance: dg.DagsterInstance, job: str, keys: Iterable[dg.AssetKey], now: datetime) -> bool:
-    """Whether the newest finished run of the job failed, and one of the assets was not written between then and now."""
-    failures = _failures(instance, job)
+def is_behind(
+    instance: dg.DagsterInstance, job: str, keys: Iterable[dg.AssetKey], now: datetime, location: str | None = None
+) -> bool:
+    """Whether the newest finished run of the job failed, and one of the assets was not written between then and now.
+
+    Only runs of the code location ``location`` count; ``None`` means all.
+    """
+    failures = _failures(instance, job, location)
     return bool(failures) and not written_since(instance, failures[0], keys, now)
 
 
-def _failures(instance: dg.DagsterInstance, job: str) -> Sequence[dg.RunRecord]:
+def _failures(instance: dg.DagsterInstance, job: str, location: str | None) -> Sequence[dg.RunRecord]:
     """The failed runs of a job since the last success, newest first, at most ``_COUNTED_FAILURES``."""
-    statuses = [_FAILURE, _SUCCESS]
-    records = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=statuses), limit=_COUNTED_FAILURES)
-    return list(takewhile(lambda record: record.dagster_run.status is _FAILURE, records))
+    records = read_finished_runs(instance, job, _COUNTED_FAILURES, location)
+    return list(takewhile(lambda record: record.dagster_run.status is dg.DagsterRunStatus.FAILURE, records))
 
 
 def written_since(

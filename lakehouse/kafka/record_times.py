@@ -15,6 +15,7 @@ from lakehouse.settings import Settings
 
 _LIMIT = 60.0  # seconds for all partitions together
 _POLL_MS = 500
+_TOGETHER = 50  # partitions to request at the same time: the client buffers up to 1 MB of each
 _LOG_APPEND_TIME = 1  # Kafka's number for a time that the broker set
 
 
@@ -38,9 +39,11 @@ def first_records(settings: Settings, topic: str, ranges: Sequence[Range]) -> di
 
     async def read(clients: Clients) -> dict[int, FirstRecord]:
         consumer_arguments = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+        records: dict[int, FirstRecord] = {}
         async with clients.open(AIOKafkaConsumer, **consumer_arguments) as consumer:
-            records = {part.partition: await _read_first(consumer, topic, part) for part in ranges}
-        return {partition: record for partition, record in records.items() if record}
+            for number in range(0, len(ranges), _TOGETHER):
+                records |= await _read_together(consumer, topic, ranges[number : number + _TOGETHER])
+        return records
 
     return ask(settings, _LIMIT, read)
 
@@ -62,18 +65,25 @@ def offsets_at(settings: Settings, topic: str, partitions: Iterable[int], time: 
     return ask(settings, _LIMIT, look_up)
 
 
-async def _read_first(consumer: Any, topic: str, part: Range) -> FirstRecord | None:
-    """Read the first record; offsets of aborted transactions and of compacted records have none."""
-    partition = TopicPartition(topic, part.partition)
-    consumer.assign([partition])
-    consumer.seek(partition, part.start)
-    while await consumer.position(partition) < part.end:
+async def _read_together(consumer: Any, topic: str, ranges: Sequence[Range]) -> dict[int, FirstRecord]:
+    """Read the first record of each range: the client requests all partitions of a broker at once and buffers them."""
+    parts = {TopicPartition(topic, part.partition): part for part in ranges}
+    consumer.assign(list(parts))
+    for partition, part in parts.items():
+        consumer.seek(partition, part.start)
+    records = {part.partition: await _read_first(consumer, partition, part.end) for partition, part in parts.items()}
+    return {partition: record for partition, record in records.items() if record}
+
+
+async def _read_first(consumer: Any, partition: TopicPartition, end: int) -> FirstRecord | None:
+    """Read the next record before an offset; those of aborted transactions and of compacted records have none."""
+    while await consumer.position(partition) < end:
         try:
             batches = await consumer.getmany(partition, timeout_ms=_POLL_MS, max_records=1)
         except UnicodeDecodeError:  # a header whose name is not UTF-8
             return FirstRecord(None, producer_time=True)
         for message in batches.get(partition, ()):
-            if message.offset >= part.end:
+            if message.offset >= end:
                 return None
             return FirstRecord(to_record(message).time, message.timestamp_type != _LOG_APPEND_TIME)
     return None

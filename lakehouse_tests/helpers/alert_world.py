@@ -11,6 +11,7 @@ from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.code_locations import repository_of, sensor_context
 
 MERGED = dg.AssetKey("temperatures")
 MERGE_JOB, BUTTON_JOB = "merge_temperatures", "__ASSET_JOB"
@@ -30,11 +31,15 @@ def all_definitions() -> dg.Definitions:
 
 
 class World:
-    """The definitions of one table, an instance with their runs and checks, and the cursor of the sensor."""
+    """The definitions of one table, an instance with their runs and checks, and the cursor of the sensor.
+
+    ``location`` is the code location of the sensor, ``None`` if Dagster does not name it.
+    """
 
     def __init__(self, instance: dg.DagsterInstance, home: Path, url: str) -> None:
         self.instance, self.home = instance, home
         self.cursor: str | None = None
+        self.location: str | None = None
         self.defs = all_definitions()
         self.use(alert_url=url)
 
@@ -45,28 +50,33 @@ class World:
 
     def tick(self) -> str:
         """Evaluate the sensor as the daemon does; return the skip reason."""
-        context = dg.build_sensor_context(
-            self.instance, cursor=self.cursor, resources=self.resources, repository_def=self.defs.get_repository_def()
-        )
-        with context:
+        with sensor_context(self.defs, self.instance, self.resources, self.cursor, self.location) as context:
             result = self.defs.resolve_sensor_def("temperatures_alerts").evaluate_tick(context)
         self.cursor = result.cursor or self.cursor
         assert not result.run_requests
         return result.skip_message or ""
 
-    def end_run(self, status: dg.DagsterRunStatus, job: str = MERGE_JOB, *keys: str) -> str:
+    def end_run(
+        self, status: dg.DagsterRunStatus, job: str = MERGE_JOB, *keys: str, location: str | None = None
+    ) -> str:
         """Record a run that ended with this status; return its id."""
-        run_id = self.create_run(job, *keys)
+        run_id = self.create_run(job, *keys, location=location)
         event = dg.DagsterEvent(EVENTS[status].value, job, message=f"It ended with {status.value}.")
         self.instance.report_dagster_event(event, run_id)
         return run_id
 
-    def create_run(self, job: str, *keys: str) -> str:
-        """Record a run, of a job or of some of its assets, which plans the checks of its steps; return its id."""
+    def create_run(self, job: str, *keys: str, location: str | None = None) -> str:
+        """Record a run, of a job or of some of its assets, which plans the checks of its steps; return its id.
+
+        Without a code location, it is a run as ``dagster job execute`` records it.
+        """
         selection = frozenset(map(dg.AssetKey, keys)) or None
         job_def = self.defs.get_repository_def().get_job(job)
         job_def = job_def.get_subset(asset_selection=selection) if selection else job_def
-        run = self.instance.create_run_for_job(job_def, run_id=str(uuid4()), asset_selection=selection)
+        origin = repository_of(location).get_job_origin(job) if location else None
+        run = self.instance.create_run_for_job(
+            job_def, run_id=str(uuid4()), asset_selection=selection, remote_job_origin=origin
+        )
         return run.run_id
 
     def merge_without_broker(self) -> str:

@@ -13,12 +13,13 @@ SECRET = "t0ken-of-the-url"
 class Receiver:
     """The alerts that a server accepted, in their order, and the number of requests to it.
 
-    The server refuses a request with ``status`` if it is not 200, and answers no request while ``open_gate`` is clear.
+    The server answers with ``status`` and keeps nothing if it is not 200 and the request contains ``refused_text``, as
+    each one does by default. It answers no request while ``open_gate`` is clear.
     """
 
     def __init__(self) -> None:
         self.url = ""
-        self.status, self.location = 200, ""
+        self.status, self.location, self.refused_text = 200, "", ""
         self.requests, self.bodies = 0, list[dict[str, Any]]()
         self.open_gate = threading.Event()
         self.open_gate.set()
@@ -41,11 +42,12 @@ def receiving() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             receiver.requests += 1
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
             receiver.open_gate.wait(60)
-            if receiver.status == 200:
-                receiver.bodies.append(body)
-            self.send_response(receiver.status)
+            status = receiver.status if receiver.refused_text in text else 200
+            if status == 200:
+                receiver.bodies.append(json.loads(text))
+            self.send_response(status)
             if receiver.location:
                 self.send_header("Location", receiver.location)
             self.end_headers()

@@ -9,7 +9,6 @@ import dagster as dg
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from lakehouse.errors import LakehouseError
 from lakehouse.kafka import look
@@ -17,10 +16,12 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import app_id
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import with_client
+from lakehouse_tests.helpers.code_locations import repository_of, sensor_context
 from lakehouse_tests.helpers.dagster_runs import Lakehouse
 
 ALARM = dg.AssetCheckKey(dg.AssetKey("temperatures"), "batch_can_be_planned")
 MERGED = {"kind": "batch", "number": 1, "attempt": "a", "table_version": -1}
+LOCATION = "lakehouse"
 
 
 class World(Lakehouse):
@@ -32,22 +33,22 @@ class World(Lakehouse):
 
     def tick(self) -> Any:
         sensor = self.defs.resolve_sensor_def("temperatures_sensor")
-        context = dg.build_sensor_context(self.instance, cursor=self.cursor, resources=self.resources)
-        with context:
+        with sensor_context(self.defs, self.instance, self.resources, self.cursor, LOCATION) as context:
             result = sensor.evaluate_tick(context)
         self.cursor = result.cursor or self.cursor
         return result
 
-    def record_run(self, status: dg.DagsterRunStatus, job: str = "merge_temperatures", *keys: str) -> dg.DagsterRun:
+    def record_run(
+        self, status: dg.DagsterRunStatus, job: str = "merge_temperatures", *keys: str, location: str = LOCATION
+    ) -> dg.DagsterRun:
         """Record a run in the instance as Dagster does, of a job or of some of its assets."""
         asset_keys = frozenset(map(dg.AssetKey, keys)) or None
         job_definition = self.defs.get_repository_def().get_job(job)
-        location = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("lakehouse"), "__repository__")
         return self.instance.create_run_for_job(
             job_definition.get_subset(asset_selection=asset_keys) if asset_keys else job_definition,
             status=status,
             asset_selection=asset_keys,
-            remote_job_origin=RemoteJobOrigin(location, job),
+            remote_job_origin=repository_of(location).get_job_origin(job),
         )
 
     def fails(self, error: type[LakehouseError]) -> str:

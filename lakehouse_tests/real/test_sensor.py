@@ -116,6 +116,13 @@ def test_a_failed_run_is_requested_again_after_a_pause(world, monkeypatch):
     assert len(world.tick().run_requests) == 1
 
 
+@pytest.mark.invariant("12.5")
+def test_a_failed_run_of_another_code_location_makes_no_pause(world):
+    publish(world.settings, world.table, LINES)
+    world.record_run(dg.DagsterRunStatus.FAILURE, location="another")
+    assert len(world.tick().run_requests) == 1
+
+
 def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch):
     publish(world.settings, world.table, LINES)
     ledger = SimpleNamespace(progress=None)

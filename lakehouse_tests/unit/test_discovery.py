@@ -134,6 +134,24 @@ def test_the_files_of_a_folder_in_a_package_are_imported_as_the_package_imports_
     assert f"{folder.name}.json.first" in sys.modules
 
 
+@pytest.mark.parametrize("statement", ["from {}.first import first", "import {}.first", "from {} import first"])
+def test_an_import_without_the_name_of_the_package_is_reported_with_what_to_write(folder: Path, statement: str) -> None:
+    declarations = folder / f"tables_{uuid4().hex}"
+    declarations.mkdir()
+    (folder / "__init__.py").touch()
+    write(declarations, "first")
+    write(declarations, "second", f"x = 1\n{statement.format(declarations.name)}\n")
+    with pytest.raises(DeclarationError) as error:
+        declared(declarations)
+    assert error.value.what == f"ModuleNotFoundError: No module named '{declarations.name}'"
+    assert error.value.where == f"{declarations}/second.py, line 2"
+    assert error.value.action.startswith(
+        f"Write from {folder.name}.{declarations.name} instead of from {declarations.name}:"
+    )
+    write(declarations, "second", f"x = 1\n{statement.format(f'{folder.name}.{declarations.name}')}\n")
+    assert declared(declarations) == ["first"]
+
+
 def test_a_project_that_is_itself_in_a_package_imports_its_folder_as_before(folder: Path) -> None:
     Path("__init__.py").touch()
     write(folder, "first")

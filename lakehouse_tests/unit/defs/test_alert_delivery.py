@@ -52,6 +52,35 @@ def test_an_alert_that_is_not_delivered_is_sent_by_the_next_tick(
     assert receiver.states() == []
 
 
+@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("alert_format", ["json", "slack"])
+def test_an_alert_whose_text_is_refused_is_sent_again_without_its_detail(
+    watched: World, receiver: Receiver, status: int, alert_format: str
+) -> None:
+    watched.use(alert_url=receiver.url, alert_format=alert_format)
+    receiver.status, receiver.refused_text = status, "17 has 2 rows"
+    watched.evaluate(FAILED, "Key 17 has 2 rows.")
+    assert watched.tick() == "Alerts sent: 1."
+    assert receiver.requests == 2
+    (alert,) = receiver.take()
+    if alert_format == "json":
+        assert (alert["state"], alert["subject"], alert["detail"]) == ("failed", CHECK, "")
+    else:
+        assert CHECK in alert["text"] and alert["text"].endswith("(ERROR)")
+    watched.tick()
+    assert receiver.requests == 2, "it counts as sent"
+
+
+@pytest.mark.parametrize("status", [400, 404])
+def test_a_tick_tries_an_alert_again_only_if_its_detail_may_be_refused(
+    watched: World, receiver: Receiver, status: int
+) -> None:
+    receiver.status = status
+    watched.evaluate(FAILED, "Key 17 has 2 rows.")
+    assert f"answers with {status}" in watched.tick()
+    assert receiver.requests == (2 if status == 400 else 1)
+
+
 def test_what_was_sent_before_a_failed_delivery_is_not_sent_again(watched: World, receiver: Receiver) -> None:
     watched.end_run(FAILURE)
     watched.tick()

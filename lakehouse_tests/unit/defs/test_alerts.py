@@ -163,6 +163,49 @@ def test_a_run_of_another_table_is_not_sent(watched: World, receiver: Receiver) 
     assert receiver.requests == 0
 
 
+@pytest.mark.parametrize(
+    ("job", "keys"), [(MERGE_JOB, ()), (BUTTON_JOB, ("temperatures", "temperatures_rejected"))], ids=["job", "button"]
+)
+def test_a_run_of_another_code_location_is_neither_a_failure_nor_a_recovery(
+    watched: World, receiver: Receiver, job: str, keys: tuple[str, ...]
+) -> None:
+    watched.location = "ours"
+    watched.end_run(FAILURE, job, *keys, location="another")
+    watched.tick()
+    assert receiver.requests == 0
+    run_id = watched.end_run(FAILURE, job, *keys, location="ours")
+    watched.end_run(SUCCESS, job, *keys, location="another")
+    watched.tick()
+    assert [(alert["state"], alert["run_id"]) for alert in receiver.take()] == [("failed", run_id)]
+    run_id = watched.end_run(SUCCESS, job, *keys, location="ours")
+    watched.tick()
+    assert [(alert["state"], alert["run_id"]) for alert in receiver.take()] == [("recovered", run_id)]
+
+
+def test_many_runs_of_another_code_location_do_not_hide_a_failure(watched: World, receiver: Receiver) -> None:
+    watched.location = "ours"
+    watched.end_run(FAILURE, location="ours")
+    for _ in range(21):
+        watched.end_run(SUCCESS, location="another")
+    watched.tick()
+    assert receiver.states() == [("failed", MERGE_JOB)]
+
+
+def test_a_run_without_a_code_location_counts(watched: World, receiver: Receiver) -> None:
+    watched.location = "ours"
+    watched.end_run(SUCCESS, location="ours")
+    watched.end_run(FAILURE)
+    watched.end_run(SUCCESS, location="another")
+    watched.tick()
+    assert receiver.states() == [("failed", MERGE_JOB)]
+
+
+def test_all_runs_count_for_a_sensor_without_a_code_location(watched: World, receiver: Receiver) -> None:
+    watched.end_run(FAILURE, location="another")
+    watched.tick()
+    assert receiver.states() == [("failed", MERGE_JOB)]
+
+
 def test_a_planned_evaluation_does_not_count(watched: World, receiver: Receiver) -> None:
     watched.evaluate(FAILED)
     watched.tick()
@@ -190,6 +233,34 @@ def test_an_evaluation_that_was_planned_at_the_last_tick_is_sent(
     watched.tick()
     (alert,) = receiver.take()
     assert (alert["state"], alert["subject"], alert["run_id"]) == (state, CHECK, run_id)
+
+
+def test_a_planned_evaluation_that_fails_is_sent_although_a_newer_one_passed(
+    watched: World, receiver: Receiver
+) -> None:
+    """Two runs plan the check before a tick. The first one reports a failure, the second one passes."""
+    first_id, second_id = (watched.create_run("verify_temperatures") for _ in range(2))
+    watched.tick()
+    watched.evaluate_in(first_id, FAILED)
+    watched.evaluate_in(second_id, PASSED)
+    watched.tick()
+    sent = [(alert["state"], alert["subject"], alert["run_id"]) for alert in receiver.take()]
+    assert sent == [("failed", CHECK, first_id), ("recovered", CHECK, second_id)]
+    watched.tick()
+    assert receiver.states() == []
+
+
+def test_an_evaluation_that_fails_after_a_newer_one_was_seen_to_pass_is_sent(
+    watched: World, receiver: Receiver
+) -> None:
+    run_id = watched.create_run("verify_temperatures")
+    watched.evaluate(PASSED)
+    for _ in range(2):
+        watched.tick()
+    assert receiver.requests == 0
+    watched.evaluate_in(run_id, FAILED)
+    watched.tick()
+    assert receiver.states() == [("failed", CHECK), ("recovered", CHECK)]
 
 
 def test_a_check_of_a_user_on_a_table_is_watched(watched: World, receiver: Receiver) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
+from dagster._core.remote_origin import RemoteInstigatorOrigin
 from dagster._core.scheduler.instigation import (
     InstigatorState,
     InstigatorStatus,
@@ -17,7 +17,7 @@ from dagster._core.scheduler.instigation import (
 )
 
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.cursor import SensorCursor
+from lakehouse.defs.cursor import SensorCursor, read_cursor
 from lakehouse.defs.freshness import FRESH, LAG, promise_checks, report_freshness, report_lag
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
@@ -25,6 +25,7 @@ from lakehouse.kafka import TopicState
 from lakehouse.ledger.positions import Progress, SourceId, plan_batch
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.code_locations import repository_of
 
 SOURCE, OTHER = SourceId("kafka", "c/t"), SourceId("kafka", "c/other")
 FRESH_LIMIT = timedelta(minutes=5)
@@ -190,9 +191,17 @@ def test_on_request_the_check_uses_what_the_sensor_remembers(
     assert results == {FRESH: passed, LAG: False}, "the broker does not answer, so the lag is unknown"
 
 
-def remember(instance: dg.DagsterInstance, cursor: SensorCursor, at: float) -> None:
+def test_a_check_on_request_uses_the_sensor_of_its_own_code_location(tmp_path: Path) -> None:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        for at, location in ((START, "ours"), (START + 60, "another")):
+            remember(instance, SensorCursor(seen_at=at), at, location)
+        assert read_cursor(instance, ENTRY.sensor, repository_of("ours").get_label()).seen_at == START
+        assert read_cursor(instance, ENTRY.sensor, repository_of("a third").get_label()) == SensorCursor()
+        assert read_cursor(instance, ENTRY.sensor, None).seen_at == START + 60
+
+
+def remember(instance: dg.DagsterInstance, cursor: SensorCursor, at: float, location: str = "lakehouse") -> None:
     """Store a tick of the sensor as Dagster's daemon does."""
-    location = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("lakehouse"), "__repository__")
     data = SensorInstigatorData(last_tick_timestamp=at, cursor=cursor.text)
-    origin = RemoteInstigatorOrigin(location, ENTRY.sensor)
+    origin = RemoteInstigatorOrigin(repository_of(location), ENTRY.sensor)
     instance.add_instigator_state(InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, data))

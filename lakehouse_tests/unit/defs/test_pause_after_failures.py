@@ -10,6 +10,7 @@ import pytest
 
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.retries import COMMITTED_AT, is_behind, pause_after, reason_to_wait
+from lakehouse_tests.helpers.code_locations import repository_of
 
 KEY = dg.AssetKey("temperatures")
 JOB = "merge_temperatures"
@@ -29,11 +30,16 @@ class Runs:
         self._repository = build_defs().get_repository_def()
         self.failed_at = datetime.now(UTC)
 
-    def add(self, status: dg.DagsterRunStatus, job: str = JOB, *keys: str) -> dg.DagsterRun:
+    def add(
+        self, status: dg.DagsterRunStatus, job: str = JOB, *keys: str, location: str | None = None
+    ) -> dg.DagsterRun:
         selection = frozenset(map(dg.AssetKey, keys)) or None
         job_def = self._repository.get_job(job)
         job_def = job_def.get_subset(asset_selection=selection) if selection else job_def
-        run = self.instance.create_run_for_job(job_def, run_id=str(uuid4()), asset_selection=selection)
+        origin = repository_of(location).get_job_origin(job) if location else None
+        run = self.instance.create_run_for_job(
+            job_def, run_id=str(uuid4()), asset_selection=selection, remote_job_origin=origin
+        )
         self.instance.report_dagster_event(_event(status, job), run.run_id)
         self.failed_at = datetime.now(UTC) if status is FAILURE else self.failed_at
         return run
@@ -166,3 +172,24 @@ def test_more_failures_than_are_counted_give_the_longest_pause(runs: Runs) -> No
         runs.add(FAILURE)
     assert runs.reason_to_wait(timedelta(minutes=59))
     assert runs.reason_to_wait(timedelta(minutes=61)) is None
+
+
+@pytest.mark.invariant("12.5")
+def test_only_runs_of_the_same_code_location_make_and_end_a_pause(runs: Runs) -> None:
+    ours = repository_of("ours").get_label()
+
+    def waits() -> list[bool]:
+        soon = runs.failed_at + timedelta(seconds=10)
+        reason = reason_to_wait(runs.instance, JOB, KEY, soon, ours)
+        return [reason is not None, is_behind(runs.instance, JOB, [KEY], soon, ours)]
+
+    runs.add(FAILURE, location="another")
+    assert waits() == [False, False]
+    runs.add(FAILURE, location="ours")
+    for _ in range(9):
+        runs.add(SUCCESS, location="another")
+    assert waits() == [True, True]
+    runs.add(SUCCESS, location="ours")
+    assert waits() == [False, False]
+    runs.add(FAILURE)
+    assert waits() == [True, True], "a run without a code location"

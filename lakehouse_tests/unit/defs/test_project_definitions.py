@@ -13,6 +13,7 @@ from lakehouse.settings.dg_project import PROJECT_DEFINITIONS, read_dg_project
 from lakehouse_tests.helpers.dg_projects import PROJECT_FILE, write_files
 
 SECTION = '[tool.lakehouse]\ndeclarations = "tables"\n'
+WORKSPACE = 'directory_type = "workspace"\n[[{}workspace.projects]]\npath = "projects/my-project"\n'
 
 
 @pytest.fixture
@@ -78,6 +79,8 @@ def test_our_module_of_definitions_means_the_definitions_of_the_root_module(tmp_
         ("pyproject.toml", "[tool.dagster]\n", True),
         ("pyproject.toml", PROJECT_FILE, True),
         ("pyproject.toml", SECTION, False),
+        ("pyproject.toml", "[tool.dg]\n" + WORKSPACE.format("tool.dg."), False),
+        ("dg.toml", WORKSPACE.format(""), False),
         ("pyproject.toml", "[", False),
         ("other.toml", PROJECT_FILE, False),
     ],

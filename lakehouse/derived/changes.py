@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
-from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
+from lakehouse.errors.troubles import PASSING, Trouble, find_trouble, has_trouble, is_version_gone
 from lakehouse.ledger.commits import Commit, Consumed, Entry
 from lakehouse.ledger.ledger import Ledger, still_holds, to_consume
 from lakehouse.spark.sessions import rows_expected
@@ -118,9 +118,9 @@ def net_changes(upstream: Upstream, consumed: Consumed | None) -> DataFrame | No
     try:
         return _read_changes(upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        if means(error, Trouble.OTHER_COLUMNS):
+        if has_trouble(error, Trouble.OTHER_COLUMNS):
             return _read_across_other_columns(upstream, start)
-        if is_gone(error):
+        if is_version_gone(error):
             return None
         raise
 
@@ -135,7 +135,7 @@ def _read_across_other_columns(upstream: Upstream, start: int) -> DataFrame | No
         with session_settings(upstream.merged.spark, _ALLOW_OTHER_COLUMNS):
             return _read_changes(upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        trouble = trouble_of(error, (*PASSING, *_UNREADABLE))
+        trouble = find_trouble(error, (*PASSING, *_UNREADABLE))
         if trouble in _UNREADABLE or (trouble is None and isinstance(error, AnalysisException)):
             return None
         raise

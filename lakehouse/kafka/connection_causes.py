@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lakehouse.errors.causes import Cause as ErrorCause
-from lakehouse.errors.causes import masked
+from lakehouse.errors.causes import mask_text
 from lakehouse.kafka.security import encrypted, ssl_context
 from lakehouse.local.wire import API_VERSIONS, SASL_HANDSHAKE, ask
 from lakehouse.settings import Settings
@@ -92,7 +92,7 @@ _CAUSES_OF_ERRORS = (
 
 def match_cause(causes: Iterable[ErrorCause]) -> Cause | None:
     """Return the cause that the errors of a client name, ``None`` if they name none."""
-    errors = [(error.kind, masked(error.line)) for error in causes]
+    errors = [(error.kind, mask_text(error.line)) for error in causes]
     matching_causes = (
         cause
         for class_pattern, message_pattern, cause in _CAUSES_OF_ERRORS

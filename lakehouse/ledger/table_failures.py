@@ -19,7 +19,7 @@ from lakehouse.errors import (
     TableError,
 )
 from lakehouse.errors.causes import error_text
-from lakehouse.errors.troubles import Trouble, matching_line, trouble_of
+from lakehouse.errors.troubles import Trouble, find_trouble, matching_line
 from lakehouse.ledger.restore_advice import restore_advice
 
 _MAX_QUOTED = 400  # characters of another program's message
@@ -131,7 +131,7 @@ def damaged_log(detail: str, uri: str) -> LakehouseError:
 
 def explained(error: Exception, uri: str, but: Trouble | None = None) -> LakehouseError | None:
     """Return what an error of Spark, deltalake or the disk means for a table; ``None`` if it is unknown."""
-    trouble = trouble_of(error, [trouble for trouble in _EXPLANATIONS if trouble is not but], uri)
+    trouble = find_trouble(error, [trouble for trouble in _EXPLANATIONS if trouble is not but], uri)
     if trouble is None:
         return None
     error_type, meaning, action = _EXPLANATIONS[trouble]

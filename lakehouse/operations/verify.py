@@ -20,7 +20,7 @@ from lakehouse.declaration import Check, Rollup, StreamTable
 from lakehouse.derived.changes import Derived, Upstream
 from lakehouse.derived.rollup import differing, is_as_declared, recompute, rollup_layout
 from lakehouse.errors.causes import error_text
-from lakehouse.errors.troubles import is_gone
+from lakehouse.errors.troubles import is_version_gone
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.audit import Finding, finding
@@ -117,7 +117,7 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
     try:
         problems = _differences(upstream, rollup, stored.rows(rollup_ledger.version))
     except (PySparkException, Py4JJavaError) as error:
-        if not is_gone(error):
+        if not is_version_gone(error):
             raise
         problem = f"Version {consumed.version} of {table.name} can no longer be read. Materialize {rollup.name} again."
         return finding("rollup_equals_recomputation", [problem], statement)

@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from pyspark import __version__ as spark_version
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.errors.troubles import Trouble, means
+from lakehouse.errors.troubles import Trouble, has_trouble
 from lakehouse.local.jars import ensure_jars, required_jars
 from lakehouse.local.java import EXIT_WITHOUT_MEMORY, find_java, garbage_collector
 from lakehouse.settings import Settings
@@ -256,7 +256,7 @@ def collected(rows: DataFrame) -> "pa.Table | None":
     try:
         return rows.toArrow()
     except Exception as error:
-        if means(error, Trouble.TOO_LARGE):
+        if has_trouble(error, Trouble.TOO_LARGE):
             return None
         raise
 

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from lakehouse.errors import ConflictError
-from lakehouse.errors.troubles import Trouble, means
+from lakehouse.errors.troubles import Trouble, has_trouble
 from lakehouse.ledger.commits import MERGED, Commit, Entry, Upkeep
 from lakehouse.ledger.durability import require_whole, sync_commits
 from lakehouse.ledger.ledger import app_id, find_commit
@@ -169,7 +169,7 @@ def conflicts(name: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if means(error, Trouble.CONFLICT):
+        if has_trouble(error, Trouble.CONFLICT):
             action = "Nothing was written. Run it again."
             raise ConflictError(
                 f"Another writer changed {name} at the same moment", where=name, action=action

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import EngineLostError
-from lakehouse.errors.troubles import Trouble, means
+from lakehouse.errors.troubles import Trouble, has_trouble
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 from lakehouse.spark.engine import ENGINE
@@ -169,4 +169,4 @@ def _is_answer(error: Exception, is_own: bool) -> bool:
     from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException  # noqa: PLC0415
 
     is_reported = isinstance(error, SparkConnectException) and type(error) is not SparkConnectGrpcException
-    return is_reported and not means(error, Trouble.ENGINE_LOST)
+    return is_reported and not has_trouble(error, Trouble.ENGINE_LOST)

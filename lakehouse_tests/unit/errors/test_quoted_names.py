@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.errors import LakehouseError, RegistryError, StoreUnreachableError, TableDamagedError
 from lakehouse.errors.causes import causes_of
-from lakehouse.errors.troubles import trouble_of
+from lakehouse.errors.troubles import find_trouble
 from lakehouse.kafka.connection_causes import chain_of, match_cause
 from lakehouse.kafka.registry_client import Registry
 from lakehouse.ledger.table_failures import log_failures
@@ -40,7 +40,7 @@ def test_the_name_of_a_column_does_not_change_an_error_of_deltalake(name: str, t
     write_deltalake(tmp_path / "t", pa.table({"a": [1]}))
     with pytest.raises(Exception, match=".") as raised:
         write_deltalake(tmp_path / "t", pa.table({name: [name]}), mode="append")
-    assert trouble_of(raised.value, ALL_TROUBLES) is None
+    assert find_trouble(raised.value, ALL_TROUBLES) is None
 
 
 def test_a_path_in_a_store_does_not_change_its_error() -> None:
@@ -54,11 +54,11 @@ def test_a_path_in_a_store_does_not_change_its_error() -> None:
 def test_an_error_of_the_system_is_recognised_by_its_number(name: str, tmp_path: Path) -> None:
     with pytest.raises(OSError, match=".") as missing:
         (tmp_path / name / "t").read_text()
-    assert trouble_of(missing.value, ALL_TROUBLES) is None
+    assert find_trouble(missing.value, ALL_TROUBLES) is None
     (tmp_path / name).write_text("")
     with pytest.raises(OSError, match=".") as not_a_folder:
         list((tmp_path / name / "t").iterdir())
-    assert trouble_of(not_a_folder.value, ALL_TROUBLES) is None
+    assert find_trouble(not_a_folder.value, ALL_TROUBLES) is None
 
 
 KAFKA_ERRORS = [

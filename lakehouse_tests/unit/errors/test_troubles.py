@@ -13,7 +13,7 @@ from lakehouse.errors import (
     TableDamagedError,
     TableError,
 )
-from lakehouse.errors.troubles import Trouble, matching_line, means, trouble_of
+from lakehouse.errors.troubles import Trouble, find_trouble, has_trouble, matching_line
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import again
 
@@ -95,14 +95,14 @@ def throw(error: Exception) -> None:
     ],
 )
 def test_a_condition_decides_what_an_error_means(message: str, trouble: Trouble) -> None:
-    assert means(PySparkException(message), trouble)
+    assert has_trouble(PySparkException(message), trouble)
 
 
 def test_the_name_of_a_condition_within_a_value_decides_nothing() -> None:
-    assert means(WithoutMessage("not used"), Trouble.CONFLICT)
+    assert has_trouble(WithoutMessage("not used"), Trouble.CONFLICT)
     overflow = "org.apache.spark.SparkArithmeticException: [ARITHMETIC_OVERFLOW] long overflow. SQLSTATE: 22003"
-    assert not means(PySparkException(overflow), Trouble.NO_SUCH_TIME)
-    assert not means(PySparkException("[CAST_INVALID_INPUT] 'DELTA_CONCURRENT' cannot be cast"), Trouble.CONFLICT)
+    assert not has_trouble(PySparkException(overflow), Trouble.NO_SUCH_TIME)
+    assert not has_trouble(PySparkException("[CAST_INVALID_INPUT] 'DELTA_CONCURRENT' cannot be cast"), Trouble.CONFLICT)
 
 
 @pytest.mark.parametrize(
@@ -152,5 +152,5 @@ def test_the_line_of_the_decisive_cause_is_returned() -> None:
 
 
 def test_unknown_errors_mean_no_trouble() -> None:
-    assert trouble_of(ValueError("a lakehouse bug"), Trouble) is None
+    assert find_trouble(ValueError("a lakehouse bug"), Trouble) is None
     assert not issubclass(ConflictError, TableError)

@@ -16,7 +16,7 @@ from lakehouse.settings.spark_conf import require_free_conf
 from lakehouse.spark.own_session import Active, activate, activate_again, find_active, keep_exact, others_active
 from lakehouse.spark.sessions import build_session, stop_session
 from lakehouse.storage.spark_failures import spark_failures
-from lakehouse.storage.statement import is_left
+from lakehouse.storage.statement import is_abandoned
 from lakehouse.storage.table_context import TableContext
 
 
@@ -65,7 +65,7 @@ class LakehouseResource(LazyPySparkResource):
             self._active_before = find_active()
             self._spark_session = build_session(self.settings)
             self._configure(self._spark_session)
-        elif not is_left(self._spark_session):
+        elif not is_abandoned(self._spark_session):
             with spark_failures():
                 has_changed = keep_exact(self._spark_session)
             if has_changed:

@@ -16,7 +16,7 @@ from lakehouse.ingest.rejected_records import DecodedBatch, is_covered, position
 from lakehouse.ledger.commits import Entry
 from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.row_order import IDENTITY_FIELDS, same_record
-from lakehouse.storage.stored_table import Expected, StoredTable
+from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 
 def append_records(merged_table: StoredTable, batch: DecodedBatch, counts: Counts) -> Entry:
@@ -32,7 +32,7 @@ def append_records(merged_table: StoredTable, batch: DecodedBatch, counts: Count
     rows = _to_rows(batch, merged_table.layout.names)
     if commit.kind != "batch" or not _is_new(batch):
         return _insert_missing(merged_table, rows, batch, counts)
-    return merged_table.append(rows, commit, Expected(counts.rows, counts.text_from(commit.source)))
+    return merged_table.append(rows, commit, ExpectedRows(counts.rows, counts.text_from(commit.source)))
 
 
 def _is_new(batch: DecodedBatch) -> bool:

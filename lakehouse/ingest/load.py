@@ -60,7 +60,7 @@ class ReferenceLoad:
 
 def base_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the base rows: one row for each key."""
-    columns = [TableColumn.declared(column) for column in table.stored]
+    columns = [TableColumn.from_declaration(column) for column in table.stored]
     return Layout(
         table.base_name,
         settings.table_uri(table.base_name),
@@ -72,8 +72,8 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
         anchors=table.key,
         key=table.key,
         declaration=table.fingerprint,
-        of=table.name,
-        fixed=[*table.key, *([table.version] if table.version else [])],
+        declaration_name=table.name,
+        fixed_columns=[*table.key, *([table.version] if table.version else [])],
         sync=settings.sync,
     )
 
@@ -141,7 +141,7 @@ def _upsert(base: StoredTable, table: StreamTable, newest_rows: DataFrame, commi
 
 def reference_layout(table: StreamTable, reference: Reference, settings: Settings) -> Layout:
     """Return the layout of a reference table: one row for each of its keys."""
-    columns = [TableColumn.declared(column) for column in reference.columns]
+    columns = [TableColumn.from_declaration(column) for column in reference.columns]
     uri = settings.table_uri(reference.name)
     return Layout(
         reference.name,
@@ -149,8 +149,8 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
         reference.doc,
         columns,
         retention=table.retention,
-        of=table.name,
-        fixed=reference.key,
+        declaration_name=table.name,
+        fixed_columns=reference.key,
         sync=settings.sync,
     )
 

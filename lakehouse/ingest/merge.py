@@ -15,10 +15,17 @@ from lakehouse.ingest.counts import Counts
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.comparison import comparable_row, struct_of
-from lakehouse.storage.layout import DECLARED
+from lakehouse.storage.layout import COLUMNS_PROPERTY
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
-from lakehouse.storage.row_order import KEPT, Newer, kept_order, newer_than_stored, same_record, stored_with
-from lakehouse.storage.stored_table import Expected, StoredTable
+from lakehouse.storage.row_order import (
+    KEPT,
+    NewerConditions,
+    kept_order,
+    newer_than_stored,
+    same_record,
+    stored_order_fields,
+)
+from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Target:
     def undeclared(self, stored: DataFrame) -> list[str]:
         """Return the columns that are not declared any longer: a newer record has no value for them."""
         delta_table = open_table(self.merged.layout.uri)
-        declared = delta_table.metadata().configuration.get(DECLARED, "").split(",") if delta_table else []
+        declared = delta_table.metadata().configuration.get(COLUMNS_PROPERTY, "").split(",") if delta_table else []
         return [name for name in stored.columns if name in declared and name not in (*self.merged.layout.names, KEPT)]
 
 
@@ -77,7 +84,7 @@ def merge_rows(target: Target, newest_rows: DataFrame, counts: Counts, commit: C
     keep = target.table.keep
     # stored values of kept columns were not counted
     text = None if target.text_columns & {*keep} else counts.text_from(commit.source, 1 + len(keep))
-    expected = Expected(counts.rows, text, counts.partitions)
+    expected = ExpectedRows(counts.rows, text, counts.partitions)
     return target.merged.store_compared(compare_few, compare_many, commit, expected)
 
 
@@ -136,7 +143,7 @@ def _compare(target: Target, stored: DataFrame, newest_rows: DataFrame, counts: 
     )
 
 
-def _stored_values(target: Target, stored: DataFrame, newer: Newer) -> dict[str, str]:
+def _stored_values(target: Target, stored: DataFrame, newer: NewerConditions) -> dict[str, str]:
     """Return the values of the row to store as SQL: each is from ``s`` or from ``t``."""
     value_columns = target.value_columns(stored)
     flags = {name: f"{staged.NEWER}_{name}" for name in newer.keep}
@@ -175,7 +182,7 @@ def _kept_order_value(table: StreamTable, kept: StructField) -> str:
     stored_order = f"t.{KEPT}.`{kept.name}`"
     if kept.name not in table.keep:
         return f"IF({staged.NEWER}, NULL, {stored_order})"
-    row_values = stored_with(table, kept.name)
+    row_values = stored_order_fields(table, kept.name)
     fields = ", ".join(
         f"'{field.name}', {row_values.get(field.name, f'{stored_order}.{field.name}')}"
         for field in _fields(kept.dataType)

@@ -11,7 +11,7 @@ from lakehouse.declaration.snapshot import differences
 from lakehouse.ledger.commits import committed_at
 from lakehouse.ledger.log import open_table, read_history
 from lakehouse.settings import Settings
-from lakehouse.storage.layout import DECLARES
+from lakehouse.storage.layout import DECLARATION_PROPERTY
 
 Info = Mapping[str, Any]
 
@@ -63,4 +63,4 @@ def _recorded_declaration(info: Info) -> str:
         properties = json.loads(parameter) if isinstance(parameter, str) else parameter
     except ValueError:
         return ""
-    return str(properties.get(DECLARES, "")) if isinstance(properties, dict) else ""
+    return str(properties.get(DECLARATION_PROPERTY, "")) if isinstance(properties, dict) else ""

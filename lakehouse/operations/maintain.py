@@ -194,7 +194,7 @@ class _TableMaintenance:
         if _is_idle(ledger) and not uncompressed_partitions:
             return Maintained(self.stored.layout.name, ledger.version, before, before, idle=True)
         if any(sum(size < FILE_SIZE for size in sizes) >= _MIN_SMALL_FILES for sizes in file_sizes):
-            again(lambda: self.stored.upkeep(self.stored.layout.compaction, self.run))
+            again(lambda: self.stored.run_upkeep(self.stored.layout.compaction, self.run))
         if uncompressed_partitions:
             again(self._compress)
         kept = readers.reason_to_wait() if readers else None
@@ -213,10 +213,10 @@ class _TableMaintenance:
 
     def _compress(self) -> None:
         if uncompressed_partitions := self._uncompressed_partitions():  # the partitions that compaction did not rewrite
-            self.stored.upkeep(self.stored.layout.rewrite_statement(uncompressed_partitions), self.run)
+            self.stored.run_upkeep(self.stored.layout.rewrite_statement(uncompressed_partitions), self.run)
 
     def _vacuum(self, last_version: int) -> int | None:
-        again(lambda: self.stored.upkeep(f"VACUUM {self.stored.layout.sql}", self.run))
+        again(lambda: self.stored.run_upkeep(f"VACUUM {self.stored.layout.sql}", self.run))
         history = read_history(self.stored.layout.uri, _RECENT_COMMITS)
         ends = [
             commit for commit in history if commit["operation"] == "VACUUM END" and commit["version"] > last_version

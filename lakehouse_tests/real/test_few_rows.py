@@ -20,7 +20,7 @@ from lakehouse.ledger.ledger import read_ledger
 from lakehouse.spark.sessions import collected
 from lakehouse.storage import stored_table
 from lakehouse.storage.delta_rs_writer import append_quickly
-from lakehouse.storage.eligibility import is_quick
+from lakehouse.storage.eligibility import can_append_quickly
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.schema_change.apply import ensure_table
@@ -196,7 +196,7 @@ def file_statistics(layout: Layout, version: int) -> tuple[list[Any], dict[str, 
 def test_files_and_log_have_the_statistics_that_spark_writes_for_every_type(spark, tmp_path):
     layout, rows = rows_of_every_type(tmp_path)
     ensure_table(spark, layout)
-    assert is_quick(layout, 5)
+    assert can_append_quickly(layout, 5)
     append_quickly(layout, rows, read_ledger(layout.uri, "t").next_commit("derived", "test"))
     commit = read_ledger(layout.uri, "t").next_commit("derived", "test")
     commit_append(spark, layout, read_table(spark, layout).coalesce(1), commit)

@@ -42,7 +42,7 @@ def test_a_restore_of_the_feed_between_plan_and_commit_repeats_no_change(stream,
 
     Only with Spark: without it an append commits only on the planned version.
     """
-    monkeypatch.setattr(stored_table, "is_quick", lambda *_: False)
+    monkeypatch.setattr(stored_table, "can_append_quickly", lambda *_: False)
     version_before, (undone_hour, hour) = ledger_of(stream, stream.table.changes_name).version, stream.hours(2)
     take(stream, {undone_hour: 1.0})
     stream.refresh()

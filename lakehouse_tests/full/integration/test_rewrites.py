@@ -14,8 +14,8 @@ from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse.operations.verify import verify_rollup
 from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.schema_change.apply import ask_nothing, ensure_table
-from lakehouse.storage.schema_change.diff import Rewriting
+from lakehouse.storage.schema_change.apply import ensure_table, require_nothing
+from lakehouse.storage.schema_change.diff import RewriteScope
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.tables.rewrites import assert_exact, otherwise, refused
 from lakehouse_tests.helpers.tables.sales import PRICE, narrow_sales
@@ -33,7 +33,7 @@ def test_after_an_interrupted_rewrite_the_new_and_the_old_declaration_work(strea
     table = stream.table
     text_table = otherwise(table, replace(PRICE, type="STRING"))
     # an interrupted rewrite: only the merged table has the new type
-    ensure_table(stream.spark, merged_layout(text_table, stream.settings), ask_nothing, Rewriting())
+    ensure_table(stream.spark, merged_layout(text_table, stream.settings), require_nothing, RewriteScope())
     stream.table = text_table
     stream.send(b'{"id": 3, "pieces": 1, "price": "1.5"}')
     stream.merge()

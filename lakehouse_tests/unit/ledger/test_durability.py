@@ -23,7 +23,7 @@ from lakehouse.ledger.log_entries import is_cut
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly
 from lakehouse.storage.layout import Layout
-from lakehouse.storage.spark_writer import alone, commit_otherwise
+from lakehouse.storage.spark_writer import commit_without_spark, write_alone
 from lakehouse_tests.helpers.tables.plain_tables import NOWHERE, OSLO, PARIS, made, next_commit, rows
 
 STRACE = shutil.which("strace")
@@ -152,9 +152,9 @@ def test_an_incomplete_commit_is_reported(tmp_path: Path, damage: Callable[[Layo
 def test_an_incomplete_commit_is_not_looked_for_if_sync_is_off(tmp_path: Path) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     truncate(newest_file(layout))
-    with alone(replace(layout, sync=False)):
+    with write_alone(replace(layout, sync=False)):
         pass
-    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), alone(layout):
+    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), write_alone(layout):
         pytest.fail("nothing may be written")
 
 
@@ -251,8 +251,8 @@ def test_every_kind_of_commit_stops_at_an_incomplete_one(tmp_path: Path) -> None
     marker_before = marker.read_bytes()
     truncate(newest_file(layout))
     with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"):
-        commit_otherwise(layout, next_commit(layout), lambda: pytest.fail("nothing may be written"))
-    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), alone(layout):
+        commit_without_spark(layout, next_commit(layout), lambda: pytest.fail("nothing may be written"))
+    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), write_alone(layout):
         pytest.fail("nothing may be written")
     assert marker.read_bytes() == marker_before and read_ledger(layout.uri, "t").version == 2
 

@@ -26,13 +26,13 @@ def test_a_vacuum_that_conflicts_with_another_writer_runs_again(
     table = Written.create(tmp_path / "t")
     statements: list[str] = []
 
-    def upkeep(_spark: Any, layout: Layout, statement: str, _run: str) -> None:
+    def run_upkeep(_spark: Any, layout: Layout, statement: str, _run: str) -> None:
         statements.append(statement)
         if len(statements) == 1:
             raise ConflictError("Another process has been writing t", where=layout.uri)
         table.table.vacuum(dry_run=False)
 
-    monkeypatch.setattr(stored_table, "upkeep", upkeep)
+    monkeypatch.setattr(stored_table, "run_upkeep", run_upkeep)
     spark: Any = None
     maintenance = maintain._TableMaintenance(StoredTable(spark, Layout(NAME, str(table.folder), "", ())), "cli")
     maintenance._vacuum(0)

@@ -12,8 +12,8 @@ from lakehouse.declaration import Column, StreamTable
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.errors import TableError
 from lakehouse.operations.evolution import _changes
-from lakehouse.storage.layout import DECLARED, Layout, TableColumn
-from lakehouse.storage.schema_change.diff import Lack, compare_schema
+from lakehouse.storage.layout import COLUMNS_PROPERTY, Layout, TableColumn
+from lakehouse.storage.schema_change.diff import SchemaDiff, compare_schema
 
 ID = Column("id", "INT", "Which.", required=True)
 PLACE = Column("place", "STRING", "Where.", source="city")
@@ -35,10 +35,10 @@ class Table:
 
     def declare(self, *columns: Column) -> Layout:
         table = StreamTable("t", "t", "T.", columns, ["id"])
-        table_columns = [TableColumn.declared(column) for column in columns]
-        return replace(self.layout, columns=table_columns, declares=facts_of(table))
+        table_columns = [TableColumn.from_declaration(column) for column in columns]
+        return replace(self.layout, columns=table_columns, declaration_facts=facts_of(table))
 
-    def compare(self, *columns: Column) -> Lack:
+    def compare(self, *columns: Column) -> SchemaDiff:
         return compare_schema(self.declare(*columns), self.delta_table)
 
     def run(self, *columns: Column) -> list[str]:
@@ -46,7 +46,7 @@ class Table:
         layout, diff = self.declare(*columns), self.compare(*columns)
         if diff.properties:
             self.set_properties(**diff.properties)
-        return [difference for _, difference in differences(diff.declared, layout.declares)]
+        return [difference for _, difference in differences(diff.former_declaration, layout.declaration_facts)]
 
     def set_properties(self, **properties: str) -> None:
         self.delta_table.alter.set_table_properties(properties, raise_if_not_exists=False)
@@ -104,7 +104,7 @@ def test_a_column_with_another_sql_is_refused(table: Table) -> None:
 
 def test_a_column_of_another_program_is_accepted(table: Table) -> None:
     table.run(ID)
-    table.set_properties(**{DECLARED: "id"})
+    table.set_properties(**{COLUMNS_PROPERTY: "id"})
     assert table.compare(ID, OTHER).columns == []
 
 
@@ -117,5 +117,5 @@ def test_after_a_restore_to_before_its_removal_the_column_counts_as_declared(tab
 def test_a_column_that_maintenance_added_is_not_a_former_one(table: Table) -> None:
     """It exists before the first run with its declaration."""
     note: Any = Column("note", "STRING", "A note.")
-    layout = replace(table.declare(ID, PLACE, note), declares="")
-    assert DECLARED not in compare_schema(layout, table.delta_table).properties
+    layout = replace(table.declare(ID, PLACE, note), declaration_facts="")
+    assert COLUMNS_PROPERTY not in compare_schema(layout, table.delta_table).properties

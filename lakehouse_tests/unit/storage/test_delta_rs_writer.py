@@ -16,7 +16,7 @@ from lakehouse.errors import ConflictError, TableError
 from lakehouse.ledger.ledger import app_id
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
 from lakehouse.storage.layout import TEXT_BOUND, Layout, TableColumn
-from lakehouse.storage.spark_writer import alone
+from lakehouse.storage.spark_writer import write_alone
 from lakehouse_tests.helpers.tables.plain_tables import (
     COLUMNS,
     FAR,
@@ -180,7 +180,7 @@ def create_partitioned(folder: Path, *values: tuple[Any, ...]) -> Layout:
         layout.uri,
         rows_by_month(*values),
         partition_by=["month"],
-        configuration=layout.statistics_properties | layout.lasting,
+        configuration=layout.statistics_properties | layout.enforced_properties,
     )
     return layout
 
@@ -236,7 +236,7 @@ def test_files_are_skipped_only_if_their_bounds_exclude_the_key(
     columns = [TableColumn("k", type_, "d"), TableColumn("n", "BIGINT", "d")]
     layout = Layout("t", str(tmp_path / "t"), "d", columns, statistics=("k",), change_data=True)
     tables = [pa.table({"k": pa.array([k], arrow_type(type_)), "n": pa.array([1])}) for k in (other, key, other)]
-    write_deltalake(layout.uri, tables[0], configuration=layout.statistics_properties | layout.lasting)
+    write_deltalake(layout.uri, tables[0], configuration=layout.statistics_properties | layout.enforced_properties)
     for table in tables[1:]:
         write_deltalake(layout.uri, table, mode="append")
     new_rows = pa.table({"k": tables[1]["k"], "n": pa.array([2]), STALE: pa.array([False])})
@@ -248,7 +248,7 @@ def test_files_are_skipped_only_if_their_bounds_exclude_the_key(
 def test_a_partition_without_new_rows_is_not_read(tmp_path: Path) -> None:
     layout = create_partitioned(tmp_path, ("Paris", 1, JANUARY), ("Rome", 1, MARCH))
     (file,) = (Path(uri) for uri in DeltaTable(layout.uri).file_uris() if "2023-03-01" in uri)
-    with alone(layout):
+    with write_alone(layout):
         pass  # the files on the disk are not checked again after this
     file.unlink()
     store_quickly(

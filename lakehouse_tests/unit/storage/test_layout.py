@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lakehouse.storage.layout import CHANGE_DATA, DECLARED, STATISTICS, Layout, TableColumn
+from lakehouse.storage.layout import CHANGE_DATA, COLUMNS_PROPERTY, STATISTICS, Layout, TableColumn
 
 LOG = "delta.logRetentionDuration"
 FILES = "delta.deletedFileRetentionDuration"
@@ -55,7 +55,7 @@ def test_deleted_files_are_kept_exactly_as_long_as_declared(interval: str) -> No
 @pytest.mark.invariant("1.18")
 def test_missing_properties_are_set() -> None:
     table = Layout("t", "/t", "", (), change_data=True)
-    assert table.corrections({}) == table.lasting == {LOG: MONTH, FILES: WEEK, CHANGE_DATA: "true"}
+    assert table.corrections({}) == table.enforced_properties == {LOG: MONTH, FILES: WEEK, CHANGE_DATA: "true"}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_missing_properties_are_set() -> None:
 def test_statistics_columns_are_corrected_unless_they_include_a_column_of_another_program(stored, declared) -> None:
     columns = [TableColumn(name, "BIGINT", "") for name in ("id", "a", "b")]
     table = Layout("t", "/t", "", columns, statistics=["id"] if declared is None else declared, change_data=True)
-    corrections = table.corrections(table.properties | {STATISTICS: stored, DECLARED: "a,b,gone,id"})
+    corrections = table.corrections(table.properties | {STATISTICS: stored, COLUMNS_PROPERTY: "a,b,gone,id"})
     assert corrections == ({STATISTICS: ",".join(declared)} if declared else {})
 
 

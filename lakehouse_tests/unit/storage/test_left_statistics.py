@@ -16,9 +16,9 @@ FLAG, LIST = TableColumn("flag", "BOOLEAN", "d"), TableColumn("list", "ARRAY<INT
 def statistics_during_rewrite(monkeypatch: pytest.MonkeyPatch, layout: Layout, excluded: Sequence[str]) -> str:
     """Return the statistics columns while the rows are written."""
     statements: list[str] = []
-    monkeypatch.setattr(rewrite, "upkeep", lambda _spark, _layout, statement: statements.append(statement))
+    monkeypatch.setattr(rewrite, "run_upkeep", lambda _spark, _layout, statement: statements.append(statement))
     spark: Any = None
-    rewrite.leave_statistics(spark, layout, excluded)
+    rewrite.restrict_statistics(spark, layout, excluded)
     (statement,) = statements
     return statement.split("= '")[1].split("'")[0] if " SET " in statement else ""
 

@@ -16,7 +16,7 @@ from lakehouse.storage import stored_table
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec
-from lakehouse.storage.stored_table import Expected, StoredTable
+from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 from lakehouse.storage.table_context import again
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
 
@@ -26,7 +26,7 @@ COMMIT = Commit(kind="batch", number=1, attempt="a", table_version=4)
 
 @pytest.fixture
 def table(tmp_path: Path) -> StoredTable:
-    return StoredTable(NO_SPARK, made(tmp_path, PARIS, **Layout("t", "", "", ()).lasting))
+    return StoredTable(NO_SPARK, made(tmp_path, PARIS, **Layout("t", "", "", ()).enforced_properties))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_ledger_of_a_table_that_was_changed_is_read_after_the_change(
         statements.append(statement)
         append(table)
 
-    monkeypatch.setattr("lakehouse.storage.schema_change.apply.upkeep", alter)
+    monkeypatch.setattr("lakehouse.storage.schema_change.apply.run_upkeep", alter)
     changed_table = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
     ledger = changed_table.ensured_ledger()
     assert len(statements) == 1 and "deletedFileRetentionDuration" in statements[0]
@@ -81,7 +81,7 @@ def test_a_change_of_the_table_is_reported_and_a_second_run_changes_nothing(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed_table = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
-    monkeypatch.setattr("lakehouse.storage.schema_change.apply.upkeep", lambda *_: append(table))
+    monkeypatch.setattr("lakehouse.storage.schema_change.apply.run_upkeep", lambda *_: append(table))
     assert changed_table.ensure() is True
     assert table.ensure() is False
 
@@ -106,13 +106,13 @@ def test_the_eligibility_of_a_merge_by_other_columns_does_not_depend_on_partitio
 ) -> None:
     calls: list[Any] = []
 
-    def is_quick(*arguments: Any, **keywords: Any) -> bool:
+    def can_merge_quickly(*arguments: Any, **keywords: Any) -> bool:
         calls.append((arguments[1:], keywords))
         return False
 
-    monkeypatch.setattr(stored_table, "is_quick_to_merge", is_quick)
+    monkeypatch.setattr(stored_table, "can_merge_quickly", can_merge_quickly)
     monkeypatch.setattr(stored_table, "commit_merge", lambda *_: "Spark")
-    assert table.merge_keyed(None, ["place"], "gone", COMMIT, Expected(2, 10, ["2024-01-01"])) == "Spark"  # type: ignore[arg-type, comparison-overlap]
+    assert table.merge_keyed(None, ["place"], "gone", COMMIT, ExpectedRows(2, 10, ["2024-01-01"])) == "Spark"  # type: ignore[arg-type, comparison-overlap]
     assert calls == [((2,), {"text": 10})]
 
 
@@ -159,7 +159,7 @@ class Writers:
             self.calls.append(("Spark", arguments[2:]))
             return "Spark"
 
-        monkeypatch.setattr(stored_table, "is_quick_to_merge", lambda *_: True)
+        monkeypatch.setattr(stored_table, "can_merge_quickly", lambda *_: True)
         monkeypatch.setattr(stored_table, "collected", lambda _: rows)
         monkeypatch.setattr(stored_table, "read_rows", lambda *arguments: f"rows of {arguments[2:]}")
         monkeypatch.setattr(stored_table, "read_table", lambda *arguments: f"rows of {arguments[2:]}")
@@ -171,7 +171,7 @@ def compared_rows(*stale: bool) -> pa.Table:
     return pa.table({STALE: list(stale)})
 
 
-def store_compared(table: StoredTable, expected: Expected) -> tuple[Any, list[tuple[str, Any]]]:
+def store_compared(table: StoredTable, expected: ExpectedRows) -> tuple[Any, list[tuple[str, Any]]]:
     """Store compared rows; return which writer stored them, and the stored rows of each comparison."""
     comparisons: list[tuple[str, Any]] = []
 
@@ -187,7 +187,7 @@ def store_compared(table: StoredTable, expected: Expected) -> tuple[Any, list[tu
 
 
 SPEC = MergeSpec("true")
-FEW = Expected(2, 10, ["2024-01-01"])
+FEW = ExpectedRows(2, 10, ["2024-01-01"])
 AS_PLANNED = ("few", "rows of (4, ['2024-01-01'])")
 NEWEST = ("many", "rows of (None,)")
 
@@ -246,4 +246,4 @@ def test_spark_stores_no_rows_and_an_unknown_number_of_rows(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch, count: int | None
 ) -> None:
     Writers(monkeypatch, compared_rows())
-    assert store_compared(table, Expected(count)) == ("Spark", [NEWEST])
+    assert store_compared(table, ExpectedRows(count)) == ("Spark", [NEWEST])

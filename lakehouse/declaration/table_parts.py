@@ -102,7 +102,7 @@ class TableParts:
         return Column(self.partition_by.name, "DATE", self.partition_by.doc)
 
     @property
-    def stored(self) -> tuple[Column, ...]:
+    def stored_columns(self) -> tuple[Column, ...]:
         """The columns of a row: the declared ones, and the partition column."""
         return (*self.columns, *([self.partition_column] if self.partition_column else []))
 

@@ -71,7 +71,7 @@ class Upstream:
     @property
     def row_columns(self) -> dict[str, str]:
         """The types of the columns outside the key, by name: declared columns and the partition column."""
-        return {column.name: column.type for column in self.table.stored if column.name not in self.table.key}
+        return {column.name: column.type for column in self.table.stored_columns if column.name not in self.table.key}
 
 
 def changed_rows(upstream: Upstream, consumed: Consumed | None) -> int | None:

@@ -23,7 +23,7 @@ _GONE = "_is_gone"  # true for a group without rows
 
 def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
     """Return the layout of a rollup: one row for each group."""
-    source_columns = {column.name: column for column in table.stored}
+    source_columns = {column.name: column for column in table.stored_columns}
     # if any type changes, every group is recomputed: two groups may become one
     columns = [replace(TableColumn.from_declaration(source_columns[name]), is_recomputed=True) for name in rollup.by]
     columns += [

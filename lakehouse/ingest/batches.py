@@ -30,7 +30,7 @@ from lakehouse.ledger.positions import Bounds, Plan, SourceState, lag_of, words_
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import rows_expected
 from lakehouse.storage.sql_analysis import require_types
-from lakehouse.storage.table_context import TableContext, again, merged_ledger
+from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict
 
 _REPLAN_ERRORS = (ConflictError, ReadLossError)
 _MAX_LISTED_FIELDS = 20  # unmapped fields
@@ -105,9 +105,9 @@ def merge_all(
     accepts gaps, records the gap and continues after it. Raises ``DataLossError``, ``BrokerError`` and ``TopicError``.
     """
     _log.info("Preparing %s", context.table.name)
-    again(lambda: prepare(context))
+    retry_on_conflict(lambda: prepare(context))
     outcomes: list[Outcome] = []
-    base_outcome = again(lambda: _merge_base(context))
+    base_outcome = retry_on_conflict(lambda: _merge_base(context))
     if base_outcome:
         outcomes.append(base_outcome)
         on_batch(base_outcome)
@@ -118,7 +118,7 @@ def merge_all(
     def merge_next() -> Outcome | None:
         return merge_batch(context, bounds, new_snapshots.pop() if new_snapshots else _read_snapshot(context))
 
-    while outcome := again(merge_next, _REPLAN_ERRORS):
+    while outcome := retry_on_conflict(merge_next, _REPLAN_ERRORS):
         outcomes.append(outcome)
         on_batch(outcome)
         if not outcome.more:
@@ -153,7 +153,7 @@ def prepare(context: TableContext) -> None:
     require_comparable(context.table, context.ledger())
     require_types(context.spark, context.table)
     context.merged.ensure(context.require_consumed)
-    context.stored(rejected_layout).ensure()
+    context.stored_table(rejected_layout).ensure()
 
 
 def _merge_base(context: TableContext) -> Outcome | None:
@@ -225,7 +225,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
 
 def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Merge the valid records in one commit, and store the others at a time when a crash does no harm."""
-    table, rejected_table = context.table, context.stored(rejected_layout)
+    table, rejected_table = context.table, context.stored_table(rejected_layout)
     batch = replace(batch, commit=_with_counts(batch.commit, counts, table))
     has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, committed=False)
     entry = _store_rows(context, batch, counts)
@@ -248,9 +248,9 @@ def _mark_resolved(context: TableContext, batch: DecodedBatch) -> None:
 
     If another writer prevents this for a batch, the batch stays merged: the next redrive marks them.
     """
-    rejected_table = context.stored(rejected_layout)
+    rejected_table = context.stored_table(rejected_layout)
     try:
-        again(lambda: store_rejected(rejected_table, replace(batch, ledger=context.ledger())))
+        retry_on_conflict(lambda: store_rejected(rejected_table, replace(batch, ledger=context.ledger())))
     except ConflictError:
         if batch.commit.kind != "batch":
             raise

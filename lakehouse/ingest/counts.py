@@ -127,7 +127,7 @@ def _prune_condition(row: Row, table: StreamTable) -> str:
     terms = []
     partitions = sorted(row["partitions"]) if _partition_follows_key(table) else []
     if table.partition_by and 0 < len(partitions) <= _MOST_PARTITIONS:
-        type_ = {column.name: column.type for column in table.stored}[table.partition_by.name]
+        type_ = {column.name: column.type for column in table.stored_columns}[table.partition_by.name]
         literals = ", ".join(literal(partition, type_) for partition in partitions)
         terms.append(f"t.`{table.partition_by.name}` IN ({literals})")
     for name in _ranged_keys(table):

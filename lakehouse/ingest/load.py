@@ -25,7 +25,7 @@ from lakehouse.storage.comparison import comparable
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, equal_values, from_source
 from lakehouse.storage.stored_table import StoredTable
-from lakehouse.storage.table_context import TableContext, again
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ReferenceLoad:
 
 def base_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the base rows: one row for each key."""
-    columns = [TableColumn.from_declaration(column) for column in table.stored]
+    columns = [TableColumn.from_declaration(column) for column in table.stored_columns]
     return Layout(
         table.base_name,
         settings.table_uri(table.base_name),
@@ -88,11 +88,11 @@ def load_base(context: TableContext, folder: Path | None = None) -> BaseLoad:
     base = context.table.base
     if base is None:
         raise LakehouseError(f"Table {context.table.name} declares no base files", action="Declare base= to load some.")
-    return again(lambda: _load_base(context, base, folder))
+    return retry_on_conflict(lambda: _load_base(context, base, folder))
 
 
 def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseLoad:
-    table, base = context.table, context.stored(base_layout)
+    table, base = context.table, context.stored_table(base_layout)
     ledger = base.ledger()
     last_folder = ledger.newest.commit.folder if ledger.newest else None
     source_folder = (folder or Path(last_folder or files.default_folder)).expanduser().resolve()
@@ -116,7 +116,7 @@ def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseL
 
 def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
     place = "struct(_file, _place)"
-    column_names = [column.name for column in table.stored if column.name not in (*table.key, *table.keep)]
+    column_names = [column.name for column in table.stored_columns if column.name not in (*table.key, *table.keep)]
     values = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in column_names]
     kept_values = [F.expr(f"max_by(`{c}`, {place}) FILTER (WHERE `{c}` IS NOT NULL)").alias(c) for c in table.keep]
     if not values and not kept_values:
@@ -161,17 +161,19 @@ def load_reference(context: TableContext, reference: Reference) -> ReferenceLoad
     If another writer is first, the file is read again. Raises ``BaseFileError`` if a line cannot be loaded; nothing is
     loaded then.
     """
-    stored = StoredTable(context.spark, reference_layout(context.table, reference, context.settings))
-    return again(lambda: _make_equal(stored, reference, context.run))
+    reference_table = StoredTable(context.spark, reference_layout(context.table, reference, context.settings))
+    return retry_on_conflict(lambda: _make_equal(reference_table, reference, context.run))
 
 
-def _make_equal(stored: StoredTable, reference: Reference, run: str) -> ReferenceLoad:
+def _make_equal(reference_table: StoredTable, reference: Reference, run: str) -> ReferenceLoad:
     """Insert, update and delete the rows that differ from the file, in one commit; no commit if none differs."""
-    rows = read_reference(stored.spark, reference).localCheckpoint()
-    ledger = stored.ensured_ledger()
-    names = stored.layout.names
+    rows = read_reference(reference_table.spark, reference).localCheckpoint()
+    ledger = reference_table.ensured_ledger()
+    names = reference_table.layout.names
     same_key, is_equal = equal_keys(reference.key), equal_values(names)
-    joined_rows = rows.alias("s").join(stored.rows().alias("t"), F.expr(same_key), "full").where(f"NOT ({is_equal})")
+    joined_rows = (
+        rows.alias("s").join(reference_table.rows().alias("t"), F.expr(same_key), "full").where(f"NOT ({is_equal})")
+    )
     columns = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in names]
     columns.append(F.expr(f"s.`{reference.key[0]}` IS NULL").alias("_is_gone"))
     changed_rows = joined_rows.select(*columns).localCheckpoint()
@@ -179,7 +181,7 @@ def _make_equal(stored: StoredTable, reference: Reference, run: str) -> Referenc
     spec = MergeSpec(same_key, values, values, delete_if="s._is_gone")
     if changed_rows.isEmpty():
         return ReferenceLoad(reference.name, rows.count(), 0, 0, 0, ledger.version)
-    entry = stored.merge(changed_rows, spec, ledger.next_commit("load", run))
+    entry = reference_table.merge(changed_rows, spec, ledger.next_commit("load", run))
     metrics = entry.metrics
     return ReferenceLoad(
         reference.name, rows.count(), metrics.inserted, metrics.updated, metrics.deleted, entry.version
@@ -191,7 +193,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
 
     Versions of the base table that changed no row count as merged: maintenance does not cause another merge.
     """
-    table, base = context.table, context.stored(base_layout)
+    table, base = context.table, context.stored_table(base_layout)
     base_ledger = base.ledger()
     if not base_ledger.exists or base_ledger.is_consumed(ledger.consumed):
         return None

@@ -25,7 +25,7 @@ def newest_per_key(rows: DataFrame, table: StreamTable, source: SourceId | None,
     an order and no value. ``alone`` means that each key has one row, as was counted: nothing is compared then.
     """
     separate = {*table.key, *table.keep}
-    row_columns = [column.name for column in table.stored if column.name not in separate]
+    row_columns = [column.name for column in table.stored_columns if column.name not in separate]
     columns = ", ".join(f"`{c}`" for c in [*row_columns, *_order_columns(ORDER, table).values()])
     kept_order_columns = ", ".join(_order_columns(kept_order(table), table).values())
     parts = {"_newest": (f"struct({columns})", "true")}

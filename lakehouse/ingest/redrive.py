@@ -21,7 +21,7 @@ from lakehouse.ingest.unresolved_rejections import unresolved
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId
-from lakehouse.storage.table_context import TableContext, again, whole_ledger
+from lakehouse.storage.table_context import TableContext, retry_on_conflict, whole_ledger
 
 Place = tuple[int, int]
 """Partition and position."""
@@ -52,10 +52,10 @@ def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
             where=f"table {context.table.name}",
             action=f"First run: lakehouse merge {context.table.name}",
         )
-    again(lambda: prepare(context))
+    retry_on_conflict(lambda: prepare(context))
     outcomes = []
     for part in _split(context, reason):
-        outcome = again(partial(_redrive_part, context, part))
+        outcome = retry_on_conflict(partial(_redrive_part, context, part))
         if outcome:
             outcomes.append(outcome)
     return outcomes
@@ -103,7 +103,7 @@ def _find_last_place(rows: DataFrame, limit: int) -> Place | None:
 
 
 def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) -> DataFrame:
-    rows = context.stored(rejected_layout).rows()
+    rows = context.stored_table(rejected_layout).rows()
     rows = rows.where(unresolved(ledger)).where("time IS NOT NULL")  # records without a time never pass
     return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
 
@@ -118,7 +118,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     plan = Plan(context.table.topic, part.source, _covering_ranges(records))
     batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.read == counts.rejected:
-        store_rejected(context.stored(rejected_layout), batch)
+        store_rejected(context.stored_table(rejected_layout), batch)
         return None
     entry: Entry = merge_decided(context, batch, counts)
     return Outcome(entry, None, 0, 0, time.monotonic() - started, others=counts.unmapped_fields)

@@ -10,7 +10,7 @@ from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
 from lakehouse.ingest.gaps import loss
 from lakehouse.kafka import PATIENCE, TopicState, look
 from lakehouse.ledger.positions import Plan, Range, find_gap, share_out, words_of
-from lakehouse.storage.table_context import TableContext, again
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 
 def replay(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
@@ -19,7 +19,7 @@ def replay(context: TableContext, ranges: list[Range] | None = None, request: Re
     Each commit reads at most as many positions as the declaration or the request allows. It is recorded as a replay and
     changes neither the progress nor the rows. Raises ``LakehouseError`` for a range that is gone or was not merged yet.
     """
-    again(lambda: prepare(context))
+    retry_on_conflict(lambda: prepare(context))
     limit = request.limit(context.table)
     plans = (part for plan in _replay_plans(context, ranges) for part in in_batches(plan, limit))
     return [outcome for plan in plans for outcome in _replay_plan(context, plan)]
@@ -88,7 +88,7 @@ def find_merged(context: TableContext) -> tuple[TopicState, dict[int, Range]]:
 def _replay_plan(context: TableContext, plan: Plan) -> Iterator[Outcome]:
     """Replay a plan in one commit, or in several if a commit merges only its beginning."""
     while plan.span:
-        outcome = again(partial(_replay_batch, context, plan))
+        outcome = retry_on_conflict(partial(_replay_batch, context, plan))
         yield outcome
         plan = replace(plan, ranges=ranges_after(plan.ranges, outcome.plan.ranges if outcome.plan else plan.ranges))
 

@@ -139,7 +139,7 @@ def _keep_schemas(context: TableContext, schemas: Mapping[int, WriterSchema]) ->
     rows = [(i, record_format.fingerprint(s), s.text, list(s.references)) for i, s in schemas.items()]
     columns = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
     spec = MergeSpec(equal_keys(["id"]), insert=from_source([column.name for column in COLUMNS]))
-    schema_table = context.stored(schemas_layout)
+    schema_table = context.stored_table(schemas_layout)
     commit = schema_table.ensured_ledger().next_commit("load", context.run)
     schema_table.merge(context.spark.createDataFrame(rows, columns), spec, commit)
     stored_schemas = kept_schemas(context.settings, context.table).known

@@ -32,8 +32,12 @@ def redeclared(settings: Settings, table: StreamTable) -> list[Redeclared]:
 
 
 def _changes(history: Sequence[Info]) -> Iterator[Redeclared]:
-    for info, previous, current in _declarations(history):
-        changes = tuple(text for _, text in differences(previous, current)) if previous else ()
+    for info, previous_declaration, current_declaration in _declarations(history):
+        changes = (
+            tuple(text for _, text in differences(previous_declaration, current_declaration))
+            if previous_declaration
+            else ()
+        )
         if changes:
             yield Redeclared(int(info["version"]), committed_at(info), changes)
 

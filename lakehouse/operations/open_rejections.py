@@ -29,14 +29,14 @@ def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> Re
     The function does not read the bytes of the records.
     """
     uri = settings.table_uri(table.rejected_name)
-    stored = open_table(uri)
-    if stored is None or not holds_files(uri):
+    rejected_table = open_table(uri)
+    if rejected_table is None or not holds_files(uri):
         return RejectionCounts(0, 0)
     import duckdb  # noqa: PLC0415 - a table without rejected records does not need it
 
     with suppress(LakehouseError), log_failures(uri):
         ledger_of(settings, table.rejected_name)
-        rows = stored.to_pyarrow_table(columns=["position", "resolved_number", "resolved_table_id"])
+        rows = rejected_table.to_pyarrow_table(columns=["position", "resolved_number", "resolved_table_id"])
         is_unresolved, is_resolved = unresolved(merged, quoted_text), f"NOT {is_open('', merged, quoted_text)}"
         with duckdb.connect(":memory:") as connection:
             connection.register("stored", rows)

@@ -15,7 +15,7 @@ from lakehouse.storage.schema_change.diff import RewriteScope, SchemaDiff, read_
 from lakehouse.storage.schema_change.rewrite import require_exact
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.stored_table import StoredTable
-from lakehouse.storage.table_context import TableContext, again
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def rewrite_tables(context: TableContext) -> list[Rewritten]:
 def _rewrite(context: TableContext, layout: Layout, diff: SchemaDiff, scope: RewriteScope) -> Rewritten:
     is_merged = layout.name == context.table.name
     before_rewrite = partial(_require_feed_up_to_date, context) if is_merged else require_nothing
-    stored = context.merged if is_merged else StoredTable(context.spark, layout)
-    ledger = again(lambda: stored.ensured_ledger(before_rewrite, scope))
+    stored_table = context.merged if is_merged else StoredTable(context.spark, layout)
+    ledger = retry_on_conflict(lambda: stored_table.ensured_ledger(before_rewrite, scope))
     return Rewritten(layout.name, ledger.version, ", ".join(_describe(layout, diff)))
 
 

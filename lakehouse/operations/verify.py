@@ -100,8 +100,8 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
 
     Reads the rollup at the version of its ledger, so that a commit in between makes no difference.
     """
-    table, stored = context.table, _stored(context, rollup)
-    rollup_ledger = stored.ledger()
+    table, rollup_table = context.table, _rollup_table(context, rollup)
+    rollup_ledger = rollup_table.ledger()
     consumed = rollup_ledger.consumed
     statement = f"{rollup.name} equals a recomputation as of the version that it consumed"
     if consumed is None:
@@ -115,13 +115,13 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
         return finding("rollup_equals_recomputation", [problem], statement)
     upstream = Upstream(table, merged, ledger).as_of(consumed.version)
     try:
-        problems = _differences(upstream, rollup, stored.rows(rollup_ledger.version))
+        problems = _differences(upstream, rollup, rollup_table.rows(rollup_ledger.version))
     except (PySparkException, Py4JJavaError) as error:
         if not is_version_gone(error):
             raise
         problem = f"Version {consumed.version} of {table.name} can no longer be read. Materialize {rollup.name} again."
         return finding("rollup_equals_recomputation", [problem], statement)
-    return finding("rollup_equals_recomputation", problems, statement, _repair_advice(table, stored.layout))
+    return finding("rollup_equals_recomputation", problems, statement, _repair_advice(table, rollup_table.layout))
 
 
 @spark_failures()
@@ -134,20 +134,20 @@ def verify_touched(context: TableContext, rollup: Rollup, update: Derived) -> Fi
     statement = f"{rollup.name} stored the groups that the run touched as it computed them"
     if update.written is None:
         return finding(check, [], f"{statement} (it touched none)")
-    stored = _stored(context, rollup)
-    differing_groups = differing(update.written, stored.rows(update.version), rollup)
-    advice = _repair_advice(context.table, stored.layout)
+    rollup_table = _rollup_table(context, rollup)
+    differing_groups = differing(update.written, rollup_table.rows(update.version), rollup)
+    advice = _repair_advice(context.table, rollup_table.layout)
     return finding(check, _describe_groups(differing_groups, rollup), statement, advice)
 
 
-def _stored(context: TableContext, rollup: Rollup) -> StoredTable:
+def _rollup_table(context: TableContext, rollup: Rollup) -> StoredTable:
     return StoredTable(context.spark, rollup_layout(context.table, rollup, context.settings))
 
 
 def _differences(upstream: Upstream, rollup: Rollup, rows: DataFrame) -> list[str]:
     expected = recompute(upstream, rollup)
-    stored = rows.select(*expected.columns)
-    groups = expected.exceptAll(stored).union(stored.exceptAll(expected)).select(*rollup.by).distinct()
+    stored_rows = rows.select(*expected.columns)
+    groups = expected.exceptAll(stored_rows).union(stored_rows.exceptAll(expected)).select(*rollup.by).distinct()
     return _describe_groups(groups, rollup)
 
 

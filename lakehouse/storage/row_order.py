@@ -40,7 +40,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
 
     A log table, whose rows replace none, stores the record of the row instead of its order.
     """
-    columns = [TableColumn.from_declaration(column) for column in table.stored]
+    columns = [TableColumn.from_declaration(column) for column in table.stored_columns]
     doc, fields = (_LOG_DOC, _RECORD_FIELDS) if table.is_log else (_KEYED_DOC, ORDER)
     columns.append(TableColumn.struct(RECORD, doc, fields))
     if table.keep:

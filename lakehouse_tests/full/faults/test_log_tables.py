@@ -68,7 +68,7 @@ def test_maintenance_keeps_the_ranges_that_a_void_batch_read(log_stream, monkeyp
 
         with monkeypatch.context() as patch, by_spark():
             patch.setattr(stored_table, "commit_append", restore_and_commit)
-            patch.setattr(batches, "again", lambda step, *_: step())
+            patch.setattr(batches, "retry_on_conflict", lambda step, *_: step())
             with pytest.raises(ConflictError, match="is void"):
                 log_stream.merge()
         assert [row[1] for row in logged(log_stream)] == [0, 2, 3]

@@ -15,7 +15,7 @@ from lakehouse.errors import (
 )
 from lakehouse.errors.troubles import Trouble, find_trouble, has_trouble, matching_line
 from lakehouse.storage.spark_failures import spark_failures
-from lakehouse.storage.table_context import again
+from lakehouse.storage.table_context import retry_on_conflict
 
 TRACE = "\n\tat org.apache.spark.sql.delta.Snapshot.init(Snapshot.scala:1)"
 CUT_LOG = (
@@ -71,9 +71,9 @@ def test_a_batch_whose_rows_were_lost_with_an_executor_is_planned_again(message:
             raise PySparkException(message)
         return "done"
 
-    assert again(step) == "done"
+    assert retry_on_conflict(step) == "done"
     with pytest.raises(ExecutorLostError, match="Nothing was committed"):
-        again(partial(throw, PySparkException(message)))
+        retry_on_conflict(partial(throw, PySparkException(message)))
 
 
 def throw(error: Exception) -> None:

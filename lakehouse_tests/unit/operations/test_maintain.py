@@ -57,7 +57,7 @@ def fail_maintenance(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> No
     """Let the maintenance of the tables with these names raise these errors."""
 
     def maintain_table(maintenance: maintain._TableMaintenance, _: Any) -> Maintained:
-        name = maintenance.stored.layout.name
+        name = maintenance.stored_table.layout.name
         if name in errors:
             raise errors[name]
         return Maintained(name, 1, 2, 1)
@@ -73,8 +73,8 @@ def test_maintenance_refuses_the_merged_table_if_its_ledger_does_not_record_the_
     stored_tables: dict[str, StoredTable] = {}
 
     def maintain_table(maintenance: maintain._TableMaintenance, _: Any) -> Maintained:
-        stored_tables[maintenance.stored.layout.name] = maintenance.stored
-        return Maintained(maintenance.stored.layout.name, 1, 2, 1)
+        stored_tables[maintenance.stored_table.layout.name] = maintenance.stored_table
+        return Maintained(maintenance.stored_table.layout.name, 1, 2, 1)
 
     monkeypatch.setattr(maintain._TableMaintenance, "maintain", maintain_table)
     monkeypatch.setattr(maintain, "_refresh", lambda _: {})

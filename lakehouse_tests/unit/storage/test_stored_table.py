@@ -17,7 +17,7 @@ from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
-from lakehouse.storage.table_context import again
+from lakehouse.storage.table_context import retry_on_conflict
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
 
 NO_SPARK: Any = None
@@ -128,7 +128,7 @@ def test_a_repeated_step_plans_on_the_current_ledger(table: StoredTable) -> None
             raise ConflictError("another writer was first")
         return commit
 
-    again(step)
+    retry_on_conflict(step)
     assert plans == [(0, 1), (1, 2)]
 
 

@@ -142,7 +142,7 @@ def show_outcomes(
     idle: str = "Nothing to do: the table is up to date.",
 ) -> None:
     """Print what commits did, and the updates of derived tables; ``idle`` says why there was no commit."""
-    from lakehouse.ingest.batches import others_beyond, others_of
+    from lakehouse.ingest.batches import describe_omitted_fields, most_common_fields
 
     batches = [outcome_fields(outcome) for outcome in outcomes]
     if json:
@@ -151,9 +151,9 @@ def show_outcomes(
         return print_line(idle)
     rows = [table_row(fields) for fields in batches]
     print_table(list(rows[0]), [list(row.values()) for row in rows])
-    unmapped_fields = [f"{name} ({count:,} records)" for name, count in others_of(outcomes).items()]
+    unmapped_fields = [f"{name} ({count:,} records)" for name, count in most_common_fields(outcomes).items()]
     if unmapped_fields:
-        beyond = others_beyond(outcomes)
+        beyond = describe_omitted_fields(outcomes)
         print_line(f"Fields that no column reads: {', '.join(unmapped_fields)}{beyond and f', and {beyond}'}.")
     for update in derived:
         print_line(f"{update.name}: {update.changed:,} rows changed, up to date with version {update.source_version}.")

@@ -143,10 +143,10 @@ def _propose_for_topic(settings: "Settings", topic: str, count: int) -> "Proposa
         formats = likely_formats(values)
         if not formats[0].needs_schemas:
             return propose(values, formats[0])
-        from lakehouse.ingest.schema_resolution import look_up
+        from lakehouse.ingest.schema_resolution import look_up_schemas
 
         with registry(settings, needed=True):
-            schemas = [(form, look_up(settings, form, values)) for form in formats]
+            schemas = [(form, look_up_schemas(settings, form, values)) for form in formats]
         # the first format, if all of them know equally many schemas
         form, usable_schemas = max(schemas, key=lambda candidate: len(candidate[1].known))
         return propose(values, form, usable_schemas)

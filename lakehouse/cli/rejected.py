@@ -83,9 +83,9 @@ def _table_fields(table: str, reasons: "list[Reason]") -> dict[str, Any]:
 
 
 def _sample_fields(sample: "Sample") -> dict[str, Any]:
-    from lakehouse.ledger.positions import words_of
+    from lakehouse.ledger.positions import source_words
 
-    position_name = words_of(sample.source).position
+    position_name = source_words(sample.source).position
     return {**record_fields(sample, position_name, sample.position), "detail": printable(sample.detail)}
 
 

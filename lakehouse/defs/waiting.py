@@ -16,7 +16,7 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
-from lakehouse.kafka import TopicState, look
+from lakehouse.kafka import TopicState, read_topic
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.positions import Bounds, Plan
 from lakehouse.settings import Settings
@@ -40,7 +40,7 @@ def look_ahead(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMI
     """
     # Read the progress first: otherwise a run that commits in between would seem to be ahead of the topic.
     ledger = merged_ledger(settings, table)
-    state = look(settings, table.topic, limit)
+    state = read_topic(settings, table.topic, limit)
     return state, plan_table(table, state, ledger, Bounds())
 
 

@@ -21,12 +21,12 @@ from lakehouse.ingest.merge import Target, merge_rows
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
-from lakehouse.kafka import PATIENCE, TimelessRecordError, look, read_failures, read_records, require_same_topic
+from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
 from lakehouse.ledger.accounting import sentence
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Bounds, Plan, SourceState, lag_of, words_of
+from lakehouse.ledger.positions import Bounds, Plan, SourceState, lag_of, source_words
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import rows_expected
 from lakehouse.storage.sql_analysis import require_types
@@ -73,12 +73,12 @@ class Outcome:
         return f"{sentence(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
 
 
-def others_of(outcomes: Iterable[Outcome], limit: int = _MAX_LISTED_FIELDS) -> dict[str, int]:
+def most_common_fields(outcomes: Iterable[Outcome], limit: int = _MAX_LISTED_FIELDS) -> dict[str, int]:
     """Return the most common unmapped fields of these batches, at most ``limit``, with their number of records."""
     return dict(_count_unmapped_fields(outcomes).most_common(limit))
 
 
-def others_beyond(outcomes: Sequence[Outcome], limit: int = _MAX_LISTED_FIELDS) -> str:
+def describe_omitted_fields(outcomes: Sequence[Outcome], limit: int = _MAX_LISTED_FIELDS) -> str:
     """Return how many unmapped fields there are beyond ``limit``, in words; empty if there are none."""
     more = len(_count_unmapped_fields(outcomes)) - limit
     is_incomplete = any(len(outcome.others) >= MAX_UNMAPPED_FIELDS for outcome in outcomes)
@@ -93,7 +93,7 @@ def plan_next(settings: Settings, table: StreamTable, request: Request = Request
     """Plan the next batch; reads no record, writes nothing, and needs no JVM."""
     ledger = merged_ledger(settings, table)
     bounds = Bounds(request.limit(table), request.until)
-    return plan_table(table, look(settings, table.topic, PATIENCE), ledger, bounds)
+    return plan_table(table, read_topic(settings, table.topic, PATIENCE), ledger, bounds)
 
 
 def merge_all(
@@ -136,10 +136,9 @@ class Snapshot:
 
 def _read_snapshot(context: TableContext) -> Snapshot:
     _log.info("Planning a batch of %s", context.table.name)
-    ledger = (
-        context.ledger()
-    )  # first, so that a batch of another writer in between does not lie after the end of the topic
-    return Snapshot(ledger, look(context.settings, context.table.topic, PATIENCE))
+    # the ledger first, so that a batch of another writer in between does not lie after the end of the topic
+    ledger = context.ledger()
+    return Snapshot(ledger, read_topic(context.settings, context.table.topic, PATIENCE))
 
 
 def prepare(context: TableContext) -> None:
@@ -203,7 +202,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     spark, settings, table = context.spark, context.settings, context.table
     layout = context.merged.layout
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
-    words = words_of(plan.source)
+    words = source_words(plan.source)
     _log.info("Reading %s %ss of %s %s", f"{plan.span:,}", words.position, words.source, plan.stream)
     with rows_expected(spark, plan.span):
         try:
@@ -211,7 +210,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
                 records = stage_records(context, read_records(spark, settings, plan), commit.kind)
         except TimelessRecordError as error:
             plan, records = stage_around_timeless(context, plan, commit.kind, error)
-        state_after = look(context.settings, context.table.topic, PATIENCE)
+        state_after = read_topic(context.settings, context.table.topic, PATIENCE)
         require_same_topic(plan, state_after, command)
         progress = dict(plan.progress.positions) if commit.kind == "batch" else commit.progress
         commit = commit.with_fields(stream=plan.stream, ranges=plan.ranges, progress=progress)

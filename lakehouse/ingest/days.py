@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.around_timeless import read_around_timeless
-from lakehouse.ingest.replay import find_merged, ranges_after
+from lakehouse.ingest.replay import find_merged_ranges, ranges_after
 from lakehouse.kafka import TimelessRecordError, first_records, offsets_at, read_failures, read_records
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Positions, Range, SourceId, describe_deleted
@@ -51,18 +51,20 @@ def find_ranges(context: TableContext, days: Collection[date]) -> list[Range]:
     ``LakehouseError`` if records of the first day may have expired, and the errors of ``find_merged``.
     """
     settings, topic = context.settings, context.table.topic
-    state, merged_ranges = find_merged(context)
+    state, merged_ranges = find_merged_ranges(context)
     ranges = [part for part in merged_ranges.values() if part.span]
     records = first_records(settings, topic, ranges)
     times = {partition: record.time for partition, record in records.items() if record.time}
-    require_held(context, state.source, state.earliest, times, min(days))
+    require_unexpired(context, state.source, state.earliest, times, min(days))
     if state.producer_time or any(record.producer_time for record in records.values()):
         day_ranges = list(_read_days(context, Plan(state.stream, state.source, tuple(ranges)), days))
-        return join_ranges(part for period in in_a_row(days) for part in ranges_of_period(day_ranges, period))
-    return join_ranges(part for period in in_a_row(days) for part in _look_up(context, ranges, period))
+        return join_ranges(
+            part for period in join_consecutive_days(days) for part in ranges_of_period(day_ranges, period)
+        )
+    return join_ranges(part for period in join_consecutive_days(days) for part in _look_up(context, ranges, period))
 
 
-def require_held(
+def require_unexpired(
     context: TableContext, source: SourceId, earliest: Positions, times: Mapping[int, datetime], first_day: date
 ) -> None:
     """Raise ``LakehouseError`` if records of ``first_day`` or a later day may have expired.
@@ -98,7 +100,7 @@ def _limit_of(partition: int, end: int, ledger: Ledger, source: SourceId, times:
     return min([datetime.now(UTC), *merged_at, *([times[partition]] if partition in times else [])])
 
 
-def in_a_row(days: Collection[date]) -> list[Period]:
+def join_consecutive_days(days: Collection[date]) -> list[Period]:
     """Combine days in a row, in order."""
     periods: list[Period] = []
     for day in sorted(set(days)):

@@ -38,7 +38,7 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
     require_comparable(table, ledger)
     plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
-        raise loss(plan.gap, table)
+        raise data_loss_error(plan.gap, table)
     return plan
 
 
@@ -59,7 +59,7 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
         )
 
 
-def loss(gap: Gap, table: StreamTable) -> DataLossError:
+def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
     """Return the error of a gap that nobody has accepted."""
     action = f"If the loss is known and accepted, continue with: lakehouse accept-gap {table.name}"
     if not can_be_accepted(gap, table):

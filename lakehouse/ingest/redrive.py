@@ -17,7 +17,7 @@ from lakehouse.ingest.batches import Outcome, merge_decided, prepare
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
-from lakehouse.ingest.unresolved_rejections import unresolved
+from lakehouse.ingest.unresolved_rejections import unresolved_sql
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId
@@ -104,7 +104,7 @@ def _find_last_place(rows: DataFrame, limit: int) -> Place | None:
 
 def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) -> DataFrame:
     rows = context.stored_table(rejected_layout).rows()
-    rows = rows.where(unresolved(ledger)).where("time IS NOT NULL")  # records without a time never pass
+    rows = rows.where(unresolved_sql(ledger)).where("time IS NOT NULL")  # records without a time never pass
     return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
-from lakehouse.ingest.unresolved_rejections import is_open, was_undone
+from lakehouse.ingest.unresolved_rejections import open_sql, undone_sql
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Consumed
 from lakehouse.ledger.ledger import Ledger
@@ -86,7 +86,7 @@ def store_rejected(rejected_table: StoredTable, batch: DecodedBatch, *, committe
     if not batch.commit.rejected and not count_rows(rejected_table.layout.uri):
         return False
     rejected_ledger = rejected_table.ledger()
-    everywhere = bool(batch.ledger.undone) or went_back(rejected_ledger.consumed, batch.ledger)
+    everywhere = bool(batch.ledger.undone) or is_restored_before(rejected_ledger.consumed, batch.ledger)
     may_change = _may_change(batch, everywhere)
     stored_rows = rejected_table.rows().alias("t").where(may_change)
     rows = _rows_to_store(stored_rows, batch, "full" if everywhere else "left", committed).localCheckpoint()
@@ -109,7 +109,7 @@ def _rows_to_store(stored_rows: DataFrame, batch: DecodedBatch, join: str, commi
     )
     same = _SAME.format(of="_")
     joined_rows = records.alias("s").join(stored_rows.alias("t"), F.expr(same), join)
-    passes = f"({same} AND {is_open('t.', batch.ledger)})"
+    passes = f"({same} AND {open_sql('t.', batch.ledger)})"
     keeps_reason = f"s.{staged.REASON} = 'unknown_schema' AND t.position IS NOT NULL"
     has_new_reason = f"{_FAILS} AND NOT ({keeps_reason})" if has_no_registry else _FAILS
     values = {"position": f"IF({has_new_reason}, s.position, t.position)"}
@@ -129,7 +129,7 @@ def _decision_values(batch: DecodedBatch, passes: str) -> dict[str, str]:
     A stored record keeps the number of the batch that rejected it, unless another batch rejects it.
     """
     number, is_batch, ledger = f"{batch.commit.number}L", batch.commit.kind == "batch", batch.ledger
-    undone = was_undone("t.", ledger)
+    undone = undone_sql("t.", ledger)
 
     def resolved(value: str, stored_value: str) -> str:
         cases = f"WHEN {_FAILS} THEN NULL WHEN {passes} THEN {value} WHEN {undone} THEN NULL"
@@ -142,7 +142,7 @@ def _decision_values(batch: DecodedBatch, passes: str) -> dict[str, str]:
     }
 
 
-def went_back(consumed: Consumed | None, merged_ledger: Ledger) -> bool:
+def is_restored_before(consumed: Consumed | None, merged_ledger: Ledger) -> bool:
     """Whether the merged table is older than the version that was consumed, as after a restore from a backup."""
     if consumed is None or consumed.table_id != merged_ledger.table_id or consumed.version <= merged_ledger.version:
         return False
@@ -152,8 +152,8 @@ def went_back(consumed: Consumed | None, merged_ledger: Ledger) -> bool:
 
 def _may_change(batch: DecodedBatch, everywhere: bool) -> str:
     """Return a condition on stored rows, made of literals, that holds for every row that can change."""
-    undone = was_undone("t.", batch.ledger) if everywhere else "false"
-    return f"({is_covered('t.position', batch.plan)} OR {undone})"
+    undone = undone_sql("t.", batch.ledger) if everywhere else "false"
+    return f"({covered_sql('t.position', batch.plan)} OR {undone})"
 
 
 def position_fields(plan: Plan) -> str:
@@ -162,7 +162,7 @@ def position_fields(plan: Plan) -> str:
     return ", ".join(f"{value} AS {name}" for name, value in values.items())
 
 
-def is_covered(position: str, plan: Plan) -> str:
+def covered_sql(position: str, plan: Plan) -> str:
     """Return a condition, made of literals, that holds for the positions in the ranges of a plan."""
     is_inside = " OR ".join(_is_in_range(position, part) for part in plan.ranges if part.span) or "false"
     return f"({position}.source = {quoted(plan.source.text)} AND ({is_inside}))"

@@ -7,9 +7,9 @@ from functools import partial
 
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
-from lakehouse.ingest.gaps import loss
-from lakehouse.kafka import PATIENCE, TopicState, look
-from lakehouse.ledger.positions import Plan, Range, find_gap, share_out, words_of
+from lakehouse.ingest.gaps import data_loss_error
+from lakehouse.kafka import PATIENCE, TopicState, read_topic
+from lakehouse.ledger.positions import Plan, Range, divide_limit, find_gap, source_words
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 
@@ -21,15 +21,15 @@ def replay(context: TableContext, ranges: list[Range] | None = None, request: Re
     """
     retry_on_conflict(lambda: prepare(context))
     limit = request.limit(context.table)
-    plans = (part for plan in _replay_plans(context, ranges) for part in in_batches(plan, limit))
+    plans = (part for plan in _replay_plans(context, ranges) for part in split_into_batches(plan, limit))
     return [outcome for plan in plans for outcome in _replay_plan(context, plan)]
 
 
-def in_batches(plan: Plan, limit: int) -> Iterator[Plan]:
+def split_into_batches(plan: Plan, limit: int) -> Iterator[Plan]:
     """Split a plan into plans of at most ``limit`` positions, in order; all partitions advance in each."""
     remaining = plan.ranges
     while sum(part.span for part in remaining):
-        shares = share_out({part.partition: part.span for part in remaining}, limit)
+        shares = divide_limit({part.partition: part.span for part in remaining}, limit)
         ranges = tuple(Range(part.partition, part.start, part.start + shares[part.partition]) for part in remaining)
         yield replace(plan, ranges=ranges)
         remaining = ranges_after(remaining, ranges)
@@ -42,23 +42,23 @@ def ranges_after(ranges: tuple[Range, ...], read_ranges: tuple[Range, ...]) -> t
 
 def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Plan]:
     """Check all ranges and return their plans; several if a partition has more than one range."""
-    state, merged_ranges = find_merged(context)
+    state, merged_ranges = find_merged_ranges(context)
     empty_ranges = {p: Range(p, part.end, part.end) for p, part in merged_ranges.items()}
     for part in ranges or []:
         merged = merged_ranges.get(part.partition)
         if merged is None or not merged.start <= part.start <= part.end <= merged.end:
-            words, available = words_of(state.source), f"{merged.start} to {merged.end}" if merged else "nothing"
+            words, available = source_words(state.source), f"{merged.start} to {merged.end}" if merged else "nothing"
             raise LakehouseError(
                 f"{words.position.capitalize()}s {part.start} to {part.end} of partition {part.partition} cannot be"
                 " replayed",
                 where=f"{words.source} {state.stream}",
                 action=f"Of this partition, {available} is merged and still in the {words.source}.",
             )
-    turns = [merged_ranges] if ranges is None else [empty_ranges | turn for turn in in_turns(ranges)]
+    turns = [merged_ranges] if ranges is None else [empty_ranges | turn for turn in split_into_turns(ranges)]
     return [Plan(state.stream, state.source, tuple(turn[p] for p in sorted(turn))) for turn in turns]
 
 
-def in_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
+def split_into_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
     """Yield groups of ranges in their order, each with at most one range of a partition."""
     remaining = list(ranges)
     while remaining:
@@ -67,20 +67,20 @@ def in_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
         yield turn
 
 
-def find_merged(context: TableContext) -> tuple[TopicState, dict[int, Range]]:
+def find_merged_ranges(context: TableContext) -> tuple[TopicState, dict[int, Range]]:
     """Return the state of the source, and for each partition the merged range that it still holds, perhaps empty.
 
     Changes nothing. Raises ``LakehouseError`` if nothing was merged yet, and ``DataLossError`` for an open gap: its
     positions may belong to other records now.
     """
     table, progress = context.table, context.ledger().progress
-    state = look(context.settings, table.topic, PATIENCE)
+    state = read_topic(context.settings, table.topic, PATIENCE)
     if progress is None:
         action = f"First run: lakehouse merge {table.name}"
         raise LakehouseError("Nothing has been merged yet", where=f"table {table.name}", action=action)
     gap = find_gap(state, progress)
     if gap:
-        raise loss(gap, table)
+        raise data_loss_error(gap, table)
     ends = {p: max(progress.positions.get(p, first), first) for p, first in state.earliest.items()}
     return state, {p: Range(p, first, ends[p]) for p, first in state.earliest.items()}
 

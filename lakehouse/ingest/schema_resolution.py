@@ -46,7 +46,7 @@ def resolve_schemas(context: TableContext, known_schemas: Schemas, ids: Sequence
     return Schemas({**known_schemas.known, **schemas}, unusable)
 
 
-def look_up(
+def look_up_schemas(
     settings: Settings, record_format: Format, values: Iterable[bytes | None], known_schemas: Schemas = NO_SCHEMAS
 ) -> Schemas:
     """Return the ``known_schemas``, and those that the registry has for the other ids in records of a format.

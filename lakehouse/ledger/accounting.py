@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.positions import words_of
+from lakehouse.ledger.positions import source_words
 
 FIGURES = ("read", "rejected", "duplicate", "late", "source_rows", "inserted", "updated", "stale")
 """Records read, and of these rejected, duplicate and late; rows merged, and of these inserted, updated and stale."""
@@ -37,7 +37,7 @@ def sentence(entry: Entry) -> str:
     subject = f"{commit.kind} {commit.number} is version {entry.version}"
     if commit.kind == "gap":
         gaps = ", ".join(f"partition {gap.partition} {gap.start} to {gap.end}" for gap in commit.gap)
-        return f"{subject}: skipped {words_of(commit.source).position}s that are gone, {gaps}"
+        return f"{subject}: skipped {source_words(commit.source).position}s that are gone, {gaps}"
     if commit.kind == "acceptance":
         versions = ", ".join(map(str, commit.accepted))
         return f"{subject}: accepted the differences at version {versions}: {commit.reason}"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lakehouse.ledger.accounting import in_words
 from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.positions import Range, words_of
+from lakehouse.ledger.positions import Range, source_words
 
 _PROGRESS_KINDS = ("batch", "gap", "recovery", "maintenance", "rewrite", "acceptance")  # they record the progress
 _CARRYING_KINDS = ("maintenance", "rewrite", "acceptance")  # of these, kinds that do not advance the progress
@@ -91,14 +91,14 @@ def _break_texts(before: Entry, entry: Entry) -> Iterator[str]:
     if kind == "gap":
         yield from _unnamed_skips(before, entry) if is_same_source else ()
     elif not is_same_source:
-        word = words_of(entry.commit.source).source
+        word = source_words(entry.commit.source).source
         yield f"reads a different {word} than version {before.version}, and no gap records the change."
     else:
         yield from _jumps(before, entry)
 
 
 def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
-    progress, words = before.commit.progress or {}, words_of(entry.commit.source)
+    progress, words = before.commit.progress or {}, source_words(entry.commit.source)
     for part in entry.commit.ranges if progress else ():
         expected = progress.get(part.partition, 0)
         if part.partition not in progress and part.start:
@@ -115,7 +115,7 @@ def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
 
 def _unnamed_skips(before: Entry, gap: Entry) -> Iterator[str]:
     """Yield the positions that a gap in the same source skips without naming them."""
-    progress, word = before.commit.progress or {}, words_of(gap.commit.source).position
+    progress, word = before.commit.progress or {}, source_words(gap.commit.source).position
     for partition, start in sorted((gap.commit.progress or {}).items()):
         skipped = Range(partition, progress.get(partition, 0 if progress else start), start)
         if skipped.span > 0 and skipped not in gap.commit.gap:

@@ -15,14 +15,14 @@ Positions = Mapping[int, int]
 
 
 @dataclass(frozen=True)
-class Words:
+class SourceWords:
     """The words for a source of one kind and for a position in it."""
 
     source: str = "source"
     position: str = "position"
 
 
-_WORDS = {"kafka": Words("topic", "offset")}
+_WORDS = {"kafka": SourceWords("topic", "offset")}
 
 
 @dataclass(frozen=True, order=True)
@@ -78,10 +78,10 @@ class SourceId:
             ) from error
 
 
-def words_of(source: SourceId | str | None) -> Words:
+def source_words(source: SourceId | str | None) -> SourceWords:
     """Return the words for a source, also in the form of rows, and its positions; generic words if it is unknown."""
     kind = source.kind if isinstance(source, SourceId) else (source or "").partition(":")[0]
-    return _WORDS.get(kind, Words())
+    return _WORDS.get(kind, SourceWords())
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class SourceState:
 
     def differs_from(self, before: SourceId) -> str:
         """Return a sentence that another source was merged before."""
-        return f"Another {words_of(before).source} was merged: it was {before.text} and is {self.source.text}"
+        return f"Another {source_words(before).source} was merged: it was {before.text} and is {self.source.text}"
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def plan_batch(state: SourceState, progress: Progress | None, bounds: Bounds = B
     ends = {p: _end(p, starts[p], state, bounds.until) for p in state.end}
     # a batch that is smaller than the lag increases the sum by its limit: the next turn begins where this one ends
     turn = sum(starts.values())
-    shares = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
+    shares = divide_limit({p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
     ranges = tuple(Range(p, starts[p], starts[p] + shares[p]) for p in sorted(starts))
     return Plan(state.stream, state.source, ranges, find_gap(state, progress))
 
@@ -192,7 +192,7 @@ def _end(partition: int, start: int, state: SourceState, until: Positions) -> in
     return max(start, min(state.end[partition], until.get(partition, state.end[partition])))
 
 
-def share_out(lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:
+def divide_limit(lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:
     """Divide a limit among the partitions: small lags in full, the rest equally among the large ones.
 
     Every partition with lag gets a share. If there are more of them than the limit, one position each goes to those
@@ -224,7 +224,7 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
     if progress is None:
         return None
     if state.source != progress.source:
-        positions, word = sorted(progress.positions.items()), words_of(state.source).position
+        positions, word = sorted(progress.positions.items()), source_words(state.source).position
         unmerged = ", ".join(f"partition {p} from {word} {position}" for p, position in positions)
         text = f"{state.differs_from(progress.source)}; unmerged records of the old one are not available: {unmerged}"
         return Gap((text,), tuple(Range(p, position, position) for p, position in positions))
@@ -250,7 +250,7 @@ def describe_deleted(part: Range) -> str:
 def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple[str, Range]]:
     """Yield at most one loss of a partition: deleted from the front, cut off at the end, or the whole partition."""
     if partition not in state.end:
-        word = words_of(state.source).position
+        word = source_words(state.source).position
         text = f"Partition {partition} no longer exists, and its records from {word} {position} on are gone"
         yield text, Range(partition, position, position)
         return

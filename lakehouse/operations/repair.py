@@ -13,13 +13,13 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.ingest.decode import decode_records
-from lakehouse.ingest.gaps import can_be_accepted, gap_commit, loss, plan_next_of
+from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_schemas import kept_schemas
-from lakehouse.kafka import look, read_failures, read_records
+from lakehouse.kafka import read_failures, read_records, read_topic
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, words_of
+from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, source_words
 from lakehouse.ledger.reached import Reached, furthest
 from lakehouse.settings import Settings
 from lakehouse.storage.spark_failures import spark_failures
@@ -60,11 +60,11 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
     Records that were merged before are merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
-    plan = plan_next_of(ledger, look(settings, table.topic), Bounds())
+    plan = plan_next_of(ledger, read_topic(settings, table.topic), Bounds())
     if plan.gap is None:
         return None
     if not can_be_accepted(plan.gap, table):
-        raise loss(plan.gap, table)
+        raise data_loss_error(plan.gap, table)
     return Proposal(plan.gap.facts, gap_commit(ledger, plan, run))
 
 
@@ -105,7 +105,7 @@ def propose_progress(context: TableContext) -> Proposal:
     offset: the records would seem older than the rows, so this raises ``DataLossError``. Rejected records never count.
     """
     spark, settings, table = context.spark, context.settings, context.table
-    ledger, state = _ledger_without_progress(context), look(settings, table.topic)
+    ledger, state = _ledger_without_progress(context), read_topic(settings, table.topic)
     if table.order == "offset":
         _require_one_source(context, state)
     newest_rows = _newest_rows(context.merged.rows(), table, state).localCheckpoint()
@@ -119,10 +119,10 @@ def propose_progress(context: TableContext) -> Proposal:
             confirmed_partitions = {row[0] for row in matches.collect()}
     unconfirmed_ranges = [part for part in row_ranges if part.partition not in confirmed_partitions]
     if unconfirmed_ranges and table.order == "offset":
-        words = words_of(state.source)
+        words = source_words(state.source)
         mismatch = f"the {words.source} has another record at {words.position}"
         facts = (f"Partition {part.partition}: {mismatch} {part.start}" for part in unconfirmed_ranges)
-        raise loss(Gap(tuple(facts), tuple(unconfirmed_ranges)), table)
+        raise data_loss_error(Gap(tuple(facts), tuple(unconfirmed_ranges)), table)
     positions = {
         **state.earliest,
         **{part.partition: part.end for part in row_ranges if part.partition in confirmed_partitions},
@@ -137,7 +137,7 @@ def _require_one_source(context: TableContext, state: SourceState) -> None:
     sources = context.merged.rows().where("_record.position IS NOT NULL").select("_record.source").distinct()
     for (source,) in sources.where(F.col("source") != state.source.text).limit(1).collect():
         fact = f"{state.differs_from(SourceId.parse(source))}; the table has rows of both"
-        raise loss(Gap((fact,), ()), context.table)
+        raise data_loss_error(Gap((fact,), ()), context.table)
 
 
 def _ledger_without_progress(context: TableContext) -> Ledger:

@@ -18,7 +18,7 @@ from lakehouse.ingest import schema_resolution
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
-from lakehouse.kafka import PublishOptions, create_topic, look, publish
+from lakehouse.kafka import PublishOptions, create_topic, publish, read_topic
 from lakehouse.kafka import registry_client as registries
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.rejections import list_rejected
@@ -180,12 +180,12 @@ def test_lines_are_published_with_the_chosen_schema_and_an_incompatible_schema_i
     assert publish(stream.settings, stream.table, [line]) == 1
     fields = [*FIRST["fields"], {"name": "new", "type": "string"}]
     incompatible_schema = json.dumps({**FIRST, "namespace": stream.table.name, "fields": fields})
-    end = look(stream.settings, stream.table.topic).end
+    end = read_topic(stream.settings, stream.table.topic).end
     with pytest.raises(RegistryError, match="not compatible"):
         publish(stream.settings, stream.table, [line], PublishOptions(schema=incompatible_schema))
     with pytest.raises(TopicError, match="Line 2 cannot be written"):
         publish(stream.settings, stream.table, [line, b'{"id": 4}'], PublishOptions(schema=second_schema))
-    assert sum(look(stream.settings, stream.table.topic).end.values()) <= sum(end.values()) + 1
+    assert sum(read_topic(stream.settings, stream.table.topic).end.values()) <= sum(end.values()) + 1
     (outcome,) = stream.merge()
     assert outcome.entry.commit.rejected == 0
     assert [row[0] for row in totals(stream)] == [1, 2, 3]

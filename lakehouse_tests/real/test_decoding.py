@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import BrokerTime, Column, RecordHeader, RecordKey, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.batches import others_of
+from lakehouse.ingest.batches import most_common_fields
 from lakehouse.ingest.decode import decode_records
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
@@ -76,4 +76,4 @@ def test_unmapped_fields_are_reported_by_the_batch_that_read_them(spark: SparkSe
     (second,) = stream.merge()
     assert second.others == {}
     (replay_outcome,) = stream.replay()
-    assert others_of([outcome, second, replay_outcome]) == {"humidity": 6, "wind": 2}
+    assert most_common_fields([outcome, second, replay_outcome]) == {"humidity": 6, "wind": 2}

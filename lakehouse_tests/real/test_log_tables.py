@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Column
 from lakehouse.errors import TableError
 from lakehouse.ingest.redrive import redrive
-from lakehouse.ingest.rejected_records import is_covered
+from lakehouse.ingest.rejected_records import covered_sql
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse_tests.helpers.attacks.writers import by_spark
@@ -138,7 +138,7 @@ def test_file_statistics_have_positions_so_that_a_replay_skips_other_files(log_s
         with by_spark():
             log_stream.merge()
     plan = Plan(log_stream.table.topic, log_stream.ledger.progress.source, (Range(0, 1, 2),))
-    rows = log_stream.spark.read.format("delta").load(log_stream.uri).where(is_covered("_record", plan))
+    rows = log_stream.spark.read.format("delta").load(log_stream.uri).where(covered_sql("_record", plan))
     assert len(rows.inputFiles()) == 1
     files = DeltaTable(log_stream.uri).get_add_actions(flatten=True)
     assert (

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Column, Measure
 from lakehouse.errors import LedgerError, TableError
 from lakehouse.ingest.load import load_base
-from lakehouse.kafka import create_topic, delete_topic, look
+from lakehouse.kafka import create_topic, delete_topic, read_topic
 from lakehouse.operations import repair
 from lakehouse_tests.helpers.brokers.clients import stored
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
@@ -126,7 +126,7 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
         stream.sql("UPDATE {t} SET temperature_2m = 1")
         clean_log(stream.uri)
         proposal = propose_progress(stream)
-        assert proposal.positions[0] == look(stream.settings, stream.table.topic).end[0] - 1
+        assert proposal.positions[0] == read_topic(stream.settings, stream.table.topic).end[0] - 1
         repair.record(stream.context, proposal)
         (outcome,) = stream.merge()
         assert outcome.entry.commit.read == 1

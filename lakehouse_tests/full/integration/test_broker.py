@@ -12,7 +12,7 @@ import pytest
 
 from lakehouse.errors import BrokerError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import create_topic, look, publish
+from lakehouse.kafka import create_topic, publish, read_topic
 from lakehouse.local.broker import EmbeddedBroker, running_broker
 from lakehouse.local.ports import broker_answers
 from lakehouse.settings import Settings
@@ -72,7 +72,7 @@ def test_a_restart_keeps_records_identity_and_address(
     settings: Settings, embedded_broker: EmbeddedBroker, end: str
 ) -> None:
     assert publish(settings, temperatures, [b"one", b"two", b"three"]) == 3
-    state_before, address = look(settings, temperatures.topic), embedded_broker.address
+    state_before, address = read_topic(settings, temperatures.topic), embedded_broker.address
     if end == "stop":
         embedded_broker.stop()
     else:
@@ -80,7 +80,7 @@ def test_a_restart_keeps_records_identity_and_address(
         os.kill(embedded_broker.pid, signal.SIGKILL)
         assert wait_until(lambda: not embedded_broker.alive())
     embedded_broker.start()
-    assert look(settings, temperatures.topic) == state_before
+    assert read_topic(settings, temperatures.topic) == state_before
     assert sum(state_before.end.values()) == 3
     assert embedded_broker.address == address
 
@@ -102,13 +102,13 @@ def test_the_broker_ends_with_its_parent_and_the_next_start_continues(settings: 
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     create_topic(settings, temperatures)
-    state_before, address = look(settings, temperatures.topic), bootstrap_servers(settings)
+    state_before, address = read_topic(settings, temperatures.topic), bootstrap_servers(settings)
     parent.kill()
     parent.wait()
     with running_broker(settings) as next_address:
         assert not is_running(pid)
         assert next_address == address
-        assert look(settings, temperatures.topic) == state_before
+        assert read_topic(settings, temperatures.topic) == state_before
 
 
 def test_a_second_broker_of_a_home_is_refused(settings: Settings, embedded_broker: EmbeddedBroker) -> None:
@@ -161,4 +161,4 @@ def test_a_home_that_is_not_ascii_holds_the_data(tmp_path: Path) -> None:
     assert (settings.home_folder / "broker" / "data" / "meta.properties").exists()
     assert [folder.name for folder in tmp_path.iterdir()] == [settings.home_folder.name]
     with running_broker(settings):
-        assert look(settings, temperatures.topic).end == dict.fromkeys(range(temperatures.partitions), 0)
+        assert read_topic(settings, temperatures.topic).end == dict.fromkeys(range(temperatures.partitions), 0)

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.ingest.batches import merge_all
-from lakehouse.kafka import look, publish
+from lakehouse.kafka import publish, read_topic
 from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
@@ -29,7 +29,7 @@ def test_a_run_of_the_sensor_records_the_gap_and_continues(lakehouse, spark):
     settings, table = lakehouse.settings, lakehouse.table
     publish(settings, table, SECOND)
     merge_all(TableContext(spark, settings, table))
-    merged_ends = look(settings, table.topic).end
+    merged_ends = read_topic(settings, table.topic).end
     publish(settings, table, FIRST)
     expired_ranges = tuple(Range(p, offset, offset + 1) for p, offset in merged_ends.items())
     delete_before(settings, table.topic, {gap_range.partition: gap_range.end for gap_range in expired_ranges})

@@ -13,7 +13,7 @@ import pytest
 
 from lakehouse.discovery import declared_tables
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import look, publish
+from lakehouse.kafka import publish, read_topic
 from lakehouse.kafka.registry_client import registry
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
@@ -103,7 +103,7 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_no_process_even_during_a_run(
 
     second_stack = up()
     assert second_stack.wait_for_log("Dagster is at")
-    assert sum(look(settings, "temperatures").end.values()) == 23
+    assert sum(read_topic(settings, "temperatures").end.values()) == 23
     assert wait_until(lambda: read_ledger(uri, "temperatures").totals.read == 23, 150), second_stack.log.read_text()
     seconds, remaining_processes = second_stack.stop(signal.SIGTERM)
     assert seconds < 10

@@ -11,7 +11,7 @@ from lakehouse.errors import DeclarationError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import Request, plan_next
-from lakehouse.ingest.replay import in_batches
+from lakehouse.ingest.replay import split_into_batches
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Range, SourceId, plan_batch
@@ -44,7 +44,7 @@ def test_the_next_batch_is_planned_within_the_limit(
     monkeypatch: pytest.MonkeyPatch, requested: int | None, span: int
 ) -> None:
     monkeypatch.setattr(batches, "merged_ledger", lambda *_: Ledger("t"))
-    monkeypatch.setattr(batches, "look", lambda *_: STATE)
+    monkeypatch.setattr(batches, "read_topic", lambda *_: STATE)
     assert plan_next(Settings(_env_file=None), LIMITED, Request(max_records=requested)).span == span
 
 
@@ -57,7 +57,7 @@ def test_a_run_without_configuration_uses_the_limit_of_the_declaration() -> None
 
 @pytest.mark.invariant("12.9")
 def test_a_replay_reads_every_position_once_within_the_limit() -> None:
-    plans = list(in_batches(plan_batch(STATE, None), 250))
+    plans = list(split_into_batches(plan_batch(STATE, None), 250))
     assert [plan.span for plan in plans] == [250, 250, 250, 250, 200]
     assert {plan.source for plan in plans} == {SOURCE}
     for partition, end in STATE.end.items():
@@ -67,5 +67,5 @@ def test_a_replay_reads_every_position_once_within_the_limit() -> None:
 
 
 def test_an_empty_plan_has_no_batch() -> None:
-    assert list(in_batches(plan_batch(replace(STATE, end={0: 0, 1: 0}), None), 10)) == []
+    assert list(split_into_batches(plan_batch(replace(STATE, end={0: 0, 1: 0}), None), 10)) == []
     assert Range(0, 0, 0).span == 0

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.rejected_records import _SAME, DecodedBatch, rejected_layout, store_rejected, went_back
+from lakehouse.ingest.rejected_records import _SAME, DecodedBatch, is_restored_before, rejected_layout, store_rejected
 from lakehouse.ledger.commits import Commit, Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, SourceId
@@ -52,8 +52,8 @@ def test_a_merged_table_without_the_consumed_version_went_back(
         write_deltalake(uri, pa.table({"id": [1]}), mode="append")
     ledger = Ledger(uri, exists=True, table_id=str(DeltaTable(uri).metadata().id), version=0)
     consumed = None if consumed_version is None else Consumed(table_id=ledger.table_id, version=consumed_version)
-    assert went_back(consumed, ledger) is expected
-    assert not went_back(Consumed(table_id="recreated since", version=9), ledger)
+    assert is_restored_before(consumed, ledger) is expected
+    assert not is_restored_before(Consumed(table_id="recreated since", version=9), ledger)
 
 
 NOON, LATER = "2024-01-01 12:00:00", "2024-01-01 13:00:00"

@@ -28,7 +28,7 @@ def lines() -> Lines:
 
 def merge(ledger: Ledger, lines: Lines, bounds: Bounds = NO_BOUNDS) -> Ledger:
     """Return the ledger after one more batch, whose commit is written and read back."""
-    plan = plan_next_of(ledger, lines.look(), bounds)
+    plan = plan_next_of(ledger, lines.read_state(), bounds)
     assert plan.gap is None
     read = {"ranges": plan.ranges, "progress": dict(plan.progress.positions), "read": plan.span}
     commit = ledger.next_commit("batch", "run").with_fields(stream=plan.stream, source=plan.source, **read)
@@ -70,7 +70,7 @@ def test_records_that_are_gone_are_described_in_words_of_the_source_and_skipped(
     lines.write(0, *((number, b"{}") for number in range(3, 9)))
     lines.deleted[0] = 5
     del lines.files[7]
-    plan = plan_next_of(ledger, lines.look(), NO_BOUNDS)
+    plan = plan_next_of(ledger, lines.read_state(), NO_BOUNDS)
     assert plan.gap.ranges == (Range(0, 3, 5), Range(7, 1, 1))
     assert plan.gap.facts[1] == "Partition 7 no longer exists, and its records from position 1 on are gone"
     after_gap = add_commit(ledger, gap_commit(ledger, plan, "run"))
@@ -82,7 +82,7 @@ def test_records_that_are_gone_are_described_in_words_of_the_source_and_skipped(
 def test_a_folder_with_a_new_id_is_another_source_with_its_own_positions(lines: Lines) -> None:
     ledger = merge(Ledger("uri"), lines)
     lines.identity = "second"
-    plan = plan_next_of(ledger, lines.look(), NO_BOUNDS)
+    plan = plan_next_of(ledger, lines.read_state(), NO_BOUNDS)
     assert plan.gap.facts == (
         "Another source was merged: it was lines:first:/a and is lines:second; unmerged records of the old one are"
         " not available: partition 0 from position 3, partition 7 from position 1",

@@ -14,10 +14,10 @@ from lakehouse.ledger.positions import (
     Progress,
     Range,
     SourceId,
+    divide_limit,
     find_gap,
     lag_of,
     plan_batch,
-    share_out,
 )
 
 LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, max_size=8)
@@ -103,7 +103,7 @@ def test_the_lag_of_a_partition_is_the_number_of_unread_offsets() -> None:
 
 @given(LAGS)
 def test_without_a_limit_the_whole_lag_is_read(lags: dict[int, int]) -> None:
-    assert share_out(lags, None) == lags
+    assert divide_limit(lags, None) == lags
 
 
 @pytest.mark.invariant("2.5")

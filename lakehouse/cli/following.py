@@ -125,12 +125,12 @@ class _Follower:
 
     def _merge(self) -> None:
         """Merge what is new, and refresh the derived tables, also if an earlier refresh failed."""
-        from lakehouse.derived.refresh import caught_up, refresh_all
+        from lakehouse.derived.refresh import refresh_all, refresh_and_retry
         from lakehouse.ingest import batches
 
         plan = self._plan()
         if plan.span or plan.gap:
-            caught_up(self.context, lambda: batches.merge_all(self.context, self._request, self._count_merge))
+            refresh_and_retry(self.context, lambda: batches.merge_all(self.context, self._request, self._count_merge))
         if self.refreshed < self.merged:
             refresh_all(self.context)
             self.refreshed = self.merged

@@ -91,7 +91,7 @@ def merge(
     this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.cli.pace import merge_progress
-    from lakehouse.derived.refresh import caught_up, refresh_all
+    from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest import batches
 
     settings = load_settings()
@@ -102,7 +102,7 @@ def merge(
     with broker(settings, with_registry=stream_table.has_schemas), table_context(settings, stream_table) as context:
         _print_changes(settings, stream_table)
         with merge_progress() as show:
-            outcomes = caught_up(context, lambda: batches.merge_all(context, request, show))
+            outcomes = refresh_and_retry(context, lambda: batches.merge_all(context, request, show))
         with spinner("Refreshing feed and rollups"):
             derived_updates = [] if only_merged else refresh_all(context)
     show_outcomes(outcomes, derived_updates, json)
@@ -183,14 +183,14 @@ def replay(
     Uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the embedded broker of
     this home, unless it runs already, and stops it at the end.
     """
-    from lakehouse.derived.refresh import caught_up, refresh_all
+    from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest.replay import replay as merge_again
 
     settings = load_settings()
     stream_table, range_texts = _split_arguments(settings, table, ranges or [])
     requested_ranges = [_parse_range(text) for text in range_texts] or None
     with broker(settings), table_context(settings, stream_table) as context, spinner("Replaying"):
-        outcomes = caught_up(context, lambda: merge_again(context, requested_ranges))
+        outcomes = refresh_and_retry(context, lambda: merge_again(context, requested_ranges))
         derived_updates = refresh_all(context)
     return show_outcomes(outcomes, derived_updates, json)
 

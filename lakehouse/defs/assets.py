@@ -78,7 +78,7 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         request = step.config.request(plan)
         log = step.context.log
         changes = _declaration_changes(step, table.name, table.rejected_name)
-        outcomes = refresh.caught_up(
+        outcomes = refresh.refresh_and_retry(
             step.table_context,
             lambda: batches.merge_all(step.table_context, request, lambda outcome: log.info(str(outcome))),
             lambda derived: log.info(f"Derived table updated before the merge: {derived.facts}"),

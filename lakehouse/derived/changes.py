@@ -34,7 +34,7 @@ class Derived:
 
     ``source_version`` is the version of the merged table that it now corresponds to. ``changed`` is the number of rows
     that were inserted, updated or deleted. ``rebuilt``: it was computed from all rows and not from the changes.
-    ``written`` are the changed groups of a rollup as computed; ``None`` if there are none.
+    ``computed_groups`` are the changed groups of a rollup as computed; ``None`` if there are none.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Derived:
     source_version: int
     changed: int
     rebuilt: bool
-    written: DataFrame | None = field(default=None, repr=False, compare=False)
+    computed_groups: DataFrame | None = field(default=None, repr=False, compare=False)
 
     @property
     def facts(self) -> dict[str, int | str | bool]:
-        """The values of the result by name, without ``written``."""
+        """The values of the result by name, without ``computed_groups``."""
         return {name: getattr(self, name) for name in ("name", "version", "source_version", "changed", "rebuilt")}
 
 
@@ -149,10 +149,10 @@ def _read_changes(upstream: Upstream, start: int) -> DataFrame:
     # other programs may write several rows of one record, even equal rows, into a log table: count all of them
     surplus = "sum(IF(_change_type IN ('insert', 'update_postimage'), 1, -1))" if upstream.table.is_log else "0"
     value_columns = [F.expr(comparable(f"`{name}`", type_)).alias(name) for name, type_ in types.items()]
-    grouped = changes.groupBy(
+    groups = changes.groupBy(
         *map(F.expr, identity(upstream.table)), *(value_columns if upstream.table.is_log else []), "_commit_version"
     )
-    net_rows = grouped.agg(
+    net_rows = groups.agg(
         F.max("_commit_timestamp").alias("committed_at"),
         before.alias(staged.BEFORE),
         after.alias(staged.AFTER),
@@ -179,5 +179,5 @@ def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
 def derived_from(name: str, upstream: Upstream, entry: Entry, *, rebuilt: bool) -> Derived:
     """Return the result of an update from the commit of a derived table."""
     metrics = entry.metrics
-    changed = metrics.inserted + metrics.updated + metrics.deleted
-    return Derived(name, entry.version, upstream.ledger.rows_version, changed, rebuilt)
+    changed_count = metrics.inserted + metrics.updated + metrics.deleted
+    return Derived(name, entry.version, upstream.ledger.rows_version, changed_count, rebuilt)

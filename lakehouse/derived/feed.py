@@ -140,8 +140,8 @@ def _net_difference(upstream: Upstream, feed: StoredTable) -> DataFrame:
     present_rows = upstream.merged.rows(upstream.read_version).select(*table.key, after.alias(staged.AFTER))
     types = {name: table.by_name[name].type for name in table.values}
     is_changed = f"NOT ({comparable_row(staged.BEFORE, types)} <=> {comparable_row(staged.AFTER, types)})"
-    joined = former_rows.join(present_rows, list(table.key), "full").where(is_changed)
+    joined_rows = former_rows.join(present_rows, list(table.key), "full").where(is_changed)
     version = F.lit(upstream.ledger.rows_version).cast("bigint").alias("source_version")
-    return joined.select(
+    return joined_rows.select(
         *table.key, staged.BEFORE, staged.AFTER, version, F.lit(None).cast("timestamp").alias("committed_at")
     )

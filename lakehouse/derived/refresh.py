@@ -27,7 +27,7 @@ def upstream_of(context: TableContext) -> Upstream:
     return Upstream(table, merged, context.ledger() if is_changed else ledger)
 
 
-def caught_up(
+def refresh_and_retry(
     context: TableContext, work: Callable[[], T], on_derived: Callable[[Derived], None] = lambda _: None
 ) -> T:
     """Run ``work`` on the merged table; if it requires up-to-date derived tables, refresh them and run it again."""

@@ -12,7 +12,7 @@ from lakehouse.derived.changes import Derived, Upstream, changed_rows, changes_s
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
-from lakehouse.spark.sessions import held, rows_expected
+from lakehouse.spark.sessions import compute_once, rows_expected
 from lakehouse.storage.layout import Layout, TableColumn, partitions_sql
 from lakehouse.storage.merge_spec import MergeSpec, equal_values, from_source
 from lakehouse.storage.schema_change.diff import find_retyped_columns
@@ -60,14 +60,14 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
         with changes_since(upstream, ledger.consumed) as changes:
             if changes is not None:
                 with rows_expected(spark, changed_count):
-                    groups = held(spark, _changed_groups(changes, rollup), changed_count)
+                    groups = compute_once(spark, _changed_groups(changes, rollup), changed_count)
                     partitions = _find_partitions(upstream.table, groups)
                 source = upstream.merged.layout
                 source_count = count_rows(source.uri, source.partition_by, partitions)
                 with rows_expected(spark, changed_count, source_count):
                     rows = _recompute_groups(upstream, rollup, groups, partitions).localCheckpoint()
                     entry = rollup_table.merge_keyed(rows, rollup.by, _GONE, commit, ExpectedRows(changed_count))
-                return replace(derived_from(layout.name, upstream, entry, rebuilt=False), written=rows)
+                return replace(derived_from(layout.name, upstream, entry, rebuilt=False), computed_groups=rows)
     # a column: with a literal, Spark would find no equality to join by
     rows = recompute(upstream, rollup).withColumns({"_can_match": F.lit(False), _GONE: F.lit(False)})
     rows = rows.localCheckpoint()
@@ -75,18 +75,18 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
         entry = rollup_table.replace_rows(rows.select(*layout.names), commit)
     else:
         entry = rollup_table.merge(rows, _rebuild_spec(rollup), commit)
-    return replace(derived_from(layout.name, upstream, entry, rebuilt=True), written=rows)
+    return replace(derived_from(layout.name, upstream, entry, rebuilt=True), computed_groups=rows)
 
 
-def differing(written: DataFrame, stored: DataFrame, rollup: Rollup) -> DataFrame:
-    """Return the computed groups (``Derived.written``) whose stored rows in the rollup differ from them."""
+def find_differing_groups(computed_groups: DataFrame, stored_rows: DataFrame, rollup: Rollup) -> DataFrame:
+    """Return the computed groups (``Derived.computed_groups``) whose stored rows in the rollup differ from them."""
     same_group = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in rollup.by)
     same_measures = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in rollup.measures)
-    stored_rows = stored.withColumn("_is_stored", F.lit(True)).alias("t")
-    joined = written.alias("s").join(stored_rows, F.expr(same_group), "left")
+    stored_rows = stored_rows.withColumn("_is_stored", F.lit(True)).alias("t")
+    joined_groups = computed_groups.alias("s").join(stored_rows, F.expr(same_group), "left")
     is_stored = "t._is_stored IS NOT NULL"
     is_different = f"IF(s.{_GONE}, {is_stored}, NOT ({is_stored} AND {same_measures}))"
-    return joined.where(is_different).select(*(f"s.{name}" for name in rollup.by))
+    return joined_groups.where(is_different).select(*(f"s.{name}" for name in rollup.by))
 
 
 def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:

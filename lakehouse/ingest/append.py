@@ -37,8 +37,8 @@ def append_records(merged_table: StoredTable, batch: DecodedBatch, counts: Count
 
 def _is_new(batch: DecodedBatch) -> bool:
     """Whether no commit, not even an undone one, has read records of these ranges."""
-    reached = batch.ledger.reached.get(batch.plan.source.text, {})
-    return all(part.start >= reached.get(part.partition, 0) for part in batch.plan.ranges if part.span)
+    reached_ends = batch.ledger.reached.get(batch.plan.source.text, {})
+    return all(part.start >= reached_ends.get(part.partition, 0) for part in batch.plan.ranges if part.span)
 
 
 def _to_rows(batch: DecodedBatch, column_names: Sequence[str]) -> DataFrame:

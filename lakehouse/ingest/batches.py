@@ -56,8 +56,8 @@ class Request:
 class Outcome:
     """The result of one commit to the merged table; lag is in positions over all partitions.
 
-    ``more`` means that there may be more to merge, up to the requested end. ``others`` are the unmapped fields, with
-    the number of records that have each.
+    ``has_more`` means that there may be more to merge, up to the requested end. ``unmapped_fields`` has the number of
+    records with each unmapped field.
     """
 
     entry: Entry
@@ -65,8 +65,8 @@ class Outcome:
     lag_before: int
     lag_after: int
     seconds: float
-    more: bool = True
-    others: Mapping[str, int] = field(default_factory=dict)
+    has_more: bool = True
+    unmapped_fields: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Describe the result in one sentence, for a log."""
@@ -80,13 +80,13 @@ def most_common_fields(outcomes: Iterable[Outcome], limit: int = _MAX_LISTED_FIE
 
 def describe_omitted_fields(outcomes: Sequence[Outcome], limit: int = _MAX_LISTED_FIELDS) -> str:
     """Return how many unmapped fields there are beyond ``limit``, in words; empty if there are none."""
-    more = len(_count_unmapped_fields(outcomes)) - limit
-    is_incomplete = any(len(outcome.others) >= MAX_UNMAPPED_FIELDS for outcome in outcomes)
-    return f"{'at least ' if is_incomplete else ''}{more:,} more" if more > 0 else ""
+    omitted_count = len(_count_unmapped_fields(outcomes)) - limit
+    is_incomplete = any(len(outcome.unmapped_fields) >= MAX_UNMAPPED_FIELDS for outcome in outcomes)
+    return f"{'at least ' if is_incomplete else ''}{omitted_count:,} more" if omitted_count > 0 else ""
 
 
 def _count_unmapped_fields(outcomes: Iterable[Outcome]) -> Counter[str]:
-    return sum((Counter(outcome.others) for outcome in outcomes), Counter[str]())
+    return sum((Counter(outcome.unmapped_fields) for outcome in outcomes), Counter[str]())
 
 
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
@@ -121,7 +121,7 @@ def merge_all(
     while outcome := retry_on_conflict(merge_next, _REPLAN_ERRORS):
         outcomes.append(outcome)
         on_batch(outcome)
-        if not outcome.more:
+        if not outcome.has_more:
             break
     return outcomes
 
@@ -156,11 +156,11 @@ def prepare(context: TableContext) -> None:
 
 
 def _merge_base(context: TableContext) -> Outcome | None:
-    started = time.monotonic()
+    start_time = time.monotonic()
     entry = merge_base(context, context.ledger())
     if entry is None:
         return None
-    return Outcome(require_accounted(entry, context.table), None, 0, 0, time.monotonic() - started)
+    return Outcome(require_accounted(entry, context.table), None, 0, 0, time.monotonic() - start_time)
 
 
 def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Outcome | None:
@@ -168,21 +168,21 @@ def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Ou
 
     A gap that the declaration accepts is a separate commit, before the batch after it.
     """
-    started = time.monotonic()
+    start_time = time.monotonic()
     ledger, state = snapshot.ledger, snapshot.state
     plan = plan_table(context.table, state, ledger, bounds)
     if plan.gap:
         entry = context.merged.commit_nothing(gap_commit(ledger, plan, context.run))
         lag = sum(lag_of(state, ledger.progress).values())
-        return Outcome(entry, None, lag, lag, time.monotonic() - started)
+        return Outcome(entry, None, lag, lag, time.monotonic() - start_time)
     if plan.span == 0:
         return None
     commit = ledger.next_commit("batch", context.run).with_fields(source=plan.source)
     entry, plan, state_after, unmapped_fields = run_batch(context, plan, commit, ledger)
     lag_before, lag_after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
-    reached = plan.progress.positions
-    more = any(reached.get(p, 0) < bounds.until.get(p, end) for p, end in state_after.end.items())
-    return Outcome(entry, plan, lag_before, lag_after, time.monotonic() - started, more, unmapped_fields)
+    positions = plan.progress.positions
+    has_more = any(positions.get(p, 0) < bounds.until.get(p, end) for p, end in state_after.end.items())
+    return Outcome(entry, plan, lag_before, lag_after, time.monotonic() - start_time, has_more, unmapped_fields)
 
 
 class MergedBatch(NamedTuple):
@@ -226,7 +226,7 @@ def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) ->
     """Merge the valid records in one commit, and store the others at a time when a crash does no harm."""
     table, rejected_table = context.table, context.stored_table(rejected_layout)
     batch = replace(batch, commit=_with_counts(batch.commit, counts, table))
-    has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, committed=False)
+    has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, is_committed=False)
     entry = _store_rows(context, batch, counts)
     if has_unmarked:
         _mark_resolved(context, batch)
@@ -238,7 +238,7 @@ def _store_rows(context: TableContext, batch: DecodedBatch, counts: Counts) -> E
     if table.is_log:
         return append_records(context.merged, batch, counts)
     rows = batch.records.where(f"{staged.REASON} IS NULL").withColumn(staged.BASE, F.lit(None).cast("bigint"))
-    newest_rows = newest_per_key(rows, table, batch.plan.source, alone=not counts.duplicate)
+    newest_rows = newest_per_key(rows, table, batch.plan.source, has_unique_keys=not counts.duplicate)
     return merge_rows(Target(table, context.merged), newest_rows, counts, batch.commit)
 
 

@@ -141,8 +141,8 @@ def _range_conditions(column: str, minimum: str, maximum: str, type_: str) -> li
     """Return conditions that hold if a column is in a range; of a long text, only the beginning counts."""
     if type_ != "STRING":
         return [f"{column} BETWEEN {literal(minimum, type_)} AND {literal(maximum, type_)}"]
-    upper = [f"{column} <= {_text_literal(maximum)}"] if len(maximum) <= TEXT_BOUND else []
-    return [f"{column} >= {_text_literal(minimum[:TEXT_BOUND])}", *upper]
+    upper_conditions = [f"{column} <= {_text_literal(maximum)}"] if len(maximum) <= TEXT_BOUND else []
+    return [f"{column} >= {_text_literal(minimum[:TEXT_BOUND])}", *upper_conditions]
 
 
 def _text_literal(value: str) -> str:

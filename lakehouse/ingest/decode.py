@@ -70,9 +70,9 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     _ship_by_value(record_format)
     pickled_path, others_column = _pickle_fast_path(), staged.OTHERS  # a string: workers may not have the module
 
-    def to_struct(decoded: Decoded) -> pa.Array:
+    def to_struct(decoded_slice: Decoded) -> pa.Array:
         """Return the verdicts; the first of them has the unmapped fields."""
-        verdicts, unmapped_fields = decoded
+        verdicts, unmapped_fields = decoded_slice
         fields_json = json.dumps(unmapped_fields) if unmapped_fields else None
         column = pa.array([fields_json, *[None] * (len(verdicts) - 1)][: len(verdicts)], pa.string())
         names = [field.name for field in verdicts.type]

@@ -41,7 +41,7 @@ class BaseLoad:
     version: int
 
     @property
-    def changed(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether any base row is new or different."""
         return bool(self.inserted or self.updated)
 
@@ -218,5 +218,5 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         consumed=to_consume(base_ledger),
         declaration=table.fingerprint,
     )
-    newest_rows = newest_per_key(rows, table, None, alone=not counts.duplicate)
+    newest_rows = newest_per_key(rows, table, None, has_unique_keys=not counts.duplicate)
     return merge_rows(Target(table, context.merged), newest_rows, counts, commit)

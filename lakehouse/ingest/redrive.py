@@ -54,7 +54,7 @@ def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
         )
     retry_on_conflict(lambda: prepare(context))
     outcomes = []
-    for part in _split(context, reason):
+    for part in _split_records(context, reason):
         outcome = retry_on_conflict(partial(_redrive_part, context, part))
         if outcome:
             outcomes.append(outcome)
@@ -80,17 +80,17 @@ class _Part:
         return rows
 
 
-def _split(context: TableContext, reason: str | None) -> Iterator[_Part]:
+def _split_records(context: TableContext, reason: str | None) -> Iterator[_Part]:
     """Split the records into parts of the size of a batch; the last part of a source has the rest."""
     limit, ledger = context.table.max_records, whole_ledger(context.settings, context.table)
     counts = _unresolved_rows(context, ledger, reason).groupBy("position.source").count().collect()
     for source, count in sorted((row[0] or "", row[1]) for row in counts):
         part = _Part(SourceId.parse(source), reason)
-        for remaining in range(count, 0, -limit):
+        for remaining_count in range(count, 0, -limit):
             part = replace(part, after=part.last_place, last_place=None)
-            if remaining > limit:
+            if remaining_count > limit:
                 part = replace(part, last_place=_find_last_place(part.rows(context, ledger), limit))
-            if part.last_place is None and remaining > limit:
+            if part.last_place is None and remaining_count > limit:
                 return  # another process has resolved the rest
             yield part
 
@@ -110,7 +110,7 @@ def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) 
 
 def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     """Redrive some records in one commit; ``None`` if none of them passes."""
-    started = time.monotonic()
+    start_time = time.monotonic()
     ledger = whole_ledger(context.settings, context.table)
     rows = part.rows(context, ledger)
     records = stage_records(context, rows.selectExpr(*_RECORD), "redrive")
@@ -121,7 +121,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
         store_rejected(context.stored_table(rejected_layout), batch)
         return None
     entry: Entry = merge_decided(context, batch, counts)
-    return Outcome(entry, None, 0, 0, time.monotonic() - started, others=counts.unmapped_fields)
+    return Outcome(entry, None, 0, 0, time.monotonic() - start_time, unmapped_fields=counts.unmapped_fields)
 
 
 def _covering_ranges(records: DataFrame) -> tuple[Range, ...]:

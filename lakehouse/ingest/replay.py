@@ -27,12 +27,14 @@ def replay(context: TableContext, ranges: list[Range] | None = None, request: Re
 
 def split_into_batches(plan: Plan, limit: int) -> Iterator[Plan]:
     """Split a plan into plans of at most ``limit`` positions, in order; all partitions advance in each."""
-    remaining = plan.ranges
-    while sum(part.span for part in remaining):
-        shares = divide_limit({part.partition: part.span for part in remaining}, limit)
-        ranges = tuple(Range(part.partition, part.start, part.start + shares[part.partition]) for part in remaining)
+    remaining_ranges = plan.ranges
+    while sum(part.span for part in remaining_ranges):
+        shares = divide_limit({part.partition: part.span for part in remaining_ranges}, limit)
+        ranges = tuple(
+            Range(part.partition, part.start, part.start + shares[part.partition]) for part in remaining_ranges
+        )
         yield replace(plan, ranges=ranges)
-        remaining = ranges_after(remaining, ranges)
+        remaining_ranges = ranges_after(remaining_ranges, ranges)
 
 
 def ranges_after(ranges: tuple[Range, ...], read_ranges: tuple[Range, ...]) -> tuple[Range, ...]:
@@ -45,9 +47,12 @@ def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Pla
     state, merged_ranges = find_merged_ranges(context)
     empty_ranges = {p: Range(p, part.end, part.end) for p, part in merged_ranges.items()}
     for part in ranges or []:
-        merged = merged_ranges.get(part.partition)
-        if merged is None or not merged.start <= part.start <= part.end <= merged.end:
-            words, available = source_words(state.source), f"{merged.start} to {merged.end}" if merged else "nothing"
+        merged_range = merged_ranges.get(part.partition)
+        if merged_range is None or not merged_range.start <= part.start <= part.end <= merged_range.end:
+            words, available = (
+                source_words(state.source),
+                f"{merged_range.start} to {merged_range.end}" if merged_range else "nothing",
+            )
             raise LakehouseError(
                 f"{words.position.capitalize()}s {part.start} to {part.end} of partition {part.partition} cannot be"
                 " replayed",
@@ -60,10 +65,10 @@ def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Pla
 
 def split_into_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
     """Yield groups of ranges in their order, each with at most one range of a partition."""
-    remaining = list(ranges)
-    while remaining:
-        turn = {part.partition: part for part in reversed(remaining)}
-        remaining = [part for part in remaining if part is not turn[part.partition]]
+    remaining_ranges = list(ranges)
+    while remaining_ranges:
+        turn = {part.partition: part for part in reversed(remaining_ranges)}
+        remaining_ranges = [part for part in remaining_ranges if part is not turn[part.partition]]
         yield turn
 
 
@@ -94,7 +99,7 @@ def _replay_plan(context: TableContext, plan: Plan) -> Iterator[Outcome]:
 
 
 def _replay_batch(context: TableContext, plan: Plan) -> Outcome:
-    started = time.monotonic()
+    start_time = time.monotonic()
     ledger = context.ledger()
     batch = run_batch(context, plan, ledger.next_commit("replay", context.run), ledger)
-    return Outcome(batch.entry, batch.plan, 0, 0, time.monotonic() - started, others=batch.unmapped_fields)
+    return Outcome(batch.entry, batch.plan, 0, 0, time.monotonic() - start_time, unmapped_fields=batch.unmapped_fields)

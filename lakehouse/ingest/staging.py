@@ -42,12 +42,12 @@ def _schema_ids(records: DataFrame) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def _explain_rejections(records: DataFrame, unusable: Mapping[int, str]) -> DataFrame:
+def _explain_rejections(records: DataFrame, unusable_reasons: Mapping[int, str]) -> DataFrame:
     """Set the reason and the detail of records with an unusable schema, without decoding them again."""
-    if not unusable:
+    if not unusable_reasons:
         return records
-    is_unusable = f"{staged.REASON} = 'unknown_schema' AND {staged.SCHEMA} IN ({', '.join(map(str, unusable))})"
-    cases = " ".join(f"WHEN {i} THEN {quoted(f'schema {i}: {reason}'[:500])}" for i, reason in unusable.items())
+    is_unusable = f"{staged.REASON} = 'unknown_schema' AND {staged.SCHEMA} IN ({', '.join(map(str, unusable_reasons))})"
+    cases = " ".join(f"WHEN {i} THEN {quoted(f'schema {i}: {reason}'[:500])}" for i, reason in unusable_reasons.items())
     return records.withColumns(
         {
             staged.DETAIL: F.expr(f"IF({is_unusable}, CASE {staged.SCHEMA} {cases} END, {staged.DETAIL})"),

@@ -16,11 +16,13 @@ def unresolved_sql(merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
     progress = merged.progress
     if progress is None:
         return "false"
-    committed = [
+    committed_ranges = [
         f"(position.partition = {p} AND position.position < {end})" for p, end in sorted(progress.positions.items())
     ]
     is_same_source = f"position.source = {quote(progress.source.text)}"
-    return f"{open_sql('', merged, quote)} AND NOT ({is_same_source} AND NOT ({' OR '.join(committed) or 'false'}))"
+    return (
+        f"{open_sql('', merged, quote)} AND NOT ({is_same_source} AND NOT ({' OR '.join(committed_ranges) or 'false'}))"
+    )
 
 
 def open_sql(row: str, merged: Ledger, quote: Callable[[str], str] = quoted) -> str:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Check, Rollup, StreamTable
 from lakehouse.derived.changes import Derived, Upstream
-from lakehouse.derived.rollup import differing, is_as_declared, recompute, rollup_layout
+from lakehouse.derived.rollup import find_differing_groups, is_as_declared, recompute, rollup_layout
 from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import is_version_gone
 from lakehouse.kafka import TopicState
@@ -132,10 +132,10 @@ def verify_touched(context: TableContext, rollup: Rollup, update: Derived) -> Fi
     """
     check = "touched_groups_stored"
     statement = f"{rollup.name} stored the groups that the run touched as it computed them"
-    if update.written is None:
+    if update.computed_groups is None:
         return finding(check, [], f"{statement} (it touched none)")
     rollup_table = _rollup_table(context, rollup)
-    differing_groups = differing(update.written, rollup_table.rows(update.version), rollup)
+    differing_groups = find_differing_groups(update.computed_groups, rollup_table.rows(update.version), rollup)
     advice = _repair_advice(context.table, rollup_table.layout)
     return finding(check, _describe_groups(differing_groups, rollup), statement, advice)
 

@@ -245,13 +245,13 @@ def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterat
                 spark.conf.set(name, value)
 
 
-def held(spark: SparkSession, rows: DataFrame, expected: int | None) -> DataFrame:
+def compute_once(spark: SparkSession, rows: DataFrame, expected: int | None) -> DataFrame:
     """Return the rows computed once: very few are kept in the plans that use them, others by the executors."""
-    local_rows = collected(rows) if expected is not None and expected <= VERY_FEW_ROWS else None
+    local_rows = collect_rows(rows) if expected is not None and expected <= VERY_FEW_ROWS else None
     return rows.localCheckpoint() if local_rows is None else spark.createDataFrame(local_rows, rows.schema)
 
 
-def collected(rows: DataFrame) -> "pa.Table | None":
+def collect_rows(rows: DataFrame) -> "pa.Table | None":
     """Return the rows in this process; ``None`` if they exceed the maximum that Spark returns (1 GiB by default)."""
     try:
         return rows.toArrow()

@@ -15,7 +15,7 @@ from lakehouse.decoding.staged import STALE
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.spark.sessions import collected
+from lakehouse.spark.sessions import collect_rows
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
 from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_merge_quickly
 from lakehouse.storage.layout import Layout
@@ -103,7 +103,7 @@ class StoredTable:
 
         Raises what ``commit_append`` raises. Also raises ``ConflictError`` if a commit was made since the planning.
         """
-        arrow_rows = collected(rows) if can_append_quickly(self.layout, expected.rows, expected.text) else None
+        arrow_rows = collect_rows(rows) if can_append_quickly(self.layout, expected.rows, expected.text) else None
         if arrow_rows is not None:
             return append_quickly(self.layout, arrow_rows, commit)
         return commit_append(self.spark, self.layout, rows, commit=commit)
@@ -121,7 +121,7 @@ class StoredTable:
         equals NULL. Raises what ``commit_merge`` raises.
         """
         is_eligible = can_merge_quickly(self.layout, expected.rows, text=expected.text)  # rows may be in any partition
-        arrow_rows = collected(rows) if is_eligible else None
+        arrow_rows = collect_rows(rows) if is_eligible else None
         if arrow_rows is not None:
             return merge_quickly(self.layout, arrow_rows, by, deleted_column, commit)
         return self.merge(rows, keyed_spec(self.layout.names, by, deleted_column), commit)
@@ -155,7 +155,7 @@ class StoredTable:
         count, partitions = expected.rows, expected.partitions
         if not count or not can_merge_quickly(self.layout, count, partitions, expected.text):
             return None
-        rows = collected(compare_few(self.rows_covering(commit.table_version, partitions)))
+        rows = collect_rows(compare_few(self.rows_covering(commit.table_version, partitions)))
         if rows is None or rows.nbytes > MOST_MEMORY:  # kept values from stored rows add to the expected size
             return None
         # a duplicate key, which Delta refuses, or no row to store, for which deltalake makes no commit

@@ -62,7 +62,7 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
     stream.send(*written(first, FIRST, [order(1), order(3)]), *written(second, SECOND, [new_order, changed_order]))
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=4, rejected=0, duplicate=1, inserted=3, updated=0, stale=0)
-    assert outcome.others == {"channel": 2}
+    assert outcome.unmapped_fields == {"channel": 2}
     assert totals(stream) == [(1, None, None), (2, 7.5, "Ann"), (3, 3.0, None)]
     ((at,),) = stream.sql("SELECT ordered_at FROM {t} WHERE id = 2")
     assert at.astimezone(UTC) == NOON + timedelta(minutes=2)

@@ -81,8 +81,8 @@ def test_single_rows_of_a_key_are_stored_the_same_with_and_without_comparison(sp
     table = replace(temperatures, columns=columns, version="revision")
     values = "(1, 20.5D, 7), (2, NULL, 8), (3, NULL, NULL), (4, -1D, NULL)"
 
-    def newest_rows(rows: DataFrame, *, alone: bool) -> tuple[Any, ...]:
-        newest = newest_per_key(rows, table, SourceId("kafka", "c/t"), alone=alone)
+    def newest_rows(rows: DataFrame, *, has_unique_keys: bool) -> tuple[Any, ...]:
+        newest = newest_per_key(rows, table, SourceId("kafka", "c/t"), has_unique_keys=has_unique_keys)
         return sorted(map(str, newest.collect())), newest.dtypes
 
     for offset in ("number", "NULL"):  # records, base rows
@@ -94,4 +94,4 @@ def test_single_rows_of_a_key_are_stored_the_same_with_and_without_comparison(sp
             f" IF({offset} IS NULL, 3L, NULL) AS _base"
             f" FROM VALUES {values} AS (number, temperature_2m, revision)"
         )
-        assert newest_rows(rows, alone=True) == newest_rows(rows, alone=False)
+        assert newest_rows(rows, has_unique_keys=True) == newest_rows(rows, has_unique_keys=False)

@@ -17,7 +17,7 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.spark.sessions import collected
+from lakehouse.spark.sessions import collect_rows
 from lakehouse.storage import stored_table
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.eligibility import can_append_quickly
@@ -78,7 +78,7 @@ def collect_one_byte(rows: DataFrame) -> Any:
     conf = rows.sparkSession.sparkContext._jsc.sc().conf()
     conf.set("spark.driver.maxResultSize", "1")
     try:
-        collected_rows = collected(rows)
+        collected_rows = collect_rows(rows)
         assert collected_rows is None, "the rows were not too large"
     finally:
         conf.remove("spark.driver.maxResultSize")
@@ -113,7 +113,7 @@ def test_spark_commits_what_delta_rs_does_not(stream, monkeypatch, rows):
         stream.send(record(revision=4))
     else:
         stream.send(record(revision=6))
-        monkeypatch.setattr(stored_table, "collected", collect_one_byte)
+        monkeypatch.setattr(stored_table, "collect_rows", collect_one_byte)
     (outcome,) = stream.merge()
     assert writers(stream)[:2] == ["Apache", "delta"] and counts(outcome.entry)["stale"] == (rows == "all stale")
     stream.assert_accounted()

@@ -68,7 +68,7 @@ def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker
     )
     (first,) = stream.merge()
     assert counts(first.entry) == dict(read=4, rejected=1, duplicate=0, inserted=3, updated=0, stale=0)
-    assert first.others == {"address.x": 1}
+    assert first.unmapped_fields == {"address.x": 1}
     lines = [("x", Decimal("1.01"), {"a": 1, "b": 2}), None, (None, Decimal("2.00"), None)]
     assert stream.sql("SELECT tags, address, labels, lines FROM {t} WHERE id = 1") == [
         (["a", None], ("1", None), {"a": None, "z": "1"}, lines)

@@ -7,7 +7,7 @@ import polars
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.derived.refresh import caught_up
+from lakehouse.derived.refresh import refresh_and_retry
 from lakehouse.errors import NotConsumedError, TableError
 from lakehouse.ledger.audit import audit
 from lakehouse.operations.planned_changes import plan_changes
@@ -43,7 +43,7 @@ def test_a_column_is_widened_once_after_derived_tables_have_read_all_changes(str
     stream.send(sale(1, 3_000_000_000, 12345678.1234), sale(5_000_000_000, 1, 9.99))
     with pytest.raises(NotConsumedError, match=f"before {stream.table.name}.* has read its present rows"):
         stream.merge()
-    (outcome,) = caught_up(stream.context, stream.merge)
+    (outcome,) = refresh_and_retry(stream.context, stream.merge)
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=1, updated=1, stale=0)
     stream.refresh()
 
@@ -81,7 +81,7 @@ def assert_correct_and_unchanged_by_a_replay(stream: Stream) -> None:
 @pytest.mark.slow
 def test_every_reader_opens_a_widened_table(stream: Stream) -> None:
     stream.table = widened(stream.table)
-    caught_up(stream.context, stream.merge)
+    refresh_and_retry(stream.context, stream.merge)
     delta_table = DeltaTable(stream.uri)
     assert {field.name: str(field.type) for field in delta_table.schema().fields}["pieces"] == 'PrimitiveType("long")'
     assert delta_table.protocol().min_reader_version == 1

@@ -82,10 +82,10 @@ def test_the_next_redrive_sets_the_marks_that_another_writer_prevented(stream, m
     stream.merge()
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {stream.ledger.version - 1}")
 
-    def fail_if_committed(*arguments: Any, committed: bool = True) -> bool:
-        if committed:
+    def fail_if_committed(*arguments: Any, is_committed: bool = True) -> bool:
+        if is_committed:
             raise ConflictError("another writer")
-        return store_rejected(*arguments, committed=committed)
+        return store_rejected(*arguments, is_committed=is_committed)
 
     with monkeypatch.context() as patch:
         patch.setattr(batches, "store_rejected", fail_if_committed)

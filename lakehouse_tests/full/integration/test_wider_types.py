@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakehouse.derived.refresh import caught_up
+from lakehouse.derived.refresh import refresh_and_retry
 from lakehouse.operations.verify import verify_rollup
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream
@@ -19,7 +19,7 @@ def test_a_run_continues_after_it_ended_between_the_tables(stream: Stream) -> No
     stream.table = widened(stream.table)
     stream.refresh()  # only the derived tables have the wider type now
     stream.send(sale(4, 2**40, 0.5))
-    caught_up(stream.context, stream.merge)
+    refresh_and_retry(stream.context, stream.merge)
     stream.refresh()
     assert stream.sql("SELECT count(*), max(pieces) FROM {t}") == [(4, 2**40)]
     assert verify_rollup(stream.context, stream.table.rollups[0]).passed
@@ -32,12 +32,12 @@ def test_a_restore_to_before_the_wider_type_is_widened_again(stream: Stream) -> 
     version_before, narrow_rows = stream.ledger.version, stream.snapshot_of("id")
     stream.table = widened(stream.table)
     stream.send(sale(4, 2**40, 0.5))
-    caught_up(stream.context, stream.merge)
+    refresh_and_retry(stream.context, stream.merge)
     stream.refresh()
     wide_rows = stream.snapshot_of("id")
     stream.spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {version_before}").collect()
     assert stream.snapshot_of("id") == narrow_rows
-    caught_up(stream.context, stream.merge)
+    refresh_and_retry(stream.context, stream.merge)
     stream.refresh()
     assert stream.snapshot_of("id") == wide_rows
     assert verify_rollup(stream.context, stream.table.rollups[0]).passed

@@ -150,8 +150,8 @@ class Histories(RuleBasedStateMachine):
         folder = write_base(self.parts.folder(), values)
         base_before = dict(self.model.base)
         loaded = load_base(TableContext(self.spark, self.settings, self.table), folder)
-        self.model.load_base(values, loaded.version if loaded.changed else self.model.base_version)
-        assert loaded.changed == (base_before != self.model.base)
+        self.model.load_base(values, loaded.version if loaded.has_changes else self.model.base_version)
+        assert loaded.has_changes == (base_before != self.model.base)
 
     @precondition(lambda self: self.tables.exists and self.tables.version > self.maintained + SEVERAL)
     @rule()

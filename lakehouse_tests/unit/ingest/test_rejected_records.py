@@ -11,7 +11,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.rejected_records import _SAME, DecodedBatch, is_restored_before, rejected_layout, store_rejected
+from lakehouse.ingest.rejected_records import (
+    _SAME_RECORD,
+    DecodedBatch,
+    is_restored_before,
+    rejected_layout,
+    store_rejected,
+)
 from lakehouse.ledger.commits import Commit, Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, SourceId
@@ -27,7 +33,7 @@ def store(folder: Path, commit: Commit, rows: int) -> bool:
     layout = replace(rejected_layout(temperatures, Settings(home=folder)), uri=str(folder / "t"))
     write_deltalake(layout.uri, pa.table({"id": list(range(rows))}, pa.schema([("id", pa.int64())])))
     batch = DecodedBatch(none, Plan("t", SourceId("kafka", "c/t"), ()), commit, Ledger("merged"))
-    return store_rejected(StoredTable(none, layout), batch, committed=False)
+    return store_rejected(StoredTable(none, layout), batch, is_committed=False)
 
 
 @pytest.mark.invariant("8.2")
@@ -77,5 +83,5 @@ def test_the_time_in_its_column_or_in_the_detail_distinguishes_records_at_one_po
     position = "{'source': 'kafka:c/t', 'partition': 0, 'position': 7} AS position"
     t, s = f"(SELECT {position}, ? AS time, ? AS detail) AS t", f"(SELECT {position}, ? AS _time, ? AS _detail) AS s"
     with closing(duckdb.connect()) as sql:
-        result = sql.execute(f"SELECT count(*) FROM {t} JOIN {s} ON {_SAME.format(of='_')}", [*stored, *staged])
+        result = sql.execute(f"SELECT count(*) FROM {t} JOIN {s} ON {_SAME_RECORD.format(of='_')}", [*stored, *staged])
         assert result.fetchone() == (same,)

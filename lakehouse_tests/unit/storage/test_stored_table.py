@@ -160,7 +160,7 @@ class Writers:
             return "Spark"
 
         monkeypatch.setattr(stored_table, "can_merge_quickly", lambda *_: True)
-        monkeypatch.setattr(stored_table, "collected", lambda _: rows)
+        monkeypatch.setattr(stored_table, "collect_rows", lambda _: rows)
         monkeypatch.setattr(stored_table, "read_rows", lambda *arguments: f"rows of {arguments[2:]}")
         monkeypatch.setattr(stored_table, "read_table", lambda *arguments: f"rows of {arguments[2:]}")
         monkeypatch.setattr(stored_table, "store_quickly", store)

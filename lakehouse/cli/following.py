@@ -76,10 +76,10 @@ def _follow(settings: "Settings", table: "StreamTable", max_records: int | None,
 
 def _await_engine(settings: "Settings") -> None:
     """Wait until the ended engine of the home runs again; with a limit, because nobody may restart it any more."""
-    from lakehouse.spark.engine import engine_folder, lives
+    from lakehouse.spark.engine import engine_folder, is_engine_running
 
     deadline = time.monotonic() + _ENGINE_WAIT
-    while not (settings.spark_remote or lives(engine_folder(settings)) or time.monotonic() > deadline):
+    while not (settings.spark_remote or is_engine_running(engine_folder(settings)) or time.monotonic() > deadline):
         time.sleep(_POLL)
 
 

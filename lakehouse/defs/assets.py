@@ -12,7 +12,7 @@ from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.picture import picture
 from lakehouse.defs.replayed import replayed_asset
 from lakehouse.defs.steps import StepInput, StepResult, build_step
-from lakehouse.defs.waiting import look_ahead
+from lakehouse.defs.waiting import plan_waiting_records
 from lakehouse.derived import refresh
 from lakehouse.derived.changes import Derived
 from lakehouse.ingest import batches, load
@@ -74,7 +74,7 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
     def merge(step: StepInput) -> StepResult:
         if not step.context.selected_asset_keys:  # a person evaluates the check alone: nothing is merged
             return StepResult({}, [batches_accounted(merged_ledger(step.settings, table))])
-        _, plan = look_ahead(step.settings, table, PATIENCE)
+        _, plan = plan_waiting_records(step.settings, table, PATIENCE)
         request = step.config.request(plan)
         log = step.context.log
         changes = _declaration_changes(step, table.name, table.rejected_name)

@@ -27,16 +27,16 @@ _LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five seconds, ev
 _STATEMENT = "settings, table and topic fit together, and no record was lost before it was merged"
 
 
-def is_away(error: Exception) -> bool:
+def is_unavailable(error: Exception) -> bool:
     """Whether an error only means that the broker or the topic is unavailable now."""
     return isinstance(error, (BrokerError, TopicError)) and not isinstance(error, BrokerRefusedError)
 
 
-def look_ahead(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> tuple[TopicState, Plan]:
+def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> tuple[TopicState, Plan]:
     """Read the state of the topic within ``limit`` seconds, and plan one merge of all waiting records, without a JVM.
 
-    Raises an error for which ``is_away`` is true if the broker or the topic is unavailable. Any other error requires a
-    person to act.
+    Raises an error for which ``is_unavailable`` is true if the broker or the topic is unavailable. Any other error
+    requires a person to act.
     """
     # Read the progress first: otherwise a run that commits in between would seem to be ahead of the topic.
     ledger = merged_ledger(settings, table)
@@ -54,7 +54,7 @@ def report_planning(instance: dg.DagsterInstance, entry: CatalogEntry) -> Iterat
     try:
         yield
     except Exception as error:
-        if not is_away(error):
+        if not is_unavailable(error):
             report_if_changed(instance, _failure(error), entry.merged_key)
         raise
     report_if_changed(instance, finding(CHECK, [], _STATEMENT), entry.merged_key)
@@ -74,9 +74,9 @@ def planning_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     )
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         try:
-            look_ahead(lakehouse.settings, entry.table)
+            plan_waiting_records(lakehouse.settings, entry.table)
         except LakehouseError as error:
-            return check_result(_failure(error), key, is_warning=is_away(error))
+            return check_result(_failure(error), key, is_warning=is_unavailable(error))
         return check_result(finding(CHECK, [], _STATEMENT), key)
 
     return check

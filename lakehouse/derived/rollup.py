@@ -82,8 +82,8 @@ def find_differing_groups(computed_groups: DataFrame, stored_rows: DataFrame, ro
     """Return the computed groups (``Derived.computed_groups``) whose stored rows in the rollup differ from them."""
     same_group = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in rollup.by)
     same_measures = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in rollup.measures)
-    stored_rows = stored_rows.withColumn("_is_stored", F.lit(True)).alias("t")
-    joined_groups = computed_groups.alias("s").join(stored_rows, F.expr(same_group), "left")
+    marked_rows = stored_rows.withColumn("_is_stored", F.lit(True)).alias("t")
+    joined_groups = computed_groups.alias("s").join(marked_rows, F.expr(same_group), "left")
     is_stored = "t._is_stored IS NOT NULL"
     is_different = f"IF(s.{_GONE}, {is_stored}, NOT ({is_stored} AND {same_measures}))"
     return joined_groups.where(is_different).select(*(f"s.{name}" for name in rollup.by))

@@ -24,6 +24,6 @@ def spark_failures(uri: str = "") -> Iterator[None]:
             raise
         raise table_error from error
     except Py4JNetworkError as error:
-        from lakehouse.spark.own_spark import lost_java  # noqa: PLC0415
+        from lakehouse.spark.own_spark import lost_java_error  # noqa: PLC0415
 
-        raise lost_java() from error
+        raise lost_java_error() from error

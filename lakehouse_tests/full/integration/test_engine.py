@@ -17,7 +17,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic, publish
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
-from lakehouse.spark.engine import EngineProcess, engine_folder, lives, read_address, read_token
+from lakehouse.spark.engine import EngineProcess, engine_folder, is_engine_running, read_address, read_token
 from lakehouse_tests.full.integration.test_up import RECORDS
 from lakehouse_tests.helpers.attacks.worker import Job
 from lakehouse_tests.helpers.attacks.workers import Worker
@@ -163,9 +163,9 @@ def test_the_lock_of_an_engine_is_held_until_its_jvm_ends(tmp_path: Path) -> Non
         os.kill(address.pid, signal.SIGSTOP)
         os.kill(int(parent), signal.SIGKILL)
         assert wait_until(lambda: engine.exit_code is not None)
-        assert lives(folder)
+        assert is_engine_running(folder)
         os.kill(address.pid, signal.SIGCONT)
-        assert wait_until(lambda: not lives(folder), 60)
+        assert wait_until(lambda: not is_engine_running(folder), 60)
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def session(settings: Settings, guarded: bool) -> SparkSession:
         spark_writer._COUNTED_ONCE.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sessions, "spark_conf", lambda _: conf)
-        patch.setattr(sessions, "_OF_SESSIONS", {**sessions._OF_SESSIONS, **_SOURCE_CONF})
+        patch.setattr(sessions, "_SESSION_CONF", {**sessions._SESSION_CONF, **_SOURCE_CONF})
         return sessions.build_session(settings)
 
 

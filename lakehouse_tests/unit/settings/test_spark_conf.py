@@ -167,4 +167,4 @@ def test_rows_may_depend_on_every_setting_that_is_not_known_to_be_harmless() -> 
 
 def test_a_session_unsets_no_setting_that_its_spark_was_started_with() -> None:
     conf = sessions.engine_conf(with_conf(**CONF))
-    assert [name for name in conf if affects_rows(name) and name not in {**DELTA, **sessions._OF_SESSIONS}] == []
+    assert [name for name in conf if affects_rows(name) and name not in {**DELTA, **sessions._SESSION_CONF}] == []

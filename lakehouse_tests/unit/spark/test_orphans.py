@@ -73,7 +73,7 @@ class Engine:
 @pytest.fixture
 def end_work(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], bool]:
     channel = SimpleNamespace(toChannel=lambda: SimpleNamespace(close=lambda: None), userId="u")
-    monkeypatch.setattr(orphans, "lives", lambda _: True)
+    monkeypatch.setattr(orphans, "is_engine_running", lambda _: True)
     monkeypatch.setattr(orphans, "open_channel", lambda *_: channel)
 
     def run(engine: Engine) -> bool:
@@ -113,7 +113,7 @@ def test_an_error_that_is_not_about_the_operation_is_not_its_end(
 def test_a_statement_that_the_engine_abandoned_gets_some_time_to_end(
     end_work: Callable[[Engine], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orphans, "_AFTERWARDS", 0.5)
+    monkeypatch.setattr(orphans, "_CLOSE_SECONDS", 0.5)
     start = time.monotonic()
     assert end_work(Engine(Refused("[INVALID_HANDLE.OPERATION_ABANDONED] given up", from_spark=True)))
     assert time.monotonic() - start >= 0.5

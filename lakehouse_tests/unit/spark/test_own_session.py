@@ -13,7 +13,7 @@ from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
 from lakehouse.spark.connect import client, join, join_same_server
-from lakehouse.spark.own_session import activate, others_active, running_session, stop
+from lakehouse.spark.own_session import activate, restore_active_state, running_session, stop
 from lakehouse.storage.statement import run_statement
 from lakehouse_tests.helpers.attacks.other_sessions import resource_of
 from lakehouse_tests.helpers.brokers.silent_connect import Silent, silent_server
@@ -50,7 +50,7 @@ def foreign_session(server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch)
 
 def test_our_session_is_a_new_one_and_active_only_while_we_work(foreign_session: SparkSession) -> None:
     assert running_session() is foreign_session
-    with others_active():
+    with restore_active_state():
         our_session = join_same_server(foreign_session)
         assert our_session.client._session_id != foreign_session.client._session_id
         activate(our_session)
@@ -119,7 +119,7 @@ def test_during_a_statement_that_writes_its_session_is_the_active_one(
     settings: Settings, foreign_session: SparkSession, tmp_path: Path
 ) -> None:
     active_sessions: list[SparkSession] = []
-    with others_active():
+    with restore_active_state():
         our_session = join(settings, {ZONE: "UTC"})
         activate(our_session)
         run_statement(our_session, str(tmp_path / "table"), lambda: active_sessions.append(SparkSession.active()))

@@ -24,7 +24,7 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture(autouse=True)
 def fake_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace each kind of session with its name."""
-    monkeypatch.setattr(sessions, "_SHARED", {})
+    monkeypatch.setattr(sessions, "_SHARED_LOCKS", {})
     monkeypatch.setattr(sessions, "find_java", lambda: None)
     monkeypatch.setattr(sessions, "ensure_jars", lambda *_: [])
     monkeypatch.setattr(sessions, "_join", lambda _: "remote")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from lakehouse.errors.causes import Cause as ErrorCause
 from lakehouse.errors.causes import mask_text
 from lakehouse.kafka.security import encrypted, ssl_context
-from lakehouse.local.wire import API_VERSIONS, SASL_HANDSHAKE, ask
+from lakehouse.local.wire import API_VERSIONS, SASL_HANDSHAKE, send_request
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 
@@ -151,8 +151,8 @@ def _cause_if(cause: Cause, applies: Callable[[], bool]) -> Cause | None:
 
 def _compare_sasl(connection: socket.socket, settings: Settings) -> Cause | None:
     """Request a SASL handshake: the answer of the broker shows whether it requires SASL."""
-    ask(connection, API_VERSIONS)
-    answer = ask(connection, SASL_HANDSHAKE, struct.pack(">h", 0))
+    send_request(connection, API_VERSIONS)
+    answer = send_request(connection, SASL_HANDSHAKE, struct.pack(">h", 0))
     requires_sasl = struct.unpack(">h", answer[:2])[0] != _ILLEGAL_SASL_STATE
     uses_sasl = settings.kafka_security_protocol.startswith("SASL")
     if requires_sasl == uses_sasl:
@@ -162,7 +162,7 @@ def _compare_sasl(connection: socket.socket, settings: Settings) -> Cause | None
 
 def _answers_in_plaintext(address: tuple[str, int], limit: float) -> bool:
     with _connect(address, limit, None) as connection:
-        return bool(ask(connection, API_VERSIONS))
+        return bool(send_request(connection, API_VERSIONS))
 
 
 def _accepts_tls(address: tuple[str, int], limit: float) -> bool:

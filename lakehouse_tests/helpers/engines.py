@@ -53,7 +53,7 @@ def runs(writer: Writer | None) -> bool:
     channel = open_channel(Path(writer.engine), writer.session)
     assert channel, "the engine does not answer"
     try:
-        return bool(SessionWork(channel, writer.session, time.monotonic() + 10).running())
+        return bool(SessionWork(channel, writer.session, time.monotonic() + 10).list_running())
     except grpc.RpcError as error:
         if "INVALID_HANDLE" in (error.details() or ""):  # the engine has closed the session
             return False

@@ -201,7 +201,7 @@ PROBE = "import sys; from lakehouse.cli import stack; print(stack._answers('http
 def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     child = Child(["sh", "-c", "trap '' TERM; echo up; while true; do sleep 1; done"], tmp_path / "log")
     child.stop(patience=0.5)
-    assert not child.alive()
+    assert not child.is_alive()
 
 
 def test_every_wait_in_the_table_names_an_existing_test() -> None:

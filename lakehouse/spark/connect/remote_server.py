@@ -13,7 +13,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from lakehouse.errors import SetupError
-from lakehouse.local.ports import accepts
+from lakehouse.local.ports import accepts_connection
 from lakehouse.settings import Settings
 from lakehouse.spark.connect import client
 from lakehouse.spark.connect.client import open_session, require_answer
@@ -30,7 +30,7 @@ def join(settings: Settings, conf: Mapping[str, str]) -> SparkSession:
     may contain parameters, which may be secret.
     """
     remote = settings.remote_address
-    if remote is None or not accepts(remote.host.strip("[]"), remote.port):
+    if remote is None or not accepts_connection(remote.host.strip("[]"), remote.port):
         raise SetupError("No Spark Connect server answers", where=settings.spark_place, action=_CORRECT_SETTING)
     channel = DefaultChannelBuilder(f"sc://{remote.host}:{remote.port}")
     for name, value in remote.parameters.items():

@@ -13,7 +13,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors.troubles import PASSING, Trouble, find_trouble, has_trouble, is_version_gone
 from lakehouse.ledger.commits import Commit, Consumed, Entry
-from lakehouse.ledger.ledger import Ledger, still_holds, to_consume
+from lakehouse.ledger.ledger import Ledger, has_consumed_version, version_to_consume
 from lakehouse.spark.sessions import rows_expected
 from lakehouse.storage.comparison import comparable, comparable_row
 from lakehouse.storage.row_order import identity
@@ -83,7 +83,7 @@ def changed_rows(upstream: Upstream, consumed: Consumed | None) -> int | None:
         return None
     ledger = upstream.ledger
     metrics = {entry.version: entry.metrics for entry in ledger.entries}
-    versions = [v for v in range(consumed.version + 1, ledger.version + 1) if v not in ledger.unchanged]
+    versions = [v for v in range(consumed.version + 1, ledger.version + 1) if v not in ledger.unchanged_versions]
     if not all(version in metrics for version in versions):
         return None
     return sum(metrics[v].inserted + metrics[v].updated + metrics[v].deleted for v in versions)
@@ -96,7 +96,7 @@ def changes_since(upstream: Upstream, consumed: Consumed | None) -> Iterator[Dat
     If the block fails, the changes are read again the next time: the cached data may be lost.
     """
     spark, uri = upstream.merged.spark, upstream.merged.layout.uri
-    cache_key = (spark, uri, upstream.table.fingerprint, consumed, to_consume(upstream.ledger))
+    cache_key = (spark, uri, upstream.table.fingerprint, consumed, version_to_consume(upstream.ledger))
     cached_key, changes = _CACHED_CHANGES.pop() if _CACHED_CHANGES else (None, None)
     if changes is None or cached_key != cache_key:
         with rows_expected(spark, changed_rows(upstream, consumed)):
@@ -112,7 +112,7 @@ def net_changes(upstream: Upstream, consumed: Consumed | None) -> DataFrame | No
     ``source_version``, ``committed_at``, ``_before`` and ``_after``. The last two are structs of the other columns, and
     NULL if there is no such row. If both are equal, there is no change.
     """
-    if consumed and not still_holds(upstream.ledger, consumed):
+    if consumed and not has_consumed_version(upstream.ledger, consumed):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
     try:
@@ -172,7 +172,7 @@ def _greatest_row(types: Mapping[str, str]) -> str:
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     """Build the commit of a derived table that consumes the merged table up to its version."""
-    consumed = to_consume(upstream.ledger)
+    consumed = version_to_consume(upstream.ledger)
     return ledger.next_commit("derived", run).with_fields(consumed=consumed, declaration=upstream.table.fingerprint)
 
 

@@ -68,7 +68,7 @@ def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
         if changes is not None:
             rows = _cast_rows(_feed_rows(changes, upstream, commit, F.col("source_version") - 1), layout)
             # after a RESTORE that voided a commit, or without a lakehouse commit, the feed may already have the changes
-            is_recorded = ledger.consumed is not None and not ledger.undone
+            is_recorded = ledger.consumed is not None and not ledger.undone_numbers
             expected_rows = changed_rows(upstream, ledger.consumed) if is_recorded else None
             with rows_expected(feed.spark, expected_rows):
                 if is_recorded:

@@ -22,7 +22,7 @@ from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
 from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
-from lakehouse.ledger.accounting import sentence
+from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
@@ -70,7 +70,7 @@ class Outcome:
 
     def __str__(self) -> str:
         """Describe the result in one sentence, for a log."""
-        return f"{sentence(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
+        return f"{describe_entry(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
 
 
 def most_common_fields(outcomes: Iterable[Outcome], limit: int = _MAX_LISTED_FIELDS) -> dict[str, int]:

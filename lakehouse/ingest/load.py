@@ -19,7 +19,7 @@ from lakehouse.ingest.merge import Target, merge_rows
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.sources import read_reference
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.ledger import Ledger, to_consume
+from lakehouse.ledger.ledger import Ledger, version_to_consume
 from lakehouse.settings import Settings
 from lakehouse.storage.comparison import comparable
 from lakehouse.storage.layout import Layout, TableColumn
@@ -215,7 +215,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     commit = ledger.next_commit("base", context.run).with_fields(
         read=counts.read,
         duplicate=counts.duplicate,
-        consumed=to_consume(base_ledger),
+        consumed=version_to_consume(base_ledger),
         declaration=table.fingerprint,
     )
     newest_rows = newest_per_key(rows, table, None, has_unique_keys=not counts.duplicate)

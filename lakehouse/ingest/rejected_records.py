@@ -86,7 +86,7 @@ def store_rejected(rejected_table: StoredTable, batch: DecodedBatch, *, is_commi
     if not batch.commit.rejected and not count_rows(rejected_table.layout.uri):
         return False
     rejected_ledger = rejected_table.ledger()
-    is_everywhere = bool(batch.ledger.undone) or is_restored_before(rejected_ledger.consumed, batch.ledger)
+    is_everywhere = bool(batch.ledger.undone_numbers) or is_restored_before(rejected_ledger.consumed, batch.ledger)
     may_change = _may_change(batch, is_everywhere)
     stored_rows = rejected_table.rows().alias("t").where(may_change)
     rows = _rows_to_store(stored_rows, batch, "full" if is_everywhere else "left", is_committed).localCheckpoint()

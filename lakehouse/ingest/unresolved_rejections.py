@@ -37,6 +37,6 @@ def undone_sql(row: str, merged: Ledger) -> str:
     A RESTORE undid the commit, or the table was restored from a backup: then it reuses the numbers of later commits.
     """
     newest_number = next((e.commit.number for e in merged.entries if e.commit.kind in OF_RECORDS), merged.transaction)
-    undone_numbers = ", ".join(map(str, sorted(merged.undone)))
+    undone_numbers = ", ".join(map(str, sorted(merged.undone_numbers)))
     is_later = f"{row}resolved_number > {newest_number}"
     return f"({row}resolved_number IN ({undone_numbers}) OR {is_later})" if undone_numbers else f"({is_later})"

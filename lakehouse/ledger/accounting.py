@@ -23,7 +23,7 @@ def sums(entries: Iterable[Entry]) -> dict[str, int]:
     return {name: sum(count[name] for count in counts) for name in FIGURES}
 
 
-def in_words(entry: Entry) -> str:
+def describe_counts(entry: Entry) -> str:
     """Describe the counts in one line."""
     counts = figures(entry)
     records = f"{counts['read']:,} records read, " + ", ".join(f"{counts[name]:,} {name}" for name in FIGURES[1:4])
@@ -31,7 +31,7 @@ def in_words(entry: Entry) -> str:
     return f"{records}; {counts['source_rows']:,} rows merged, {rows}"
 
 
-def sentence(entry: Entry) -> str:
+def describe_entry(entry: Entry) -> str:
     """Describe what a commit did."""
     commit = entry.commit
     subject = f"{commit.kind} {commit.number} is version {entry.version}"
@@ -41,4 +41,4 @@ def sentence(entry: Entry) -> str:
     if commit.kind == "acceptance":
         versions = ", ".join(map(str, commit.accepted))
         return f"{subject}: accepted the differences at version {versions}: {commit.reason}"
-    return f"{subject}: {in_words(entry)}"
+    return f"{subject}: {describe_counts(entry)}"

@@ -203,11 +203,11 @@ def divide_limit(lags: Positions, limit: int | None, turn: int = 0) -> dict[int,
         return dict(lags)
     partitions = sorted(lags)
     first = turn % max(1, len(partitions))
-    served = [p for p in partitions[first:] + partitions[:first] if lags[p]][:limit]
-    shares, remaining = dict.fromkeys(lags, 0), limit
-    for index, partition in enumerate(sorted(served, key=lambda p: lags[p])):
-        shares[partition] = min(lags[partition], remaining // (len(served) - index))
-        remaining -= shares[partition]
+    served_partitions = [p for p in partitions[first:] + partitions[:first] if lags[p]][:limit]
+    shares, remaining_limit = dict.fromkeys(lags, 0), limit
+    for index, partition in enumerate(sorted(served_partitions, key=lambda p: lags[p])):
+        shares[partition] = min(lags[partition], remaining_limit // (len(served_partitions) - index))
+        remaining_limit -= shares[partition]
     return shares
 
 
@@ -230,16 +230,16 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
         return Gap((text,), tuple(Range(p, position, position) for p, position in positions))
     partitions = sorted({*progress.positions, *state.end})
     losses = [loss for p in partitions for loss in _losses(p, progress.next_position(p), state)]
-    expired = all(part.end == state.earliest.get(part.partition) for _, part in losses)
-    return Gap(tuple(text for text, _ in losses), tuple(part for _, part in losses), expired) if losses else None
+    is_expired = all(part.end == state.earliest.get(part.partition) for _, part in losses)
+    return Gap(tuple(text for text, _ in losses), tuple(part for _, part in losses), is_expired) if losses else None
 
 
 def find_expired(state: SourceState) -> Gap | None:
     """Find records that were deleted from the front of partitions, merged or not; ``None`` if there are none."""
-    deleted = tuple(Range(p, 0, earliest) for p, earliest in sorted(state.earliest.items()) if earliest)
+    deleted_ranges = tuple(Range(p, 0, earliest) for p, earliest in sorted(state.earliest.items()) if earliest)
     text = "and the table no longer has the rows that were merged from them"
-    facts = tuple(f"{describe_deleted(part)}, {text}" for part in deleted)
-    return Gap(facts, deleted, expired=True) if deleted else None
+    facts = tuple(f"{describe_deleted(part)}, {text}" for part in deleted_ranges)
+    return Gap(facts, deleted_ranges, expired=True) if deleted_ranges else None
 
 
 def describe_deleted(part: Range) -> str:
@@ -256,8 +256,8 @@ def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple
         return
     earliest, end = state.earliest[partition], state.end[partition]
     if position < earliest:
-        lost = Range(partition, position, earliest)
-        yield f"{describe_deleted(lost)} before they were merged", lost
+        lost_range = Range(partition, position, earliest)
+        yield f"{describe_deleted(lost_range)} before they were merged", lost_range
     elif position > end:
         text = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
         yield text, Range(partition, end, position)

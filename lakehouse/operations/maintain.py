@@ -15,7 +15,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
 from lakehouse.ledger.commits import Consumed
-from lakehouse.ledger.ledger import Ledger, ledger_of, still_holds
+from lakehouse.ledger.ledger import Ledger, has_consumed_version, ledger_of
 from lakehouse.ledger.log import active_files, read_history
 from lakehouse.operations.layouts import derived_layouts, layouts_of
 from lakehouse.settings import Settings
@@ -172,7 +172,7 @@ class _DerivedReaders:
         ledger = ledger_of(self.settings, self.table.name)
         if ledger.is_consumed(consumed):
             return False
-        first = ledger.next_change(consumed.version) if consumed and still_holds(ledger, consumed) else 0
+        first = ledger.next_change(consumed.version) if consumed and has_consumed_version(ledger, consumed) else 0
         timestamps = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}
         first_at = datetime.fromtimestamp(timestamps[first] / 1000, UTC) if first in timestamps else None
         return first_at is not None and datetime.now(UTC) - first_at > self.table.retention / 2

@@ -20,7 +20,7 @@ from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, source_words
-from lakehouse.ledger.reached import Reached, furthest
+from lakehouse.ledger.reached import ReachedEnds, merge_reached
 from lakehouse.settings import Settings
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import TableContext, merged_ledger, whole_ledger
@@ -153,11 +153,11 @@ def _ledger_without_progress(context: TableContext) -> Ledger:
     )
 
 
-def _reached_by_rows(rows: DataFrame) -> Reached:
+def _reached_by_rows(rows: DataFrame) -> ReachedEnds:
     """The end offsets of a log table's rows, by source and partition."""
     end = F.expr("max(_record.position) + 1")
     ends = rows.where("_record.position IS NOT NULL").groupBy("_record.source", "_record.partition").agg(end).collect()
-    return furthest(*({row[0]: {row[1]: row[2]}} for row in ends))
+    return merge_reached(*({row[0]: {row[1]: row[2]}} for row in ends))
 
 
 def _newest_rows(rows: DataFrame, table: StreamTable, state: SourceState) -> DataFrame:

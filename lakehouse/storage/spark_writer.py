@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from lakehouse.errors import ConflictError
 from lakehouse.errors.troubles import Trouble, has_trouble
 from lakehouse.ledger.commits import MERGED, Commit, Entry, Upkeep
-from lakehouse.ledger.durability import require_whole, sync_commits
+from lakehouse.ledger.durability import require_undamaged, sync_commits
 from lakehouse.ledger.ledger import app_id, find_commit
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.lock import table_lock
@@ -157,7 +157,7 @@ def write_alone(layout: Layout) -> Iterator[None]:
     """
     with spark_failures(layout.uri), raise_conflicts(layout.name), table_lock(layout.uri, layout.name):
         if layout.sync:
-            require_whole(layout.uri)
+            require_undamaged(layout.uri)
         yield
         if layout.sync:
             sync_commits(layout.uri)

@@ -77,7 +77,7 @@ def _require_progress(table: StreamTable, ledger: Ledger) -> Ledger:
 
     Rows of a log table without a lakehouse commit, such as a copy, would be appended again.
     """
-    has_no_commit = table.is_log and ledger.newest is None and not ledger.reread and ledger.exists
+    has_no_commit = table.is_log and ledger.newest is None and not ledger.undone_ends and ledger.exists
     if has_no_commit and holds_files(ledger.uri):
         raise LedgerError(
             f"Log table {table.name} has rows, but no commit in its history records its progress",

@@ -126,7 +126,9 @@ def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch)
         return state
 
     monkeypatch.setattr(
-        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=ledger.progress, unread=False, reached={})
+        waiting,
+        "merged_ledger",
+        lambda *_: SimpleNamespace(progress=ledger.progress, has_undone_progress=False, reached={}),
     )
     monkeypatch.setattr(waiting, "read_topic", look_and_commit)
     assert len(world.tick().run_requests) == 1
@@ -144,7 +146,7 @@ def test_expired_records_request_a_run_if_the_declaration_accepts_gaps(world, mo
     state = read_topic(accepting_world.settings, topic)
     progress = Progress(state.source, dict.fromkeys(end, 0))
     monkeypatch.setattr(
-        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, unread=False, reached={})
+        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, has_undone_progress=False, reached={})
     )
     (request,) = accepting_world.tick().run_requests
     assert request.tags["lakehouse/lag"] == str(left_per_partition * len(end))

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.declaration.sql import quoted
 from lakehouse.errors import TableError
-from lakehouse.ledger.durability import require_whole
+from lakehouse.ledger.durability import require_undamaged
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.layout import Layout, list_properties
@@ -42,7 +42,7 @@ def ensure_table(
     """
     layout = layout if before_rewrite else replace(layout, declaration_facts="")
     if layout.sync:
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
     compare = partial(_compare_or_create, spark, layout, scope)
     with spark_failures(layout.uri), raise_conflicts(layout.name):
         is_created = open_table(layout.uri) is None

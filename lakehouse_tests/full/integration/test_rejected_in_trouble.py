@@ -103,7 +103,7 @@ def test_records_of_an_undone_redrive_are_listed_again_even_without_history(stre
     (batch,) = stream.merge()
     (undone_outcome,) = redriven(stream, "out_of_range")
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {batch.entry.version}")
-    assert undone_outcome.entry.commit.number in stream.ledger.undone
+    assert undone_outcome.entry.commit.number in stream.ledger.undone_numbers
     assert listed(stream, first_offset) == {"out_of_range": [first_offset]}
     # that history expires one day; the next batch records the undone commits in the table
     stream.send_hours(1)

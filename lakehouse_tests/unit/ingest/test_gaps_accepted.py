@@ -25,7 +25,7 @@ def entry(kind: Kind, **fields: Any) -> Entry:
 
 
 LEDGER = Ledger("t", entries=(entry("batch", source=MERGED.source, progress=MERGED.positions),), transaction=1)
-UNDONE = Ledger("t", exists=True, transaction=2, undone=frozenset({1, 2}), unread=True)
+UNDONE = Ledger("t", exists=True, transaction=2, undone_numbers=frozenset({1, 2}), has_undone_progress=True)
 
 
 def topic_state(earliest: dict[int, int], end: dict[int, int], **changes: Any) -> TopicState:
@@ -114,7 +114,7 @@ def test_a_table_without_merged_records_begins_at_the_earliest_record_without_a_
 @pytest.mark.invariant("9.2")
 def test_a_restore_that_undid_no_batch_makes_no_gap_of_expired_records() -> None:
     """As when a RESTORE undid only the base rows: the table begins at the earliest record."""
-    ledger = Ledger("t", exists=True, transaction=1, undone=frozenset({1}))
+    ledger = Ledger("t", exists=True, transaction=1, undone_numbers=frozenset({1}))
     planned = plan(EXPIRED, temperatures, ledger)
     assert planned.gap is None
     assert [(part.start, part.end) for part in planned.ranges] == [(5, 9), (4, 9)]
@@ -149,7 +149,7 @@ def test_an_order_by_offset_is_refused_until_a_rolled_back_broker_reaches_its_fo
 def test_an_order_by_offset_is_accepted_after_a_restore_removed_the_rows_of_another_topic() -> None:
     """As when the first batch was merged from the wrong broker."""
     by_offset, state = replace(temperatures, order="offset"), topic_state({0: 0, 1: 0}, {0: 9, 1: 9})
-    undone = replace(UNDONE, reread={"wrong/x": {0: 500}}).merged_by_key()
+    undone = replace(UNDONE, undone_ends={"wrong/x": {0: 500}}).merged_by_key()
     assert plan(state, by_offset, undone).span == 18
     first_batch = undone.next_commit("batch", "run").model_copy(
         update={"source": state.source, "progress": {0: 5, 1: 5}}

@@ -7,7 +7,7 @@ import pytest
 
 from lakehouse.errors import LedgerError
 from lakehouse.ingest.gaps import gap_commit, plan_next_of
-from lakehouse.ledger.accounting import sentence
+from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.commits import Commit, Entry, Metrics, UnreadableMetadata, parse_metadata
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger
@@ -74,7 +74,7 @@ def test_records_that_are_gone_are_described_in_words_of_the_source_and_skipped(
     assert plan.gap.ranges == (Range(0, 3, 5), Range(7, 1, 1))
     assert plan.gap.facts[1] == "Partition 7 no longer exists, and its records from position 1 on are gone"
     after_gap = add_commit(ledger, gap_commit(ledger, plan, "run"))
-    assert "skipped positions that are gone, partition 0 3 to 5" in sentence(after_gap.entries[0])
+    assert "skipped positions that are gone, partition 0 3 to 5" in describe_entry(after_gap.entries[0])
     assert merge(after_gap, lines).progress == Progress(FOLDER, {0: 9})
 
 

@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.errors import TableDamagedError, TableError
 from lakehouse.ledger.commits import Commit
-from lakehouse.ledger.durability import require_whole, sync_commits
+from lakehouse.ledger.durability import require_undamaged, sync_commits
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_entries import is_cut
@@ -116,7 +116,7 @@ def test_synced_commits_are_not_checked_again(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(Path, "read_bytes", lambda file: files_read.append(file) or read_bytes(file))
     monkeypatch.setattr("os.fsync", lambda _: pytest.fail("already synced"))
     for _ in range(2):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
         sync_commits(layout.uri)
     assert {file.name for file in files_read} == {"t.synced"}
 
@@ -136,16 +136,16 @@ DAMAGES: dict[str, tuple[Callable[[Layout], object], str]] = {
 @pytest.mark.parametrize(("damage", "problem"), DAMAGES.values(), ids=DAMAGES)
 def test_an_incomplete_commit_is_reported(tmp_path: Path, damage: Callable[[Layout], object], problem: str) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     file = newest_file(layout)
     damage(layout)
     with pytest.raises(TableDamagedError, match=rf"Version 2 of t is incomplete.*{problem}") as raised:
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
     text = str(raised.value)
     assert "Restore version 1, and delete that file. Then run it again" in text and str(file) in text
     assert text.endswith(restore_advice(layout.uri, 1))
     DeltaTable(layout.uri).restore(1)
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.10")
@@ -166,7 +166,7 @@ def test_the_first_of_several_incomplete_commits_is_reported(tmp_path: Path) -> 
     truncate(newest_file(layout))
     truncate(first_damaged)
     with pytest.raises(TableDamagedError, match="Version 3 of t"):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 DAMAGED_ENTRIES: dict[str, Callable[[Path], object]] = {
@@ -181,11 +181,11 @@ DAMAGED_ENTRIES: dict[str, Callable[[Path], object]] = {
 def test_a_truncated_entry_is_reported_on_open(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     damage(entry(layout, 2))
-    for check in (require_whole, open_uncached):
+    for check in (require_undamaged, open_uncached):
         with pytest.raises(TableDamagedError, match=r"Version 2 of t is incomplete.*versions after 1 "):
             check(layout.uri)
     entry(layout, 2).unlink()
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     assert DeltaTable(layout.uri).version() == 1
 
 
@@ -196,7 +196,7 @@ def test_an_entry_that_is_truncated_after_a_line_is_reported(tmp_path: Path) -> 
     assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "txn"]
     entry(layout, 2).write_bytes(lines[0])
     with pytest.raises(TableDamagedError, match=r"Version 2 of t is incomplete.*names less.*versions after 1 "):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.9")
@@ -205,12 +205,12 @@ def test_a_merge_with_missing_files_is_reported(tmp_path: Path, line_count: int)
     layout = synced_table(tmp_path)
     changed = rows((*PARIS[:3], 9, False), (*OSLO, False))
     merge_quickly(replace(layout, sync=False), changed, ["place"], "gone", next_commit(layout))
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
     assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "remove", "txn"]
     entry(layout, 2).write_bytes(b"".join(lines[:line_count]))
     with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete") if line_count < 3 else nullcontext():
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 def entry_of_spark(operation: str, metrics: dict[str, str], *actions: dict[str, object]) -> list[dict[str, object]]:
@@ -262,7 +262,7 @@ def test_without_a_marker_an_incomplete_entry_before_others_is_damage(tmp_path: 
     layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
     truncate(entry(layout, 2))
     (tmp_path / ".locks" / "t.synced").unlink()
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     with pytest.raises(TableDamagedError, match="Restore the table from a backup"):
         read_ledger(layout.uri, "t", whole=True)
 
@@ -272,7 +272,7 @@ def test_a_missing_entry_before_another_one_is_reported(tmp_path: Path) -> None:
     layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
     entry(layout, 2).unlink()
     with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.9")
@@ -282,12 +282,12 @@ def test_a_truncated_checkpoint_has_to_be_deleted(tmp_path: Path) -> None:
     checkpoint = entry(layout, 2).with_suffix(".checkpoint.parquet")
     truncate(checkpoint)
     message = r"its checkpoint is truncated.*Delete that checkpoint, and _last_checkpoint"
-    for check in (require_whole, open_uncached):
+    for check in (require_undamaged, open_uncached):
         with pytest.raises(TableDamagedError, match=message):
             check(layout.uri)
     for file in (checkpoint, checkpoint.with_name("_last_checkpoint")):
         file.unlink()
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     assert DeltaTable(layout.uri).version() == 2
 
 
@@ -307,10 +307,10 @@ def test_without_a_valid_marker_more_entries_are_compared(tmp_path: Path, state:
         (tmp_path / "copy").rename(layout.uri)
     else:
         marker.write_text('{"version": 7, "entry": [1, 2, 3]}')
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     truncate(newest_file(layout))
     with pytest.raises(TableDamagedError, match="Version 2"):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.9")
@@ -319,9 +319,9 @@ def test_removed_files_may_be_missing(tmp_path: Path) -> None:
     merge_quickly(replace(layout, sync=False), rows((*OSLO[:3], 9, False)), ["place"], "gone", next_commit(layout))
     for file in {*DeltaTable(layout.uri, version=2).file_uris()} - {*DeltaTable(layout.uri).file_uris()}:
         Path(file).unlink()
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     append_quickly(layout, rows(OSLO), next_commit(layout))
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.8")
@@ -362,12 +362,12 @@ def test_files_outside_the_table_are_checked(tmp_path: Path) -> None:
     file.rename(tmp_path / "else where.parquet")
     for path in ("s3://bucket/file.parquet", f"file://{tmp_path}/else%20where.parquet"):
         log.write_text("\n" + text.replace(file.name, path))
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
     truncate(tmp_path / "else where.parquet")
     with pytest.raises(TableDamagedError, match=r"Version 2.*else where\.parquet"):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 def test_a_table_in_an_object_store_is_not_checked() -> None:
-    require_whole("s3://bucket/t")
+    require_undamaged("s3://bucket/t")
     sync_commits("s3://bucket/t")

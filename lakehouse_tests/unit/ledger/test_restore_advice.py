@@ -11,7 +11,7 @@ from pyarrow import table as arrow_table
 
 from lakehouse.errors import TableError
 from lakehouse.ledger.restore_advice import restore_advice
-from lakehouse.ledger.table_failures import explained
+from lakehouse.ledger.table_failures import explain_error
 from lakehouse_tests.helpers.places import ROOT
 
 
@@ -42,7 +42,7 @@ def test_unknown_parts_are_in_capitals() -> None:
 def test_an_error_about_a_change_of_another_program_has_the_command(tmp_path: Path) -> None:
     uri = write_two_versions(tmp_path)
     DeltaTable(uri).alter.set_table_properties({"delta.appendOnly": "true"})
-    error = explained(OSError("[DELTA_CANNOT_MODIFY_APPEND_ONLY] This table is append-only"), uri)
+    error = explain_error(OSError("[DELTA_CANNOT_MODIFY_APPEND_ONLY] This table is append-only"), uri)
     assert isinstance(error, TableError)
     run_advice(str(error).replace("VERSION", "1"))
     assert "delta.appendOnly" not in DeltaTable(uri).metadata().configuration

@@ -111,7 +111,7 @@ def test_a_restore_names_a_version_or_none(parameters: dict[str, Any] | None, ve
 def numbers(*history: dict[str, Any]) -> tuple[list[int], set[int]]:
     """Return the valid numbers, newest first, and the undone ones; ``history`` is oldest first."""
     valid = valid_history(reversed(history))
-    return [entry.commit.number for entry in valid.entries], valid.undone
+    return [entry.commit.number for entry in valid.entries], valid.undone_numbers
 
 
 def test_without_a_restore_nothing_is_undone() -> None:
@@ -147,14 +147,14 @@ def test_maintenance_planned_before_a_restore_and_committed_after_it_is_undone()
 def test_no_commit_before_an_unknown_restore_is_valid() -> None:
     history = [commit(3, "RESTORE"), merged(2), merged(1)]
     valid = valid_history(history)
-    assert (valid.entries, valid.undone, valid.unknown_restore) == ([], {1, 2}, 3)
+    assert (valid.entries, valid.undone_numbers, valid.unknown_restore) == ([], {1, 2}, 3)
 
 
 @pytest.mark.invariant("1.8", "1.13")
 def test_a_batch_planned_before_an_unknown_restore_records_no_progress() -> None:
     history = [merged(4, planned_on=2), commit(3, "RESTORE"), merged(2)]
     valid = valid_history(history)
-    assert (valid.entries, valid.undone, valid.unknown_restore) == ([], {2, 4}, 3)
+    assert (valid.entries, valid.undone_numbers, valid.unknown_restore) == ([], {2, 4}, 3)
 
 
 @pytest.mark.invariant("1.6")
@@ -168,7 +168,7 @@ def test_the_version_of_a_restore_that_was_undone_itself_is_not_needed() -> None
     unknown_restore = commit(3, "RESTORE")
     known_restore = restored(4, to=1)
     valid = valid_history([known_restore, unknown_restore, merged(2), merged(1)], restored_version_of)
-    assert ([entry.version for entry in valid.entries], valid.undone, valid.unknown_restore) == ([1], {2}, None)
+    assert ([entry.version for entry in valid.entries], valid.undone_numbers, valid.unknown_restore) == ([1], {2}, None)
     assert interpreted == [4]
 
 
@@ -181,14 +181,16 @@ def test_the_positions_of_undone_commits_are_carried_on_until_the_progress_reach
     void = read_up_to(4, {0: 9, 1: 2}, table_version=2)
     history = (read_up_to(1, {0: 3}), read_up_to(2, {0: 5}), restored(3, to=1), void)
     valid = valid_history(reversed(history))
-    assert valid.reached == {"kafka:c/t": {0: 9, 1: 2}}
-    ledger = Ledger("uri", entries=tuple(valid.entries), reread=valid.reached, transaction=4)
+    assert valid.undone_ends == {"kafka:c/t": {0: 9, 1: 2}}
+    ledger = Ledger("uri", entries=tuple(valid.entries), undone_ends=valid.undone_ends, transaction=4)
     assert ledger.reached == {"kafka:c/t": {0: 9, 1: 2}}
     maintenance = ledger.next_commit("maintenance", "run")
     assert maintenance.reached == {"kafka:c/t": {0: 9, 1: 2}}
-    later = replace(ledger, entries=(entry(read_up_to(5, {0: 9, 1: 1}, reached=maintenance.reached)),), reread={})
+    later = replace(ledger, entries=(entry(read_up_to(5, {0: 9, 1: 1}, reached=maintenance.reached)),), undone_ends={})
     assert later.next_commit("batch", "run").reached == {"kafka:c/t": {1: 2}}
-    caught_up = replace(ledger, entries=(entry(read_up_to(6, {0: 9, 1: 2}, reached=maintenance.reached)),), reread={})
+    caught_up = replace(
+        ledger, entries=(entry(read_up_to(6, {0: 9, 1: 2}, reached=maintenance.reached)),), undone_ends={}
+    )
     assert caught_up.next_commit("batch", "run").reached == {}
 
 

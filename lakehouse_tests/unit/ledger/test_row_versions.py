@@ -14,7 +14,7 @@ from lakehouse_tests.helpers.tables.infos import commit, maintained, merged, our
 def ledger_of(*history: dict[str, Any]) -> Ledger:
     """Return a ledger with the versions of a history; ``history`` is oldest first."""
     unchanged = unchanged_versions(reversed(history))
-    return Ledger("uri", table_id="id", version=history[-1]["version"], unchanged=unchanged)
+    return Ledger("uri", table_id="id", version=history[-1]["version"], unchanged_versions=unchanged)
 
 
 VACUUMED = (commit(3, "OPTIMIZE"), commit(4, "VACUUM START"), commit(5, "VACUUM END"), maintained(6, rows_version=2))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.ledger.accounting import FIGURES, figures, in_words, sentence, sums
+from lakehouse.ledger.accounting import FIGURES, describe_counts, describe_entry, figures, sums
 from lakehouse.ledger.audit import Finding, audit, batches_accounted, rows_unchanged
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics, Totals
 from lakehouse.ledger.ledger import Ledger
@@ -201,5 +201,5 @@ def test_the_counts_have_the_same_names_everywhere() -> None:
     assert sums(ENTRIES)["read"] == 50
     assert set(sums([]).values()) == {0}
     words = "10 records read, 0 rejected, 0 duplicate, 0 late; 10 rows merged, 10 inserted, 0 updated, 0 stale"
-    assert in_words(ENTRIES[0]) == words
-    assert sentence(ENTRIES[0]) == f"batch 1 is version 1: {words}"
+    assert describe_counts(ENTRIES[0]) == words
+    assert describe_entry(ENTRIES[0]) == f"batch 1 is version 1: {words}"

@@ -42,7 +42,7 @@ def test_a_commit_without_info_does_not_void_a_batch_after_a_restore(table):
     table.restore(2)
     table.merge(7)
     write_without_info(table, 8)
-    assert (table.progress, table.ledger.undone) == (4, {3})
+    assert (table.progress, table.ledger.undone_numbers) == (4, {3})
 
 
 @pytest.mark.invariant("1.5", "10.7")
@@ -51,7 +51,7 @@ def test_commits_without_info_do_not_turn_a_change_into_maintenance(table):
     table.batches(2)
     write_without_info(table, 7)
     write_without_info(table, 8)
-    assert table.ledger.unchanged == {4}
+    assert table.ledger.unchanged_versions == {4}
     assert table.ledger.next_change(4) == 5
 
 

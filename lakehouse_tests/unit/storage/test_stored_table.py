@@ -135,12 +135,12 @@ def test_a_repeated_step_plans_on_the_current_ledger(table: StoredTable) -> None
 def test_a_table_with_a_key_reads_nothing_again_after_a_restore(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = Ledger(table.layout.uri, exists=True, reread={"kafka:c/t": {0: 3}})
+    ledger = Ledger(table.layout.uri, exists=True, undone_ends={"kafka:c/t": {0: 3}})
     monkeypatch.setattr(stored_table, "read_ledger", lambda *_, **__: ledger)
     monkeypatch.setattr(stored_table, "ensure_table", lambda *_: ledger)
     keyed_table = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
     assert table.ledger() is ledger and table.ensured_ledger() is ledger
-    assert keyed_table.ledger().reread == keyed_table.ensured_ledger().reread == {}
+    assert keyed_table.ledger().undone_ends == keyed_table.ensured_ledger().undone_ends == {}
 
 
 class Writers:

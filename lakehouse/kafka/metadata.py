@@ -40,7 +40,7 @@ def require_ids(topic: TopicMetadata) -> None:
         "its cluster": not topic.incarnation.cluster_id,
         "the topic": topic.incarnation.topic_id == _text(_NO_ID),
     }
-    owners = " and ".join(owner for owner, missing in is_missing.items() if missing)
+    owners = " and ".join(owner for owner, is_id_missing in is_missing.items() if is_id_missing)
     if owners:
         raise BrokerRefusedError(
             f"The broker reports no id of {owners}: a topic that is deleted and created again would look the same,"

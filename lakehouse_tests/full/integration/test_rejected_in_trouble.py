@@ -154,7 +154,7 @@ def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_mis
     """With little room a batch ends after the first such record, or before one that is far from the others."""
     first_offset = end(stream)
     monkeypatch.setattr(timeless, "MOST_HOLES", 1)
-    monkeypatch.setattr(timeless, "NEAR", 0)
+    monkeypatch.setattr(timeless, "MAX_NEAR_RECORDS", 0)
     hours = stream.hours(5)
     with dated_by_producers(stream) as send:
         for number, hour in enumerate(hours):

@@ -123,7 +123,7 @@ def test_a_registry_runs_if_a_declared_table_needs_it_and_ends_on_ctrl_c(
     assert len(find_registry_pids(stack)) == 1
     assert publish(settings, orders, [b'{"id": 1}', b'{"id": 2}']) == 2
     with registry(settings) as client:
-        newest_id = client.newest("orders-value")
+        newest_id = client.newest_id("orders-value")
         assert newest_id is not None
         schema = client.schema(newest_id)
     assert schema is not None

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakehouse.errors import LakehouseError, RegistryError, StoreUnreachableError, TableDamagedError
 from lakehouse.errors.causes import causes_of
 from lakehouse.errors.troubles import find_trouble
-from lakehouse.kafka.connection_causes import chain_of, match_cause
+from lakehouse.kafka.connection_causes import chain_errors, match_cause
 from lakehouse.kafka.registry_client import Registry
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
@@ -70,7 +70,7 @@ KAFKA_ERRORS = [
 @pytest.mark.parametrize("name", KAFKA_ERRORS)
 @pytest.mark.parametrize("kind", [of_kafka.TopicAuthorizationFailedError, of_kafka.KafkaConnectionError, OSError])
 def test_the_name_of_a_topic_does_not_explain_a_failed_connection(kind: type[Exception], name: str) -> None:
-    assert match_cause(chain_of([kind(f"Topic {name} is not there: {name}")])) is None
+    assert match_cause(chain_errors([kind(f"Topic {name} is not there: {name}")])) is None
     chain = CHAINS["a topic"][0](name)
     assert match_cause(causes_of(over_connect(chain))) is None
 

@@ -53,7 +53,7 @@ def test_each_record_is_read_once_by_one_client_or_by_the_next_batch(
     times: list[int | None], near: int, max_holes: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(timeless, "NEAR", near)
+        patch.setattr(timeless, "MAX_NEAR_RECORDS", near)
         patch.setattr(timeless, "MOST_HOLES", max_holes)
         cut = cut_of(times)
     offsets = [offset for offset, time in enumerate(times) if time is not None and offset < cut.offsets.end]

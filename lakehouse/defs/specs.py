@@ -175,7 +175,7 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
 def _record_type(column: Column) -> str:
     """The type of a field in a JSON record. Parts of a record other than its value are text, except the time."""
     if column.field.part != VALUE:
-        text_type = "bytes" if column.field.written == "big_endian" else "string"
+        text_type = "bytes" if column.field.key_encoding == "big_endian" else "string"
         return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:
         return "array" if column.type.startswith("ARRAY") else "object"

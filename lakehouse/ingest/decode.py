@@ -22,7 +22,7 @@ from lakehouse.decoding import staged
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.record_parts import HEADER, TIME, VALUE
-from lakehouse.decoding.verdicts import Decoded, Rules, decode_slices
+from lakehouse.decoding.verdicts import DecodedRecords, Rules, decode_slices
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
 _SCHEMA = (
@@ -70,7 +70,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     _ship_by_value(record_format)
     pickled_path, others_column = _pickle_fast_path(), staged.OTHERS  # a string: workers may not have the module
 
-    def to_struct(decoded_slice: Decoded) -> pa.Array:
+    def to_struct(decoded_slice: DecodedRecords) -> pa.Array:
         """Return the verdicts; the first of them has the unmapped fields."""
         verdicts, unmapped_fields = decoded_slice
         fields_json = json.dumps(unmapped_fields) if unmapped_fields else None

@@ -6,7 +6,7 @@ from contextlib import suppress
 from lakehouse.declaration import Rejection, StreamTable
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, UnusableSchemaError, WriterSchema
-from lakehouse.decoding.formats.framing import unframed
+from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.errors import RegistryError
 from lakehouse.ingest.kept_schemas import COLUMNS, kept_schemas, schemas_layout
 from lakehouse.kafka.registry_client import Registry, SchemaRefusedError, registry, writer_schema_of
@@ -28,9 +28,9 @@ def resolve_schemas(context: TableContext, known_schemas: Schemas, ids: Sequence
     registry does not answer, and if it permits us to read none. An id that it does not have stays unknown. The result
     also has the reasons why other schemas cannot be used.
     """
-    new_ids = [schema_id for schema_id in ids if schema_id not in known_schemas.known and schema_id < _ID_LIMIT]
+    new_ids = [schema_id for schema_id in ids if schema_id not in known_schemas.by_id and schema_id < _ID_LIMIT]
     unknown_ids = _likely_first(new_ids, known_schemas)[:MAX_REQUESTED_IDS]
-    known_ids = [schema_id for schema_id in ids if schema_id in known_schemas.known]
+    known_ids = [schema_id for schema_id in ids if schema_id in known_schemas.by_id]
     ids_to_confirm = known_ids if confirm else []
     if unknown_ids:
         ids_to_confirm = list(dict.fromkeys([*known_ids, *_first_and_last(known_schemas)]))
@@ -45,7 +45,7 @@ def resolve_schemas(context: TableContext, known_schemas: Schemas, ids: Sequence
         )
     if schemas:
         _keep_schemas(context, schemas)
-    return Schemas({**known_schemas.known, **schemas}, unusable_reasons)
+    return Schemas({**known_schemas.by_id, **schemas}, unusable_reasons)
 
 
 def look_up_schemas(
@@ -58,27 +58,27 @@ def look_up_schemas(
     ids = set[int]()
     for value in values:
         with suppress(Rejection):
-            ids.add(unframed(value)[0])
-    unknown_ids = {schema_id for schema_id in ids - known_schemas.known.keys() if schema_id < _ID_LIMIT}
+            ids.add(split_frame(value)[0])
+    unknown_ids = {schema_id for schema_id in ids - known_schemas.by_id.keys() if schema_id < _ID_LIMIT}
     if not unknown_ids:
         return known_schemas
     with registry(settings) as client:
         first_ids = sorted(unknown_ids)[:MAX_REQUESTED_IDS]
         schemas, unusable_reasons = _read_schemas(
-            client, record_format, first_ids, is_trusted=bool(known_schemas.known)
+            client, record_format, first_ids, is_trusted=bool(known_schemas.by_id)
         )
-    return Schemas({**known_schemas.known, **schemas}, unusable_reasons)
+    return Schemas({**known_schemas.by_id, **schemas}, unusable_reasons)
 
 
 def _first_and_last(known_schemas: Schemas) -> list[int]:
     """Return the ids that a recreated registry gives to other schemas first; not all, as each needs a request."""
-    ids = sorted(known_schemas.known)
+    ids = sorted(known_schemas.by_id)
     return [*ids[:_MAX_CONFIRMED], *ids[-_MAX_CONFIRMED:]]
 
 
 def _likely_first(ids: list[int], known_schemas: Schemas) -> list[int]:
     """Return first the next ids of a registry, then the others in their order: they may be bytes of another format."""
-    last_id = max(known_schemas.known, default=0)
+    last_id = max(known_schemas.by_id, default=0)
     next_ids = sorted(schema_id for schema_id in ids if last_id < schema_id <= last_id + MAX_REQUESTED_IDS // 2)
     return [*next_ids, *(schema_id for schema_id in ids if schema_id not in {*next_ids})]
 
@@ -112,7 +112,7 @@ def _is_unchanged(
 
     Raises ``RegistryError`` if it has another schema. If we may not read the schema, raises only if it is in the batch.
     """
-    kept_schema, record_format = known_schemas.known[schema_id], table.format
+    kept_schema, record_format = known_schemas.by_id[schema_id], table.format
     try:
         schema = writer_schema_of(client, schema_id, record_format)
     except UnusableSchemaError as error:
@@ -146,7 +146,7 @@ def _keep_schemas(context: TableContext, schemas: Mapping[int, WriterSchema]) ->
     schema_table = context.stored_table(schemas_layout)
     commit = schema_table.ensured_ledger().next_commit("load", context.run)
     schema_table.merge(context.spark.createDataFrame(rows, columns), spec, commit)
-    stored_schemas = kept_schemas(context.settings, context.table).known
+    stored_schemas = kept_schemas(context.settings, context.table).by_id
     for schema_id, schema in schemas.items():
         if record_format.fingerprint(stored_schemas[schema_id]) != record_format.fingerprint(schema):
             raise _changed_error(context.table, f"Schema {schema_id} of the registry has changed")

@@ -30,9 +30,9 @@ def stage_records(context: TableContext, records: DataFrame, kind: Kind) -> Data
     from lakehouse.ingest.schema_resolution import resolve_schemas  # noqa: PLC0415 - the registry is slow to import
 
     schemas = resolve_schemas(context, known_schemas, _schema_ids(decoded_records), confirm=kind == "batch")
-    if schemas.known.keys() > known_schemas.known.keys():
+    if schemas.by_id.keys() > known_schemas.by_id.keys():
         decoded_records = decode_records(records, table, schemas).localCheckpoint()
-    return _explain_rejections(decoded_records, schemas.unusable)
+    return _explain_rejections(decoded_records, schemas.unusable_reasons)
 
 
 def _schema_ids(records: DataFrame) -> list[int]:

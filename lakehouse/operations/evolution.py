@@ -17,7 +17,7 @@ Info = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Redeclared:
+class Redeclaration:
     """A version that was written with a changed declaration, and the differences from the declaration before."""
 
     version: int
@@ -25,13 +25,13 @@ class Redeclared:
     changes: tuple[str, ...]
 
 
-def redeclared(settings: Settings, table: StreamTable) -> list[Redeclared]:
+def list_redeclarations(settings: Settings, table: StreamTable) -> list[Redeclaration]:
     """All changes of the declaration in the table's history, oldest first; empty if the table does not exist."""
     uri = settings.table_uri(table.name)
     return list(_changes(read_history(uri))) if open_table(uri) else []
 
 
-def _changes(history: Sequence[Info]) -> Iterator[Redeclared]:
+def _changes(history: Sequence[Info]) -> Iterator[Redeclaration]:
     for info, previous_declaration, current_declaration in _declarations(history):
         changes = (
             tuple(text for _, text in differences(previous_declaration, current_declaration))
@@ -39,7 +39,7 @@ def _changes(history: Sequence[Info]) -> Iterator[Redeclared]:
             else ()
         )
         if changes:
-            yield Redeclared(int(info["version"]), committed_at(info), changes)
+            yield Redeclaration(int(info["version"]), committed_at(info), changes)
 
 
 def _declarations(history: Sequence[Info]) -> Iterator[tuple[Info, str, str]]:

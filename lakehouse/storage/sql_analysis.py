@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.sql import EXACT, added, is_inexact
+from lakehouse.declaration.sql import EXACT, find_addends, is_inexact
 from lakehouse.errors import DeclarationError
 from lakehouse.errors.causes import error_text
 from lakehouse.settings import Settings
@@ -111,7 +111,7 @@ def _check_rollups(rows: DataFrame, table: StreamTable) -> Iterator[_Problem]:
 
 def _find_inexact_sum(rows: DataFrame, sql: str) -> str:
     """Describe a sum of doubles in a measure, which depends on the order of the rows; empty if there is none."""
-    for is_mean, summand in added(sql):
+    for is_mean, summand in find_addends(sql):
         with suppress(AnalysisException, ParseException):  # reported for the whole measure
             type_ = rows.selectExpr(f"({summand}\n)").schema[0].dataType.simpleString()
             if is_inexact(type_, mean=is_mean):

@@ -11,7 +11,7 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.declaration import Column, Json, StreamTable
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import RegistryError, TopicError
 from lakehouse.ingest import schema_resolution
@@ -66,7 +66,7 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
     assert totals(stream) == [(1, None, None), (2, 7.5, "Ann"), (3, 3.0, None)]
     ((at,),) = stream.sql("SELECT ordered_at FROM {t} WHERE id = 2")
     assert at.astimezone(UTC) == NOON + timedelta(minutes=2)
-    stored_schemas = kept_schemas(stream.settings, stream.table).known
+    stored_schemas = kept_schemas(stream.settings, stream.table).by_id
     assert stored_schemas.keys() == {first, second}
     refresh_changes(stream.context)
     (rollup,) = stream.table.rollups
@@ -79,7 +79,7 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
 def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
     (record,) = written(schema_id, FIRST, [order(1)])
-    unknown_record = framed(schema_id + 5000, record[5:])
+    unknown_record = add_frame(schema_id + 5000, record[5:])
     stream.send(record, b"\x01" + record[1:], record[:3], record[:-1], record + b"\x00", None, unknown_record)
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=7, rejected=6, duplicate=0, inserted=1, updated=0, stale=0)
@@ -165,7 +165,7 @@ def test_no_schema_is_stored_from_a_registry_with_another_schema_under_a_stored_
     monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: read_schema(self, other_id, kind))
     with pytest.raises(RegistryError, match=f"Schema {schema_id} of the registry has changed"):
         stream.merge()
-    assert kept_schemas(stream.settings, stream.table).known.keys() == {schema_id}
+    assert kept_schemas(stream.settings, stream.table).by_id.keys() == {schema_id}
 
 
 def test_lines_are_published_with_the_chosen_schema_and_an_incompatible_schema_is_refused(
@@ -222,7 +222,7 @@ def test_peek_shows_how_the_newest_records_are_decoded(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(schema_id, FIRST, [order(1), order(2, total=2e6)]), framed(schema_id + 5000, b""))
+    stream.send(*written(schema_id, FIRST, [order(1), order(2, total=2e6)]), add_frame(schema_id + 5000, b""))
     folder = tmp_path / f"lake_{stream.table.name}"
     folder.mkdir()
     (folder / "orders.py").write_text(DECLARED.replace("{topic}", stream.table.topic))
@@ -250,7 +250,7 @@ def test_requests_for_unknown_ids_are_limited_per_batch(stream: Stream, monkeypa
     )
     monkeypatch.setattr(schema_resolution, "MOST_ASKED", 5)
     schema_id = register(stream.settings, stream.table, FIRST)
-    unknown_records = (framed(id_, b"") for id_ in (*range(10**6, 10**6 + 49), 2**32 - 1))
+    unknown_records = (add_frame(id_, b"") for id_ in (*range(10**6, 10**6 + 49), 2**32 - 1))
     stream.send(*unknown_records, *written(schema_id, FIRST, [order(1), order(1)]))
     (outcome,) = stream.merge()
     assert requested_ids == [schema_id, *range(10**6, 10**6 + 4)]
@@ -264,7 +264,7 @@ def test_records_with_the_id_of_a_json_schema_are_rejected_with_the_same_reason_
         text = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'
         json_id = client.register(f"{stream.table.topic}-other", text, "JSON")
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(framed(json_id, b"{}"), *written(schema_id, FIRST, [order(1)]), framed(json_id, b""))
+    stream.send(add_frame(json_id, b"{}"), *written(schema_id, FIRST, [order(1)]), add_frame(json_id, b""))
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=3, rejected=2, duplicate=0, inserted=1, updated=0, stale=0)
     reasons = {(group.reason, group.samples[0].detail) for group in list_rejected(stream.settings, stream.table)}
@@ -280,7 +280,7 @@ def test_a_table_without_schemas_uses_no_registry(spark, registry: Settings, mon
     columns = [Column("id", "INT", "Number.", required=True)]
     table = order_table(columns=columns, rollups=[], format=Json(framed=True))
     stream = stream_of(spark, registry, table)
-    stream.send(framed(3, b'{"id": 1}'), b'{"id": 2}')
+    stream.send(add_frame(3, b'{"id": 1}'), b'{"id": 2}')
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
     assert not Path(registry.table_uri(table.schemas_name)).exists()

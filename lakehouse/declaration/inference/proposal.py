@@ -70,7 +70,7 @@ def propose(values: Iterable[bytes | None], form: Format = DEFAULT_FORMAT, schem
         warnings.append(
             "Columns that all these records have are required. Remove required=True if a record may come without one."
         )
-    warnings += _number_warnings(columns, typed=schema_fields is not None)
+    warnings += _number_warnings(columns, is_typed=schema_fields is not None)
     column_names = {column.name for column in columns}
     times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
     times = [name for name in times if Month(name).name not in column_names]
@@ -90,10 +90,10 @@ def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[
     return list({column.name: column for column in reversed(columns)}.values())[::-1]
 
 
-def _number_warnings(columns: Sequence[Column], *, typed: bool) -> Iterator[str]:
+def _number_warnings(columns: Sequence[Column], *, is_typed: bool) -> Iterator[str]:
     """What the numbers of further records may be, unlike those of these records."""
     integers = [column.name for column in columns if column.type == "BIGINT" and not is_id(column.name)]
-    if integers and not typed:
+    if integers and not is_typed:
         yield f"{', '.join(integers)}: only integers so far. A number with a fraction would be rejected."
     doubles = [column.name for column in columns if column.type == "DOUBLE"]
     if doubles:
@@ -105,9 +105,9 @@ def _record_kinds(
     columns: Sequence[Column], objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas
 ) -> str | None:
     """The types of the records, in words; ``None`` if there is only one."""
-    names = sorted({form.schema_name(schema) for schema in schemas.known.values()} if form.typed and objects else ())
+    names = sorted({form.schema_name(schema) for schema in schemas.by_id.values()} if form.typed and objects else ())
     by_schema = f"by their schemas: {', '.join(names)}"
-    return by_schema if len(names) > 1 else seen_kinds(columns, objects, typed=form.typed)
+    return by_schema if len(names) > 1 else seen_kinds(columns, objects, is_typed=form.typed)
 
 
 def _read_objects(
@@ -130,7 +130,7 @@ def _schema_fields(
     objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas
 ) -> Mapping[Path, SchemaField] | None:
     """The fields of records by their schemas, the newest schema first; ``None`` if schemas have no types."""
-    newest_first = [schemas.known[schema_id] for schema_id in sorted(schemas.known, reverse=True)]
+    newest_first = [schemas.by_id[schema_id] for schema_id in sorted(schemas.by_id, reverse=True)]
     return form.schema_fields(newest_first if objects else (), _MAX_FIELDS)
 
 

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.partitions import Day, Month, Value, Year
-from lakehouse.declaration.snapshot import declared_again, renamed
+from lakehouse.declaration.snapshot import find_redeclared_columns, find_renamed_columns
 from lakehouse.declaration.widening import is_recast, is_widened
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.errors import TableError
@@ -213,7 +213,9 @@ def _require_version(layout: Layout, properties: Mapping[str, str]) -> None:
 def _require_names(layout: Layout, former_declaration: str) -> None:
     """Raise if a column replaces another that read the same source: the values would be split between the two."""
     can_compare = former_declaration and layout.declaration_facts
-    for former_name, new_name in renamed(former_declaration, layout.declaration_facts) if can_compare else ():
+    for former_name, new_name in (
+        find_renamed_columns(former_declaration, layout.declaration_facts) if can_compare else ()
+    ):
         raise TableError(
             f"Column {new_name} of {layout.name} reads the same source as its column {former_name}, which is no longer"
             " declared",
@@ -230,7 +232,7 @@ def _require_same_fields(layout: Layout, properties: Mapping[str, str], column_n
     """
     former_declaration = properties.get(DECLARATION_PROPERTY, "") if layout.declaration_facts else ""
     own_columns = {*properties.get(COLUMNS_PROPERTY, "").split(",")}
-    for name, former_source, is_same in declared_again(former_declaration, layout.declaration_facts):
+    for name, former_source, is_same in find_redeclared_columns(former_declaration, layout.declaration_facts):
         if not is_same and name in column_names and name in own_columns:
             raise TableError(
                 f"Column {name} of {layout.name} still holds values from {former_source}, its former source, and would"

@@ -15,7 +15,7 @@ from uuid import uuid4
 import fastavro
 
 from lakehouse.declaration import Avro, Column, Late, Measure, Rollup, StreamTable
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.kafka.registry_client import registry
 from lakehouse.settings import Settings
 
@@ -74,7 +74,7 @@ def body(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bytes:
 
 
 def written(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[str, Any]]) -> list[bytes]:
-    return [framed(schema_id, body(schema, value)) for value in values]
+    return [add_frame(schema_id, body(schema, value)) for value in values]
 
 
 Answer = tuple[int, str]  # status and body

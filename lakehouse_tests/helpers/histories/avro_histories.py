@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from lakehouse.declaration import Avro, StreamTable
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.errors import RegistryError
 from lakehouse.ingest import batches
 from lakehouse.kafka import registry_client
@@ -61,12 +61,12 @@ class AvroLetter(Letter):
         fields |= {"temperature_2m": null if self.temperature is None else self.temperature} | (
             {} if self.as_text else {"station": "south"}
         )
-        encoded = framed(self.schema_id, body(AS_TEXT if self.as_text else AS_TIME, fields))
+        encoded = add_frame(self.schema_id, body(AS_TEXT if self.as_text else AS_TIME, fields))
         spoiled = {
             "tombstone": None,
             "truncated": encoded[:-1] if self.temperature is None else encoded[:-3],
             "wrong_magic": b"{" + encoded[1:],
-            "unknown_schema": framed(UNKNOWN, encoded[5:]),
+            "unknown_schema": add_frame(UNKNOWN, encoded[5:]),
         }
         return spoiled[self.malformed] if self.malformed else encoded
 

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.ledger.audit import audit
 from lakehouse.query import table_names
 from lakehouse.settings import Settings
@@ -40,7 +40,7 @@ def as_avro(ids: tuple[int, int], values: list[bytes | None]) -> list[bytes | No
     for number, value in enumerate(values):
         schema_id = ids[number % 2]
         avro_body = body(schemas[number % 2], json.loads(value)) if value and value.endswith(b"}") else b"\x00"
-        encoded.append(None if value is None else framed(schema_id, avro_body))
+        encoded.append(None if value is None else add_frame(schema_id, avro_body))
     return encoded
 
 

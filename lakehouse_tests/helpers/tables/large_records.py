@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakehouse.declaration import Avro, Column, StreamTable
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import Rules, decode_slices
 from lakehouse_tests.helpers.decoding_memory import RECORDS
 
@@ -43,7 +43,7 @@ def in_avro(items: int) -> bytes:
     count, number = b"", items << 1
     while number >= 0x80:
         count, number = count + bytes([number & 0x7F | 0x80]), number >> 7
-    return framed(1, b"\x02a" + count + bytes([number]) + bytes(items) + b"\x00")
+    return add_frame(1, b"\x02a" + count + bytes([number]) + bytes(items) + b"\x00")
 
 
 def avro(items: int, total: int = RECORDS) -> Case:

@@ -11,7 +11,7 @@ import pytest
 from lakehouse.cli import main
 from lakehouse.declaration import Avro, Json, StreamTable
 from lakehouse.decoding.formats.avro_schemas import writer_schema
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.discovery import _declared_in, declared_tables
 from lakehouse.kafka import Record, registry_client
 from lakehouse.settings import Settings
@@ -160,7 +160,7 @@ def test_the_file_for_avro_records_declares_avro_and_decodes_them(
 
 
 def test_the_file_for_framed_json_declares_it_without_a_registry(folder: Path, outside: pytest.MonkeyPatch) -> None:
-    value = framed(3, b'{"id": 1, "at": "2026-01-01"}')
+    value = add_frame(3, b'{"id": 1, "at": "2026-01-01"}')
     assert new_table_from_topic(outside, value) == main.DONE
     table = declared_table("orders")
     assert table.format == Json(framed=True)

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 from dagster._core.definitions.utils import DISALLOWED_NAMES
 
-from lakehouse.declaration import Check, Column, Day, Late, Month, Rollup, StreamTable, Value, Year, declared_together
+from lakehouse.declaration import (
+    Check,
+    Column,
+    Day,
+    Late,
+    Month,
+    Rollup,
+    StreamTable,
+    Value,
+    Year,
+    require_distinct_names,
+)
 from lakehouse.defs.build import build_defs
 from lakehouse.derived.feed import changes_layout
 from lakehouse.errors import DeclarationError
@@ -260,12 +271,12 @@ def test_two_declarations_share_no_table() -> None:
         replace(table, name="ratings_base", rollups=[]),
         replace(table, name="ratings_checks", rollups=[]),
     ):
-        for check in (declared_together, lambda *tables: build_defs(tables)):
+        for check in (require_distinct_names, lambda *tables: build_defs(tables)):
             with pytest.raises(DeclarationError, match="ratings|by_movie") as refused:
                 check(table, other)
             assert refused.value.action
     other = replace(table, name="other", rollups=[])
-    assert declared_together(table, other) == (table, other), "one topic may fill two tables"
+    assert require_distinct_names(table, other) == (table, other), "one topic may fill two tables"
 
 
 @pytest.mark.invariant("13.2")

@@ -14,7 +14,7 @@ from lakehouse.declaration.inference.proposal import Proposal, propose
 from lakehouse.decoding.formats import likely_formats
 from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse_tests.helpers.brokers.registries import CUSTOMER, FIRST, SECOND, written
 from lakehouse_tests.unit.declaration.test_proposal import types
 
@@ -178,7 +178,7 @@ def test_a_proposal_warns_about_a_key_whose_schema_allows_null() -> None:
 
 
 def test_the_format_is_the_one_that_reads_most_records() -> None:
-    avro, framed_json, plain = framed(1, b"\x02\x04"), framed(1, b'{"id": 1}'), b'{"id": 1}'
+    avro, framed_json, plain = add_frame(1, b"\x02\x04"), add_frame(1, b'{"id": 1}'), b'{"id": 1}'
     assert likely_formats([avro, avro, plain, None, None, None]) == (Avro(),)
     assert likely_formats([framed_json, framed_json, avro, None])[0] == Json(framed=True)
     assert likely_formats([plain, plain, avro]) == likely_formats([]) == likely_formats([b"\x00"]) == (Json(),)
@@ -189,7 +189,7 @@ def test_the_format_is_the_one_that_reads_most_records() -> None:
 
 def test_a_record_that_is_nested_too_deeply_cannot_be_read() -> None:
     known = {1: writer_schema(json.dumps(schema_of(id="long", it=NODE)))}
-    values = [framed(1, b"\x02" + b"\x02\x02" * levels + b"\x02\x00") for levels in range(1_000)]
+    values = [add_frame(1, b"\x02" + b"\x02\x02" * levels + b"\x02\x00") for levels in range(1_000)]
     proposal = propose(values, Avro(), Schemas(known, {}))
     assert 0 < proposal.unread < 1_000 and proposal.refusal == "nested too deeply"
     assert types(proposal) == {"id": "BIGINT", "it_n": "INT", "it_to": "STRUCT<n: INT>"}

@@ -152,5 +152,5 @@ def _metadata(derived: Derived) -> figures.Figures:
     return {"source_version": derived.source_version, "rows_changed": derived.changed, **rebuilt}
 
 
-def _loaded_rows(loaded: load.BaseLoad | load.ReferenceLoad) -> figures.Figures:
-    return {"rows_read": loaded.rows, "rows_inserted": loaded.inserted, "rows_updated": loaded.updated}
+def _loaded_rows(load_result: load.BaseLoad | load.ReferenceLoad) -> figures.Figures:
+    return {"rows_read": load_result.rows, "rows_inserted": load_result.inserted, "rows_updated": load_result.updated}

@@ -94,8 +94,8 @@ def _request_run(instance: dg.DagsterInstance, entry: CatalogEntry, plan: Plan) 
     run = unfinished_run(instance, key)
     if run:
         status = run.status.value.lower().replace("_", " ")
-        running = f"Run {run.run_id[:8]} of {run.job_name} ({status}) is merging {table.name}."
-        return f"Offsets to merge: {plan.span:,}. {running}"
+        running_text = f"Run {run.run_id[:8]} of {run.job_name} ({status}) is merging {table.name}."
+        return f"Offsets to merge: {plan.span:,}. {running_text}"
     reason = reason_to_wait(instance, job, key, now)
     if reason:
         return f"Offsets to merge: {plan.span:,}. {reason}"

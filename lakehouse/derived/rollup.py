@@ -18,7 +18,7 @@ from lakehouse.storage.merge_spec import MergeSpec, equal_values, from_source
 from lakehouse.storage.schema_change.diff import find_retyped_columns
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
-_GONE = "_is_gone"  # true for a group without rows
+_IS_GONE = "_is_gone"  # true for a group without rows
 
 
 def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
@@ -66,10 +66,10 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
                 source_count = count_rows(source.uri, source.partition_by, partitions)
                 with rows_expected(spark, changed_count, source_count):
                     rows = _recompute_groups(upstream, rollup, groups, partitions).localCheckpoint()
-                    entry = rollup_table.merge_keyed(rows, rollup.by, _GONE, commit, ExpectedRows(changed_count))
+                    entry = rollup_table.merge_keyed(rows, rollup.by, _IS_GONE, commit, ExpectedRows(changed_count))
                 return replace(derived_from(layout.name, upstream, entry, rebuilt=False), computed_groups=rows)
     # a column: with a literal, Spark would find no equality to join by
-    rows = recompute(upstream, rollup).withColumns({"_can_match": F.lit(False), _GONE: F.lit(False)})
+    rows = recompute(upstream, rollup).withColumns({"_can_match": F.lit(False), _IS_GONE: F.lit(False)})
     rows = rows.localCheckpoint()
     if has_other_types:
         entry = rollup_table.replace_rows(rows.select(*layout.names), commit)
@@ -85,7 +85,7 @@ def find_differing_groups(computed_groups: DataFrame, stored_rows: DataFrame, ro
     marked_rows = stored_rows.withColumn("_is_stored", F.lit(True)).alias("t")
     joined_groups = computed_groups.alias("s").join(marked_rows, F.expr(same_group), "left")
     is_stored = "t._is_stored IS NOT NULL"
-    is_different = f"IF(s.{_GONE}, {is_stored}, NOT ({is_stored} AND {same_measures}))"
+    is_different = f"IF(s.{_IS_GONE}, {is_stored}, NOT ({is_stored} AND {same_measures}))"
     return joined_groups.where(is_different).select(*(f"s.{name}" for name in rollup.by))
 
 
@@ -100,7 +100,7 @@ def _recompute_groups(upstream: Upstream, rollup: Rollup, groups: DataFrame, par
     same_group = " AND ".join(f"g.`{name}` <=> s.`{name}`" for name in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
     source = groups.alias("g").join(rows.alias("s"), F.expr(same_group), "left")
-    return source.select("g.*", *measures, F.expr("s._has_rows IS NULL").alias(_GONE))
+    return source.select("g.*", *measures, F.expr("s._has_rows IS NULL").alias(_IS_GONE))
 
 
 def recompute(

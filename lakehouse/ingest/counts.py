@@ -77,7 +77,7 @@ def count_batch(records: DataFrame, table: StreamTable) -> Counts:
 def _count_unmapped_fields(records: DataFrame) -> dict[str, int]:
     """Count the records with each unmapped field, the most common first; each Arrow batch has counted its own."""
     totals = Counter[str]()
-    for (counts,) in records.where(f"{staged.OTHERS} IS NOT NULL").select(staged.OTHERS).collect():
+    for (counts,) in records.where(f"{staged.UNMAPPED_FIELDS} IS NOT NULL").select(staged.UNMAPPED_FIELDS).collect():
         totals.update(json.loads(counts))
     return dict(totals.most_common(MAX_UNMAPPED_FIELDS))
 
@@ -93,7 +93,10 @@ def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
         aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
     text_columns = (column.name for column in table.columns if column.type == "STRING" or column.is_nested)
     sizes = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in text_columns]
-    aggregates += [F.sum(F.expr(" + ".join(sizes) or "0")).alias("_text"), F.count(staged.OTHERS).alias("_others")]
+    aggregates += [
+        F.sum(F.expr(" + ".join(sizes) or "0")).alias("_text"),
+        F.count(staged.UNMAPPED_FIELDS).alias("_others"),
+    ]
     return records.groupBy(*table.key).agg(*aggregates)
 
 

@@ -29,7 +29,7 @@ _SCHEMA = (
     f"IF(octet_length({staged.VALUE}) >= 5 AND substring({staged.VALUE}, 1, 1) = X'00',"
     f" CAST(conv(hex(substring({staged.VALUE}, 2, 4)), 16, 10) AS BIGINT), NULL)"
 )
-_VERDICT = f"{staged.OTHERS} STRING, {staged.REASON} STRING, {staged.DETAIL} STRING, {staged.LATE} BOOLEAN"
+_VERDICT = f"{staged.UNMAPPED_FIELDS} STRING, {staged.REASON} STRING, {staged.DETAIL} STRING, {staged.LATE} BOOLEAN"
 
 
 def decode_records(records: DataFrame, table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> DataFrame:
@@ -68,7 +68,10 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they do not need this package."""
     fields, late_rule, record_format = table.fields, table.late.rule if table.late else None, table.format
     _ship_by_value(record_format)
-    pickled_path, others_column = _pickle_fast_path(), staged.OTHERS  # a string: workers may not have the module
+    pickled_path, others_column = (
+        _pickle_fast_path(),
+        staged.UNMAPPED_FIELDS,
+    )  # a string: workers may not have the module
 
     def to_struct(decoded_slice: DecodedRecords) -> pa.Array:
         """Return the verdicts; the first of them has the unmapped fields."""

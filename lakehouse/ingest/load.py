@@ -202,7 +202,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         {
             staged.REASON: F.lit(None).cast("string"),
             staged.LATE: F.lit(False),
-            staged.OTHERS: F.lit(None).cast("string"),
+            staged.UNMAPPED_FIELDS: F.lit(None).cast("string"),
             staged.TIME: F.lit(None).cast("timestamp"),
             staged.PARTITION: F.lit(None).cast("int"),
             staged.POSITION: F.lit(None).cast("bigint"),

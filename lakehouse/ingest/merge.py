@@ -78,7 +78,7 @@ def merge_rows(target: Target, newest_rows: DataFrame, counts: Counts, commit: C
     """
 
     def compare_few(stored_rows: DataFrame) -> DataFrame:
-        compared_rows = _compare(target, stored_rows, newest_rows, counts).drop(staged.MET)
+        compared_rows = _compare(target, stored_rows, newest_rows, counts).drop(staged.MATCHED_ROW)
         # a stale row has the stored texts, and is not written
         texts = {name: F.expr(f"IF({staged.STALE}, NULL, `{name}`)") for name in sorted(target.text_columns)}
         return compared_rows.withColumns(texts) if texts else compared_rows
@@ -132,8 +132,8 @@ def _compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, cou
     """Return the rows to store, each with its stored row (``_met``, NULL if there is none) and whether it is stale."""
     newer_conditions, value_columns = newer_than_stored(target.table), target.value_columns(stored_rows)
     has_stored = f"t.`{target.table.key[0]}` IS NOT NULL"
-    flags = {staged.NEWER: newer_conditions.row}
-    flags |= {f"{staged.NEWER}_{name}": condition for name, condition in newer_conditions.keep.items()}
+    flags = {staged.IS_NEWER: newer_conditions.row}
+    flags |= {f"{staged.IS_NEWER}_{name}": condition for name, condition in newer_conditions.keep.items()}
     source = _with_stored_orders(stored_rows, newest_rows, target.table).alias("s")
     joined_rows = source.join(stored_rows.alias("t"), F.expr(f"{target.same_key} AND {counts.prune}"), "left")
     pairs = joined_rows.selectExpr(
@@ -144,7 +144,7 @@ def _compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, cou
     return pairs.selectExpr(
         *(f"s.`{name}`" for name in target.table.key),
         *(f"{value} AS `{name}`" for name, value in _stored_values(target, stored_rows, newer_conditions).items()),
-        f"{comparable_row('t', target.column_types(value_columns))} AS {staged.MET}",
+        f"{comparable_row('t', target.column_types(value_columns))} AS {staged.MATCHED_ROW}",
         f"NOT ({' OR '.join(f'`{flag}`' for flag in flags)}) AS {staged.STALE}",
     )
 
@@ -152,8 +152,8 @@ def _compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, cou
 def _stored_values(target: Target, stored_rows: DataFrame, newer_conditions: NewerConditions) -> dict[str, str]:
     """Return the values of the row to store as SQL: each is from ``s`` or from ``t``."""
     value_columns = target.value_columns(stored_rows)
-    flags = {name: f"{staged.NEWER}_{name}" for name in newer_conditions.keep}
-    values = {c: f"IF(`{flags.get(c, staged.NEWER)}`, s.`{c}`, t.`{c}`)" for c in value_columns if c != KEPT}
+    flags = {name: f"{staged.IS_NEWER}_{name}" for name in newer_conditions.keep}
+    values = {c: f"IF(`{flags.get(c, staged.IS_NEWER)}`, s.`{c}`, t.`{c}`)" for c in value_columns if c != KEPT}
     if KEPT in value_columns:
         kept_fields = _fields(stored_rows.schema[KEPT].dataType)
         orders = (f"'{field.name}', {_kept_order_value(target.table, field)}" for field in kept_fields)
@@ -163,7 +163,11 @@ def _stored_values(target: Target, stored_rows: DataFrame, newer_conditions: New
 
 def _insert_value(name: str) -> str:
     """Return the value to insert for a row that had no stored row; if its stored row was deleted since, fail."""
-    return f"IF(s.{staged.MET} IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))" if name == RECORD else f"s.`{name}`"
+    return (
+        f"IF(s.{staged.MATCHED_ROW} IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
+        if name == RECORD
+        else f"s.`{name}`"
+    )
 
 
 def _assignments(target: Target, stored_rows: DataFrame) -> dict[str, str]:
@@ -172,7 +176,7 @@ def _assignments(target: Target, stored_rows: DataFrame) -> dict[str, str]:
     Columns that are not declared any longer become NULL with a new record.
     """
     value_columns = target.value_columns(stored_rows)
-    is_compared_row = f"s.{staged.MET} <=> {struct_of('t', target.column_types(value_columns))}"
+    is_compared_row = f"s.{staged.MATCHED_ROW} <=> {struct_of('t', target.column_types(value_columns))}"
     guarded_record = f"IF({is_compared_row}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
     is_same_record = same_record(f"s.{RECORD}", f"t.{RECORD}", "base")
     undeclared_columns = {c: f"IF({is_same_record}, t.`{c}`, NULL)" for c in target.undeclared_columns(stored_rows)}
@@ -187,10 +191,10 @@ def _kept_order_value(table: StreamTable, kept_field: StructField) -> str:
     """Return the order to store for a kept column; for a formerly kept one, NULL once a newer row brings its value."""
     stored_order = f"t.{KEPT}.`{kept_field.name}`"
     if kept_field.name not in table.keep:
-        return f"IF({staged.NEWER}, NULL, {stored_order})"
+        return f"IF({staged.IS_NEWER}, NULL, {stored_order})"
     row_values = stored_order_fields(table, kept_field.name)
     fields = ", ".join(
         f"'{field.name}', {row_values.get(field.name, f'{stored_order}.{field.name}')}"
         for field in _fields(kept_field.dataType)
     )
-    return f"IF(`{staged.NEWER}_{kept_field.name}`, s.{KEPT}.`{kept_field.name}`, named_struct({fields}))"
+    return f"IF(`{staged.IS_NEWER}_{kept_field.name}`, s.{KEPT}.`{kept_field.name}`, named_struct({fields}))"

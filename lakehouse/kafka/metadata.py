@@ -19,7 +19,7 @@ from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16,
 from lakehouse.errors import BrokerRefusedError
 from lakehouse.kafka.incarnation import Incarnation
 
-_MISSING = (UnknownTopicOrPartitionError.errno, InvalidTopicError.errno)
+_MISSING_CODES = (UnknownTopicOrPartitionError.errno, InvalidTopicError.errno)
 _NO_ID = bytes(16)
 _TAGS = ("tags", TaggedFields)
 
@@ -68,7 +68,7 @@ async def describe_topics(admin: AIOKafkaAdminClient, topics: Sequence[str] | No
 
 
 def _exists(code: int) -> bool:
-    if code in _MISSING:
+    if code in _MISSING_CODES:
         return False
     error = for_code(code)
     if code and not error.retriable:

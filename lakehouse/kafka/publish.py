@@ -156,9 +156,9 @@ class _Sender:
             future = await self._producer.send(self._table.topic, value, key)
         except MessageSizeTooLargeError:
             fact = f"Record {self._sent_count + 1} has {len(value)} bytes, more than the broker accepts"
-            where = f"topic {self._table.topic}"
+            place = f"topic {self._table.topic}"
             action = "The records before it were sent. Shorten this one."
-            raise TopicError(fact, where=where, action=action) from None
+            raise TopicError(fact, where=place, action=action) from None
         future.add_done_callback(self._on_acknowledgement)
         self._sent_count += 1
 

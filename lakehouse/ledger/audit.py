@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.differences import differences, find_acceptances, unaccounted
+from lakehouse.ledger.differences import differences, find_acceptances, unaccounted_versions
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.restore_advice import restore_advice
 
-_SHOWN = 5  # problems described in full; the rest are counted
+_MAX_SHOWN = 5  # problems described in full; the rest are counted
 _FACTS = {
     "records_accounted": "read = rejected + duplicate + rows merged in every commit",
     "rows_accounted": "stale = rows merged - inserted - updated is at least 0",
@@ -62,7 +62,7 @@ def batches_accounted(ledger: Ledger, run_entries: Sequence[Entry] = ()) -> Find
     open_differences = [d for d in differences(extended.entries) if d.version not in accepted_versions]
     fact = "every commit accounts for its records, follows the one before it, and touched no duplicate key"
     note = "" if run_entries else " (the run had nothing to commit)"
-    advice = accept_advice(ledger, unaccounted(extended.entries))
+    advice = accept_advice(ledger, unaccounted_versions(extended.entries))
     return finding("batches_accounted", [d.text for d in open_differences], fact + note, advice)
 
 
@@ -71,7 +71,7 @@ def accept_advice(ledger: Ledger, versions: Iterable[int]) -> str:
     sorted_versions = sorted(set(versions))
     if not sorted_versions:
         return ""
-    options = " ".join(f"--version {version}" for version in sorted_versions[:_SHOWN])
+    options = " ".join(f"--version {version}" for version in sorted_versions[:_MAX_SHOWN])
     name = ledger.uri.rstrip("/").rpartition("/")[2]
     version_before = sorted_versions[0] - 1
     return (
@@ -89,8 +89,10 @@ def finding(check: str, problems: Iterable[str], fact: str, advice: str = "") ->
     texts = list(problems)
     if not texts:
         return Finding(check, True, f"Holds: {fact}.")
-    omitted_text = f" And {len(texts) - _SHOWN} more." if len(texts) > _SHOWN else ""
-    return Finding(check, False, f"Does not hold: {fact}. {' '.join(texts[:_SHOWN])}{omitted_text} {advice}".rstrip())
+    omitted_text = f" And {len(texts) - _MAX_SHOWN} more." if len(texts) > _MAX_SHOWN else ""
+    return Finding(
+        check, False, f"Does not hold: {fact}. {' '.join(texts[:_MAX_SHOWN])}{omitted_text} {advice}".rstrip()
+    )
 
 
 def every_change_kept(ledger: Ledger) -> Finding:

@@ -52,7 +52,7 @@ def find_acceptances(entries: Iterable[Entry]) -> dict[int, Entry]:
     return {version: entry for entry in entries for version in entry.commit.accepted}
 
 
-def unaccounted(entries: Sequence[Entry]) -> tuple[int, ...]:
+def unaccounted_versions(entries: Sequence[Entry]) -> tuple[int, ...]:
     """Return the versions with open differences, as the next commit lists them: the oldest hundred."""
     versions = {difference.version for difference in differences(entries)} - find_acceptances(entries).keys()
     return tuple(sorted(versions)[:_MAX_UNACCOUNTED])

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from lakehouse.errors import LedgerError
 from lakehouse.ledger.commits import Commit, Consumed, Entry, Kind, Totals, entry_of, identity_of
-from lakehouse.ledger.differences import unaccounted
+from lakehouse.ledger.differences import unaccounted_versions
 from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.log_cache import LogCache
 from lakehouse.ledger.positions import Progress
@@ -108,7 +108,7 @@ class Ledger:
     @property
     def unaccounted(self) -> tuple[int, ...]:
         """The versions with open differences, oldest first."""
-        return unaccounted(self.entries)
+        return unaccounted_versions(self.entries)
 
     @property
     def consumed(self) -> Consumed | None:

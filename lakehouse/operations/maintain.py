@@ -197,13 +197,18 @@ class _TableMaintenance:
             retry_on_conflict(lambda: self.stored_table.run_upkeep(self.stored_table.layout.compaction, self.run))
         if uncompressed_partitions:
             retry_on_conflict(self._compress)
-        kept = readers.reason_to_wait() if readers else None
-        removed = None if kept else self._vacuum(ledger.version)
-        if kept is None:
+        wait_reason = readers.reason_to_wait() if readers else None
+        removed_count = None if wait_reason else self._vacuum(ledger.version)
+        if wait_reason is None:
             retry_on_conflict(lambda: self._carry_ledger_forward(is_merged=readers is not None))
         after = sum(len(sizes) for sizes in _file_sizes(self.stored_table.layout))
         return Maintained(
-            self.stored_table.layout.name, self.stored_table.ledger().version, before, after, removed, kept=kept
+            self.stored_table.layout.name,
+            self.stored_table.ledger().version,
+            before,
+            after,
+            removed_count,
+            kept=wait_reason,
         )
 
     def _uncompressed_partitions(self) -> set[str | None]:

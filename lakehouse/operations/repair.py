@@ -127,8 +127,8 @@ def propose_progress(context: TableContext) -> Proposal:
         **state.earliest,
         **{part.partition: part.end for part in row_ranges if part.partition in confirmed_partitions},
     }
-    reached = _reached_by_rows(context.merged.rows()) if table.is_log else {}
-    fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached}
+    reached_ends = _reached_by_rows(context.merged.rows()) if table.is_log else {}
+    fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached_ends}
     return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
 
 

@@ -19,7 +19,7 @@ from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class RewrittenTable:
     """A table whose rows were all rewritten; ``detail`` names the new types and partitions."""
 
     name: str
@@ -27,7 +27,7 @@ class Rewritten:
     detail: str
 
 
-def rewrite_tables(context: TableContext) -> list[Rewritten]:
+def rewrite_tables(context: TableContext) -> list[RewrittenTable]:
     """Rewrite all rows of each table whose types or partitions differ from its declaration.
 
     The values stay the same: if a value would change, the function raises an error before it writes anything. Progress
@@ -50,12 +50,12 @@ def rewrite_tables(context: TableContext) -> list[Rewritten]:
     return [_rewrite(context, layout, diff, scope) for layout, diff in diffs]
 
 
-def _rewrite(context: TableContext, layout: Layout, diff: SchemaDiff, scope: RewriteScope) -> Rewritten:
+def _rewrite(context: TableContext, layout: Layout, diff: SchemaDiff, scope: RewriteScope) -> RewrittenTable:
     is_merged = layout.name == context.table.name
     before_rewrite = partial(_require_feed_up_to_date, context) if is_merged else require_nothing
     stored_table = context.merged if is_merged else StoredTable(context.spark, layout)
     ledger = retry_on_conflict(lambda: stored_table.ensured_ledger(before_rewrite, scope))
-    return Rewritten(layout.name, ledger.version, ", ".join(_describe(layout, diff)))
+    return RewrittenTable(layout.name, ledger.version, ", ".join(_describe(layout, diff)))
 
 
 def _rewrite_scope(table: StreamTable) -> RewriteScope:

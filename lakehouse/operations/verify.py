@@ -43,7 +43,7 @@ _CONDITION_ERRORS = (
 )
 _RECENT = timedelta(hours=24)  # the window for the share of rejected records
 _COMMITS = 100  # the newest commits, which are read in any case
-_SHOWN = 5  # maximum number of rows that a failed check lists
+_MAX_SHOWN = 5  # maximum number of rows that a failed check lists
 
 
 @spark_failures()
@@ -54,12 +54,12 @@ def verify_keys(context: TableContext) -> Finding:
     """
     table, rows = context.table, context.merged.rows()
     counts = rows.groupBy(*map(F.expr, identity(table))).agg(F.count("*").alias("_count")).where("_count > 1")
-    duplicates = counts.select(*(F.col(name).cast("string") for name in counts.columns)).limit(_SHOWN).collect()
+    duplicates = counts.select(*(F.col(name).cast("string") for name in counts.columns)).limit(_MAX_SHOWN).collect()
     subject = "Record" if table.is_log else "Key"
     problems = [f"{subject} {', '.join(map(str, row[:-1]))} has {row[-1]} rows." for row in duplicates]
     if table.partition_by:
         misplaced_rows = rows.where(f"NOT (`{table.partition_by.name}` <=> {table.partition_by.expression})")
-        examples = misplaced_rows.select(*_identity_text(table), table.partition_by.name).limit(_SHOWN).collect()
+        examples = misplaced_rows.select(*_identity_text(table), table.partition_by.name).limit(_MAX_SHOWN).collect()
         problems += [
             f"{subject} {', '.join(map(str, row[:-1]))} is in the wrong partition {row[-1]}." for row in examples
         ]
@@ -85,7 +85,7 @@ def verify_rows(context: TableContext, check: Check) -> Finding:
     table, rows = context.table, context.merged.rows()
     try:
         failing_rows = rows.where(f"NOT ({check.sql}\n)")
-        examples = failing_rows.select(*_identity_text(table)).limit(_SHOWN).collect()
+        examples = failing_rows.select(*_identity_text(table)).limit(_MAX_SHOWN).collect()
         count = failing_rows.count() if examples else 0
     except _CONDITION_ERRORS as error:
         problem = f"The condition cannot be computed: {error_text(error).splitlines()[0]}."
@@ -153,7 +153,7 @@ def _differences(upstream: Upstream, rollup: Rollup, rows: DataFrame) -> list[st
 
 def _describe_groups(groups: DataFrame, rollup: Rollup) -> list[str]:
     """Describe the first groups that differ."""
-    rows = groups.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_SHOWN).collect()
+    rows = groups.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_MAX_SHOWN).collect()
     return [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
 
 

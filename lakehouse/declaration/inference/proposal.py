@@ -60,8 +60,8 @@ def propose(values: Iterable[bytes | None], form: Format = DEFAULT_FORMAT, schem
     paths = list(schema_fields if schema_fields is not None else _field_paths(objects))[:_MAX_FIELDS]
     if len(paths) == _MAX_FIELDS:
         warnings.append(f"Only the first {_MAX_FIELDS:,} fields were examined.")
-    proposed = [_propose_column(path, objects, warnings, (schema_fields or {}).get(path)) for path in paths]
-    columns = _without_duplicates([column for column in proposed if column], warnings)
+    proposed_columns = [_propose_column(path, objects, warnings, (schema_fields or {}).get(path)) for path in paths]
+    columns = _without_duplicates([column for column in proposed_columns if column], warnings)
     kinds = _record_kinds(columns, objects, form, schemas)
     key = () if kinds else proposed_key(columns, objects, warnings)
     warnings += [_SEVERAL_TYPES.format(kinds)] if kinds else []
@@ -197,9 +197,9 @@ def _propose_column(
         type_ = "TIMESTAMP"
     if schema_field is None and type_.startswith("DECIMAL") and not type_.endswith(",0)"):
         warnings.append(f"{name} has more digits than a DOUBLE, so it is {type_}. Further decimal places are rounded.")
-    required = len(values) == len(objects)
+    is_required = len(values) == len(objects)
     column_source = None if path == (name,) else path[0] if len(path) == 1 else path
-    column = Column(name, type_, "", required=required, source=column_source, pattern=pattern, epoch=unit)
+    column = Column(name, type_, "", required=is_required, source=column_source, pattern=pattern, epoch=unit)
     if type_ == "STRING" and values and are_like_times(values):
         warnings.append(f"{name} looks like a time, but no single pattern reads it. Declare its pattern, in UTC.")
     warnings += _omission_warnings(values, column, source)
@@ -215,12 +215,14 @@ def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None) -> str
 
 def _omission_warnings(values: Sequence[Any], column: Column, source: str) -> list[str]:
     """A warning about fields within the values of a column that are left out; empty if there are none."""
-    omitted = sorted(set().union(*(omitted_fields(value, column.field) for value in values)))
-    if not omitted:
+    omitted_paths = sorted(set().union(*(omitted_fields(value, column.field) for value in values)))
+    if not omitted_paths:
         return []
     reason = "because no type with at most 8 levels fits their values, or their names are not valid in a struct"
-    more = f", and {len(omitted) - _MAX_SHOWN:,} more" if len(omitted) > _MAX_SHOWN else ""
-    return [f"Fields within {source!r} are left out, {reason}: {', '.join(map(repr, omitted[:_MAX_SHOWN]))}{more}."]
+    omitted_text = f", and {len(omitted_paths) - _MAX_SHOWN:,} more" if len(omitted_paths) > _MAX_SHOWN else ""
+    return [
+        f"Fields within {source!r} are left out, {reason}: {', '.join(map(repr, omitted_paths[:_MAX_SHOWN]))}{omitted_text}."
+    ]
 
 
 def _fitting_values(

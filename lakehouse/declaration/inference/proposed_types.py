@@ -13,7 +13,7 @@ from lakehouse.decoding.nested_types import with_inner
 from lakehouse.decoding.values import convert
 
 _TIMES = (
-    *(("TIMESTAMP", f"%Y-%m-%d{separator}%H:%M{rest}{zone}") for separator in "T " for rest in ("", ":%S", ":%S.%f")
+    *(("TIMESTAMP", f"%Y-%m-%d{separator}%H:%M{seconds}{zone}") for separator in "T " for seconds in ("", ":%S", ":%S.%f")
       for zone in ("", "Z", "+00:00")),
     ("DATE", "%Y-%m-%d"),
 )  # fmt: skip

@@ -34,8 +34,8 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
     yield from column_type_problems(column.type)
     if column.widened_from is not None and not is_widened(column.widened_from, column.type):
         message = f"{column.type} does not hold every value of widened_from {column.widened_from}"
-        widened = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before the point, or a DECIMAL to more digits"
-        yield message, f"Widen {widened}. For other types, remove widened_from and use lakehouse rewrite."
+        widening_text = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before the point, or a DECIMAL to more digits"
+        yield message, f"Widen {widening_text}. For other types, remove widened_from and use lakehouse rewrite."
     if column.is_nested and (column.sql is not None or column.field.part != VALUE):
         message = f"type {column.type} is only allowed for a field of a record's value"
         yield message, "Declare another type, or read the column from a field."
@@ -151,8 +151,8 @@ def _between_problems(column: Column) -> Iterator[Problem]:
     elif len(bounds) != 2 or not all(map(_is_bound, bounds)):
         yield f"between must be two numbers, not {bounds}", "Declare the smallest and the largest allowed value."
     elif column.between:
-        least, most = column.between
-        yield from _range_problems(_exactly(least), _exactly(most), column.type)
+        minimum, maximum = column.between
+        yield from _range_problems(_exactly(minimum), _exactly(maximum), column.type)
 
 
 def _range_problems(minimum: Decimal, maximum: Decimal, type_: str) -> Iterator[Problem]:

@@ -131,8 +131,8 @@ class Reader:
         arguments = {name for name, value in node.args.items() if value and name not in IGNORED_ARGUMENTS}
         if type(node).__name__ == "Initcap" and node.expression.sql("spark") == "' '":
             arguments -= {"expression"}  # which the parser adds
-        required = {*function.arguments[: function.required_count]}
-        if arguments - {*function.arguments} or not required <= arguments:
+        required_names = {*function.arguments[: function.required_count]}
+        if arguments - {*function.arguments} or not required_names <= arguments:
             raise NotComputable(f"{shown_sql(node)} has arguments that {function.name}() does not support")
         kinds = [pair for pair in zip(function.arguments, function.argument_kinds, strict=True) if pair[0] in arguments]
         parts = [self._read_argument(node.args[name], kind) for name, kind in kinds]

@@ -23,7 +23,7 @@ _UNKNOWN_HANDLE = "INVALID_HANDLE"  # the engine no longer knows the operation o
 _DISCONNECTED = "INVALID_CURSOR"  # another client, which lives, has attached to the operation
 _POLL = 0.2
 _State = proto.GetStatusResponse.OperationStatus.OperationState
-_ENDED = (_State.OPERATION_STATE_SUCCEEDED, _State.OPERATION_STATE_FAILED)
+_END_STATES = (_State.OPERATION_STATE_SUCCEEDED, _State.OPERATION_STATE_FAILED)
 
 
 def end_work(folder: Path, session: str, limit: float) -> bool:
@@ -85,7 +85,7 @@ class SessionWork:
         request = proto.GetStatusRequest(**self._identity)
         request.operation_status.SetInParent()
         statuses = self._stub.GetStatus(request, timeout=self._remaining_seconds).operation_statuses
-        unfinished = [status.operation_id for status in statuses if status.state not in _ENDED]
+        unfinished = [status.operation_id for status in statuses if status.state not in _END_STATES]
         return [operation for operation in unfinished if operation not in self._ended_operations]
 
     def _interrupt(self, operation: str) -> None:

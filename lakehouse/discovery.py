@@ -65,14 +65,8 @@ def _import_root(folder: Path, base_folder: Path) -> Path:
 
     So ``src/my_lake/tables`` is imported as ``my_lake.tables``, as the other modules of the project import it.
     """
-    return next(
-        (
-            parent_folder
-            for parent_folder in folder.parents
-            if parent_folder == base_folder or not _is_package(parent_folder)
-        ),
-        folder.parent,
-    )
+    parents = (parent for parent in folder.parents if parent == base_folder or not _is_package(parent))
+    return next(parents, folder.parent)
 
 
 def _is_package(folder: Path) -> bool:

@@ -68,10 +68,8 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they do not need this package."""
     fields, late_rule, record_format = table.fields, table.late.rule if table.late else None, table.format
     _ship_by_value(record_format)
-    pickled_path, others_column = (
-        _pickle_fast_path(),
-        staged.UNMAPPED_FIELDS,
-    )  # a string: workers may not have the module
+    pickled_path = _pickle_fast_path()
+    unmapped_column = staged.UNMAPPED_FIELDS  # a string: workers may not have the module
 
     def to_struct(decoded_slice: DecodedRecords) -> pa.Array:
         """Return the verdicts; the first of them has the unmapped fields."""
@@ -79,7 +77,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
         fields_json = json.dumps(unmapped_fields) if unmapped_fields else None
         column = pa.array([fields_json, *[None] * (len(verdicts) - 1)][: len(verdicts)], pa.string())
         names = [field.name for field in verdicts.type]
-        return pa.StructArray.from_arrays([column, *verdicts.flatten()], [others_column, *names])
+        return pa.StructArray.from_arrays([column, *verdicts.flatten()], [unmapped_column, *names])
 
     def load() -> tuple[Rules, Any]:
         rules = Rules(fields, late_rule, record_format.parser(schemas))

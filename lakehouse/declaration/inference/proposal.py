@@ -219,10 +219,9 @@ def _omission_warnings(values: Sequence[Any], column: Column, source: str) -> li
     if not omitted_paths:
         return []
     reason = "because no type with at most 8 levels fits their values, or their names are not valid in a struct"
+    shown_text = ", ".join(map(repr, omitted_paths[:_MAX_SHOWN]))
     omitted_text = f", and {len(omitted_paths) - _MAX_SHOWN:,} more" if len(omitted_paths) > _MAX_SHOWN else ""
-    return [
-        f"Fields within {source!r} are left out, {reason}: {', '.join(map(repr, omitted_paths[:_MAX_SHOWN]))}{omitted_text}."
-    ]
+    return [f"Fields within {source!r} are left out, {reason}: {shown_text}{omitted_text}."]
 
 
 def _fitting_values(

@@ -13,8 +13,8 @@ from lakehouse.decoding.nested_types import with_inner
 from lakehouse.decoding.values import convert
 
 _TIMES = (
-    *(("TIMESTAMP", f"%Y-%m-%d{separator}%H:%M{seconds}{zone}") for separator in "T " for seconds in ("", ":%S", ":%S.%f")
-      for zone in ("", "Z", "+00:00")),
+    *(("TIMESTAMP", f"%Y-%m-%d{separator}%H:%M{seconds}{zone}") for separator in "T " for seconds in
+      ("", ":%S", ":%S.%f") for zone in ("", "Z", "+00:00")),
     ("DATE", "%Y-%m-%d"),
 )  # fmt: skip
 _MAX_NAMES_RATIO = 4  # more names in total than this many times those of the largest object are keys of a map

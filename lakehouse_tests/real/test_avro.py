@@ -27,7 +27,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.settings.registry_address import registry_url
 from lakehouse.storage.table_context import TableContext
-from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, order_table, register, written
+from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, encode_records, order_table, register
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -59,7 +59,9 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
     assert first != second
     new_order = order(2, total=7.5, customer={"name": "Ann"}, channel="web")
     changed_order = order(1, total=None, customer=None, channel="shop")
-    stream.send(*written(first, FIRST, [order(1), order(3)]), *written(second, SECOND, [new_order, changed_order]))
+    stream.send(
+        *encode_records(first, FIRST, [order(1), order(3)]), *encode_records(second, SECOND, [new_order, changed_order])
+    )
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=4, rejected=0, duplicate=1, inserted=3, updated=0, stale=0)
     assert outcome.unmapped_fields == {"channel": 2}
@@ -78,7 +80,7 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
 @pytest.mark.invariant("8.10")
 def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    (record,) = written(schema_id, FIRST, [order(1)])
+    (record,) = encode_records(schema_id, FIRST, [order(1)])
     unknown_record = add_frame(schema_id + 5000, record[5:])
     stream.send(record, b"\x01" + record[1:], record[:3], record[:-1], record + b"\x00", None, unknown_record)
     (outcome,) = stream.merge()
@@ -94,7 +96,8 @@ def test_records_of_an_unknown_schema_are_redriven_once_it_is_registered(stream:
     schema_id = register(stream.settings, stream.table, FIRST)
     next_id = schema_id + 1
     stream.send(
-        *written(schema_id, FIRST, [order(1)]), *written(next_id, SECOND, [order(2, customer=None, channel="a")])
+        *encode_records(schema_id, FIRST, [order(1)]),
+        *encode_records(next_id, SECOND, [order(2, customer=None, channel="a")]),
     )
     stream.merge()
     assert redrive(stream.context) == []
@@ -111,8 +114,8 @@ def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    (expensive_order,) = written(schema_id, FIRST, [order(2, total=2e6)])
-    stream.send(*written(schema_id, FIRST, [order(1)]), expensive_order)
+    (expensive_order,) = encode_records(schema_id, FIRST, [order(2, total=2e6)])
+    stream.send(*encode_records(schema_id, FIRST, [order(1)]), expensive_order)
     stream.merge()
     monkeypatch.setattr(registries, "_PATIENCE", 0.0)
     offline_settings = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
@@ -124,7 +127,7 @@ def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
     assert (replay_outcome.entry.commit.read, replay_outcome.entry.metrics.updated) == (2, 0)
     (redrive_outcome,) = redrive(wider_context)
     assert redrive_outcome.entry.metrics.inserted == 1
-    stream.send(*written(schema_id, FIRST, [order(3)]))
+    stream.send(*encode_records(schema_id, FIRST, [order(3)]))
     version = stream.ledger.rows_version
     with pytest.raises(RegistryError, match="cannot be reached"):
         Stream(stream.spark, offline_settings, stream.table).merge()
@@ -138,9 +141,9 @@ def test_a_registry_with_another_schema_under_a_stored_id_stops_the_batch(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(schema_id, FIRST, [order(1)]))
+    stream.send(*encode_records(schema_id, FIRST, [order(1)]))
     stream.merge()
-    stream.send(*written(schema_id, FIRST, [order(2)]))
+    stream.send(*encode_records(schema_id, FIRST, [order(2)]))
     read_schema = registries.Registry.schema
     other_id = register(stream.settings, stream.table, SECOND)
     monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: read_schema(self, other_id, kind))
@@ -157,10 +160,10 @@ def test_no_schema_is_stored_from_a_registry_with_another_schema_under_a_stored_
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(schema_id, FIRST, [order(1)]))
+    stream.send(*encode_records(schema_id, FIRST, [order(1)]))
     stream.merge()
     other_id = register(stream.settings, stream.table, SECOND)
-    stream.send(*written(other_id, SECOND, [order(2, customer=None, channel="a")]))
+    stream.send(*encode_records(other_id, SECOND, [order(2, customer=None, channel="a")]))
     read_schema = registries.Registry.schema
     monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: read_schema(self, other_id, kind))
     with pytest.raises(RegistryError, match=f"Schema {schema_id} of the registry has changed"):
@@ -222,7 +225,7 @@ def test_peek_shows_how_the_newest_records_are_decoded(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(schema_id, FIRST, [order(1), order(2, total=2e6)]), add_frame(schema_id + 5000, b""))
+    stream.send(*encode_records(schema_id, FIRST, [order(1), order(2, total=2e6)]), add_frame(schema_id + 5000, b""))
     folder = tmp_path / f"lake_{stream.table.name}"
     folder.mkdir()
     (folder / "orders.py").write_text(DECLARED.replace("{topic}", stream.table.topic))
@@ -251,7 +254,7 @@ def test_requests_for_unknown_ids_are_limited_per_batch(stream: Stream, monkeypa
     monkeypatch.setattr(schema_resolution, "MOST_ASKED", 5)
     schema_id = register(stream.settings, stream.table, FIRST)
     unknown_records = (add_frame(id_, b"") for id_ in (*range(10**6, 10**6 + 49), 2**32 - 1))
-    stream.send(*unknown_records, *written(schema_id, FIRST, [order(1), order(1)]))
+    stream.send(*unknown_records, *encode_records(schema_id, FIRST, [order(1), order(1)]))
     (outcome,) = stream.merge()
     assert requested_ids == [schema_id, *range(10**6, 10**6 + 4)]
     assert counts(outcome.entry) == dict(read=52, rejected=50, duplicate=1, inserted=1, updated=0, stale=0)
@@ -264,7 +267,7 @@ def test_records_with_the_id_of_a_json_schema_are_rejected_with_the_same_reason_
         text = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'
         json_id = client.register(f"{stream.table.topic}-other", text, "JSON")
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(add_frame(json_id, b"{}"), *written(schema_id, FIRST, [order(1)]), add_frame(json_id, b""))
+    stream.send(add_frame(json_id, b"{}"), *encode_records(schema_id, FIRST, [order(1)]), add_frame(json_id, b""))
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=3, rejected=2, duplicate=0, inserted=1, updated=0, stale=0)
     reasons = {(group.reason, group.samples[0].detail) for group in list_rejected(stream.settings, stream.table)}

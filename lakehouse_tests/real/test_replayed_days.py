@@ -16,7 +16,7 @@ from lakehouse.kafka import first_records, offsets_at, read_topic
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.clients import delete_before, stored, with_client
+from lakehouse_tests.helpers.brokers.clients import delete_before, read_topic_records, with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record, unique_table
 from lakehouse_tests.helpers.dagster_runs import checks, facts
 from lakehouse_tests.helpers.histories.surroundings import make_topic
@@ -95,7 +95,7 @@ def send_dated(stream: Stream, *times: datetime, partition: int = 0) -> None:
 
 def days_of_records(stream: Stream) -> list[date]:
     """The UTC days of all records in the topic, without repetition."""
-    records = stored(stream.settings, stream.table.topic)
+    records = read_topic_records(stream.settings, stream.table.topic)
     return sorted({datetime.fromtimestamp(message.timestamp / 1000, UTC).date() for message in records})
 
 

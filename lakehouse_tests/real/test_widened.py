@@ -15,7 +15,7 @@ from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse.query import query
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
-from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale, widened
+from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale, with_wide_columns
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def writer(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.mark.parametrize("writer", [False, True], indirect=True, ids=["few rows", "by Spark"])
 def test_a_column_is_widened_once_after_derived_tables_have_read_all_changes(stream: Stream, writer) -> None:
     before, totals = stream.snapshot_of("id"), stream.ledger.totals
-    stream.table = widened(stream.table)
+    stream.table = with_wide_columns(stream.table)
     kinds = {
         (change.table.removeprefix(stream.table.name), change.kind)
         for change in plan_changes(stream.settings, stream.table)
@@ -80,7 +80,7 @@ def assert_correct_and_unchanged_by_a_replay(stream: Stream) -> None:
 
 @pytest.mark.slow
 def test_every_reader_opens_a_widened_table(stream: Stream) -> None:
-    stream.table = widened(stream.table)
+    stream.table = with_wide_columns(stream.table)
     refresh_and_retry(stream.context, stream.merge)
     delta_table = DeltaTable(stream.uri)
     assert {field.name: str(field.type) for field in delta_table.schema().fields}["pieces"] == 'PrimitiveType("long")'

@@ -14,7 +14,7 @@ from lakehouse.errors import BrokerError
 from lakehouse.ingest import batches
 from lakehouse.kafka import TopicState, publish, read_topic
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.clients import stored
+from lakehouse_tests.helpers.brokers.clients import read_topic_records
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 PARTITIONS = 4  # more than the cores of the session, so that some are read later
@@ -85,7 +85,7 @@ def interrupted_lines(action: Callable[[], object]) -> Iterator[bytes]:
 def assert_sent_and_merged(stream: Stream, sent_count: int) -> None:
     """Every line is in the topic once, and the last line of each hour is in the table."""
     assert sent_count == len(LINES)
-    values = [stored_record.value for stored_record in stored(stream.settings, stream.table.topic)]
+    values = [stored_record.value for stored_record in read_topic_records(stream.settings, stream.table.topic)]
     assert Counter(values) == Counter(LINES)
     stream.merge()
     expected = {hour(number % 240): float(number % 60) for number in range(len(LINES))}

@@ -16,7 +16,7 @@ from lakehouse.errors import LedgerError, TableError
 from lakehouse.ingest.load import load_base
 from lakehouse.kafka import create_topic, delete_topic, read_topic
 from lakehouse.operations import repair
-from lakehouse_tests.helpers.brokers.clients import stored
+from lakehouse_tests.helpers.brokers.clients import read_topic_records
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
 from lakehouse_tests.helpers.histories.upsets import assert_all_is_right
 from lakehouse_tests.helpers.tables.base_files import base_folder
@@ -136,7 +136,7 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
 
 def hours_in_topic(stream: Stream) -> set[str]:
     """The hours of all records in the topic."""
-    values = [stored_record.value for stored_record in stored(stream.settings, stream.table.topic)]
+    values = [stored_record.value for stored_record in read_topic_records(stream.settings, stream.table.topic)]
     return {json.loads(value)["time"] for value in values if value.startswith(b"{")}
 
 

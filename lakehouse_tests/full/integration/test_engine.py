@@ -21,7 +21,7 @@ from lakehouse.spark.engine import EngineProcess, engine_folder, is_engine_runni
 from lakehouse_tests.full.integration.test_up import RECORDS
 from lakehouse_tests.helpers.attacks.worker import Job
 from lakehouse_tests.helpers.attacks.workers import Worker
-from lakehouse_tests.helpers.brokers.sockets import exposed
+from lakehouse_tests.helpers.brokers.sockets import exposed_ports
 from lakehouse_tests.helpers.brokers.streams import hour, record, send, unique_table
 from lakehouse_tests.helpers.engines import home_of_workers, page, running_engine, runs, writer_of
 from lakehouse_tests.helpers.processes import ps, started_by
@@ -249,7 +249,7 @@ def require_page(settings: Settings, stack: Up, token: str) -> None:
     environment = page(f"{address.ui}/environment/")
     assert "spark.ui.retainedJobs" in environment
     assert token not in environment
-    assert exposed(started_by(stack.process.pid)) == {}
+    assert exposed_ports(started_by(stack.process.pid)) == {}
 
 
 def has_merged(settings: Settings, batches: int) -> bool:

@@ -11,7 +11,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.kafka import add_partitions, publish, read_records, read_topic
 from lakehouse.ledger.positions import Plan, Range, plan_batch
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.clients import stored, with_client
+from lakehouse_tests.helpers.brokers.clients import read_topic_records, with_client
 
 
 @pytest.mark.invariant("2.4")
@@ -26,7 +26,7 @@ def test_exactly_the_ranges_of_a_plan_are_read(
     read_rows = sorted((row._partition, row._position, bytes(row._value)) for row in rows)
     expected = [
         (stored_record.partition, stored_record.offset, stored_record.value)
-        for stored_record in stored(broker, topic)
+        for stored_record in read_topic_records(broker, topic)
         if middle_ranges[stored_record.partition].start
         <= stored_record.offset
         < middle_ranges[stored_record.partition].end

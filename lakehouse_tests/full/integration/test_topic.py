@@ -25,7 +25,7 @@ from lakehouse.kafka import (
     topic_names,
 )
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.clients import stored, with_client
+from lakehouse_tests.helpers.brokers.clients import read_topic_records, with_client
 from lakehouse_tests.helpers.waiting import wait_until
 
 READING = b'{"latitude": 13.0, "longitude": 77.6000064, "time": "2023-01-01T00:00", "temperature_2m": 20.5}'
@@ -126,14 +126,14 @@ def test_every_published_line_is_acknowledged_and_keeps_its_bytes(
     progress: list[int] = []
     assert publish(broker, table, lines, PublishOptions(on_progress=progress.append)) == 5
     assert progress == [1, 2, 3, 4, 5]
-    values = sorted(stored_record.value for stored_record in stored(broker, topic))
+    values = sorted(stored_record.value for stored_record in read_topic_records(broker, topic))
     assert values == sorted([READING, b'  {"latitude": 1}  ', b"\xff\xfe no text", b"", b"{}"])
 
 
 @pytest.mark.invariant("13.1")
 def test_a_record_that_can_be_read_is_keyed_by_the_merge_key(broker: Settings, table: StreamTable, topic: str) -> None:
     publish(broker, table, [READING, b"{"])
-    keys = {stored_record.value: stored_record.key for stored_record in stored(broker, topic)}
+    keys = {stored_record.value: stored_record.key for stored_record in read_topic_records(broker, topic)}
     assert keys == {READING: b"13.000000|77.600006|2023-01-01T00:00:00+00:00", b"{": None}
 
 
@@ -143,7 +143,7 @@ def test_records_of_one_row_stay_in_one_partition_in_their_order(
     number = count()
     lines = [READING.replace(b"20.5", b"%d" % next(number)) for _ in range(500)]
     publish(broker, table, lines)
-    records = stored(broker, topic)
+    records = read_topic_records(broker, topic)
     assert len({stored_record.partition for stored_record in records}) == 1
     assert [
         stored_record.value for stored_record in sorted(records, key=lambda stored_record: stored_record.offset)
@@ -157,7 +157,7 @@ def test_publishing_creates_a_missing_topic(broker: Settings, table: StreamTable
 
 def test_a_rate_spreads_records_over_time(broker: Settings, table: StreamTable, topic: str) -> None:
     assert publish(broker, table, [READING] * 60, PublishOptions(rate=100)) == 60
-    timestamps = [stored_record.timestamp for stored_record in stored(broker, topic)]
+    timestamps = [stored_record.timestamp for stored_record in read_topic_records(broker, topic)]
     assert max(timestamps) - min(timestamps) >= 400, "59 pauses of 10 ms, minus those within one batch"
 
 

@@ -17,7 +17,7 @@ from lakehouse.kafka import publish, read_topic
 from lakehouse.kafka.registry_client import registry
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.sockets import exposed, listening
+from lakehouse_tests.helpers.brokers.sockets import exposed_ports, listening
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.processes import started_by, still_running
 from lakehouse_tests.helpers.up import Up
@@ -95,7 +95,7 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_no_process_even_during_a_run(
     assert wait_until(Path(uri).exists, 120), "the run has not started"
     stack = started_by(first_stack.process.pid)
     assert len(listening(stack)) > 5, "the broker, its controller and the webserver too"
-    assert exposed(stack) == {}
+    assert exposed_ports(stack) == {}
     seconds, remaining_processes = first_stack.stop()
     assert seconds < 10
     assert remaining_processes == {}
@@ -128,7 +128,7 @@ def test_a_registry_runs_if_a_declared_table_needs_it_and_ends_on_ctrl_c(
         schema = client.schema(newest_id)
     assert schema is not None
     assert [field["name"] for field in json.loads(schema.text)["fields"]] == ["id"]
-    assert exposed(started_by(stack.process.pid)) == {}
+    assert exposed_ports(started_by(stack.process.pid)) == {}
     seconds, remaining_processes = stack.stop()
     assert seconds < 10
     assert remaining_processes == {}

@@ -131,7 +131,7 @@ def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
     return module, function, original
 
 
-class Died(BaseException):
+class WorkerDeath(BaseException):
     """Simulates the death of the process; no ``except Exception`` of lakehouse catches it."""
 
 
@@ -142,14 +142,14 @@ def dying(point: Point, name: str) -> Iterator[None]:
         patch.setattr(Point, "die", _die)
         module, function, original = inject(point, name)
         try:
-            with pytest.raises(Died):
+            with pytest.raises(WorkerDeath):
                 yield
         finally:
             setattr(module, function, original)
 
 
 def _die(_: Point) -> None:
-    raise Died
+    raise WorkerDeath
 
 
 def _deadly_call(point: Point, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,7 +30,7 @@ def delete_before(broker: Settings, topic: str, offsets: dict[int, int]) -> None
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(deletions))
 
 
-def stored(broker: Settings, topic: str) -> list[Any]:
+def read_topic_records(broker: Settings, topic: str) -> list[Any]:
     """Read every record of a topic with another client."""
     state = read_topic(broker, topic)
 

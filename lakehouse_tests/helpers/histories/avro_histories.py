@@ -20,7 +20,7 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.registries import body, register
 from lakehouse_tests.helpers.histories.histories import FEW, Histories
 from lakehouse_tests.helpers.histories.model import Rules
-from lakehouse_tests.helpers.histories.surroundings import PLACEHOLDER, Letter, declared, post
+from lakehouse_tests.helpers.histories.surroundings import PLACEHOLDER, Letter, declare_table, post
 
 _NUMBERS = [{"name": "latitude", "type": "double"}, {"name": "longitude", "type": "double"}]
 _TEMPERATURE = {"name": "temperature_2m", "type": ["null", "double"], "default": None}
@@ -87,8 +87,8 @@ class AvroHistories(Histories):
         self.send_and_merge(sent_letters, 0, None)
 
     @staticmethod
-    def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
-        return replace(declared(rules, like), format=Avro())
+    def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+        return replace(declare_table(rules, like), format=Avro())
 
     @rule(sent_letters=FEW, partition=st.integers(0, 3))
     def send(self, sent_letters: list[Letter], partition: int) -> None:

@@ -26,13 +26,13 @@ from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
-from lakehouse_tests.helpers.histories.model import Counted, Key, Model, Moment, Rules
+from lakehouse_tests.helpers.histories.model import Key, Model, ModelCounts, Moment, Rules
 from lakehouse_tests.helpers.histories.surroundings import (
     KEYS,
     RULES,
     TEMPERATURES,
     Letter,
-    declared,
+    declare_table,
     letters,
     make_topic,
     post,
@@ -64,16 +64,16 @@ class Histories(RuleBasedStateMachine):
         self.model = Model()
         self.spark = self.parts.spark
         self.settings = self.parts.settings
-        self.table = self.declared(self.model.rules)
+        self.table = self.make_table(self.model.rules)
         self.tables = Tables(self.settings, self.table)
         make_topic(self.settings, self.table.topic, partitions=2)
         self.model.topic = {0: [], 1: []}
         self.compared = self.maintained = -1
 
     @staticmethod
-    def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+    def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
         """Declare the table with these rules."""
-        return declared(rules, like)
+        return declare_table(rules, like)
 
     @rule(sent_letters=FEW, partition=st.integers(0, 3))
     def send(self, sent_letters: list[Letter], partition: int) -> None:
@@ -101,9 +101,9 @@ class Histories(RuleBasedStateMachine):
     def _note_creation(self) -> None:
         self.model.moments.setdefault(0, Moment())
 
-    def _expect(self, outcome: Outcome, expected_counts: Counted) -> None:
+    def _expect(self, outcome: Outcome, expected_counts: ModelCounts) -> None:
         commit, metrics = outcome.entry.commit, outcome.entry.metrics
-        actual_counts = Counted(
+        actual_counts = ModelCounts(
             read=commit.read,
             rejected=commit.rejected,
             late=commit.late,
@@ -138,7 +138,7 @@ class Histories(RuleBasedStateMachine):
     @rule(rules=st.sampled_from(RULES))
     def declare(self, rules: Any) -> None:
         self.model.rules = rules
-        self.table = self.declared(rules, self.table)
+        self.table = self.make_table(rules, self.table)
 
     @rule()
     def restart(self) -> None:
@@ -225,7 +225,7 @@ class Histories(RuleBasedStateMachine):
         self.parts.on_step()
 
 
-class Begun(Histories):
+class BegunHistories(Histories):
     """A history that begins with a merge, so that every step is compared."""
 
     @initialize(sent_letters=FEW)

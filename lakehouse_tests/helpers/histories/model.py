@@ -73,7 +73,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Counted:
+class ModelCounts:
     """The counts of one commit."""
 
     read: int = 0
@@ -111,7 +111,7 @@ class Model:
         """Record the current state as that of a version."""
         self.moments[version] = deepcopy(self.now)
 
-    def batch(self, ranges: Mapping[int, tuple[int, int]]) -> Counted:
+    def batch(self, ranges: Mapping[int, tuple[int, int]]) -> ModelCounts:
         """Merge the next records, which begin at the end of the last batch."""
         counted = self.replay(ranges)
         for partition, (start, end) in ranges.items():
@@ -122,11 +122,11 @@ class Model:
         self.now.totals["batches"] += 1
         return counted
 
-    def replay(self, ranges: Mapping[int, tuple[int, int]]) -> Counted:
+    def replay(self, ranges: Mapping[int, tuple[int, int]]) -> ModelCounts:
         """Merge records without changing the progress."""
         return self._decide([r for p, (start, end) in ranges.items() for r in self.topic[p][start:end]])
 
-    def redrive(self) -> Counted | None:
+    def redrive(self) -> ModelCounts | None:
         """Decide the rejected records again; return ``None`` if all are rejected again."""
         records = [self.topic[p][offset] for p, offset in self.rejected()]
         if all(record.reason(self.rules) for record in records):
@@ -135,7 +135,7 @@ class Model:
             return None
         return self._decide(records)
 
-    def _decide(self, records: list[Record]) -> Counted:
+    def _decide(self, records: list[Record]) -> ModelCounts:
         for record in records:
             self.now.decided[record.position] = record.reason(self.rules)
         accepted = [record for record in records if record.reason(self.rules) is None]
@@ -145,14 +145,14 @@ class Model:
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
         return replace(counted, read=len(records), rejected=len(records) - len(accepted), late=late)
 
-    def merge_base(self, number: int) -> Counted | None:
+    def merge_base(self, number: int) -> ModelCounts | None:
         """Merge the base rows with this commit if their version has changed."""
         if self.base_version is None or self.base_version == self.now.base_version:
             return None
         self.now.base_version = self.base_version
         return self._merge([(key, value, (0, number)) for key, value in self.base.items()])
 
-    def _merge(self, rows: Iterable[tuple[Key, float | None, Order]], erasing: Collection[Order] = ()) -> Counted:
+    def _merge(self, rows: Iterable[tuple[Key, float | None, Order]], erasing: Collection[Order] = ()) -> ModelCounts:
         newest: dict[Key, Row] = {}
         read = 0
         for key, value, order in sorted(rows, key=lambda row: row[2]):
@@ -166,7 +166,7 @@ class Model:
         counts = dict(inserted=0, updated=0, stale=0)
         for key, row in newest.items():
             counts[self._put(key, row)] += 1
-        return Counted(read=read, duplicate=read - len(newest), **counts)
+        return ModelCounts(read=read, duplicate=read - len(newest), **counts)
 
     def _put(self, key: Key, row: Row) -> str:
         stored = self.now.rows.get(key)

@@ -79,7 +79,7 @@ letters = st.builds(
 )
 
 
-def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+def declare_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
     """Declare the temperatures table with rules of the model; ``like`` is a table whose names it keeps."""
     table = like or unique_table(partitions=2)
     column = replace(temperatures.by_name["temperature_2m"], between=(-100, rules.hottest))

@@ -61,7 +61,7 @@ WHOLE = (*rb"""| |null|1|[]|"x"|{|{}|{} x|{}{}|NaN""".split(b"|"), b"\xff", b"{}
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenBatch:
     """Records, their broker times, and the rules that apply to them."""
 
     values: list[bytes | None]
@@ -215,7 +215,7 @@ def values(draw: st.DrawFn, declared_columns: list[Column]) -> bytes | None:
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> Written:
+def batches(draw: st.DrawFn) -> WrittenBatch:
     names = [f"c{nth}" for nth in range(draw(st.integers(1, 5)))]
     declared_columns = [draw(columns(name)) for name in names]
     time_columns = [column.name for column in declared_columns if column.pattern or column.epoch]
@@ -226,4 +226,4 @@ def batches(draw: st.DrawFn) -> Written:
     records = draw(st.lists(values(declared_columns), min_size=1, max_size=6))
     broker_time = st.none() | st.integers(0, 2 * 10**15) | st.sampled_from([0, 2**62, -(2**63), 2**63 - 1])
     broker_times = [draw(broker_time) for _ in records]
-    return Written(records, broker_times, Rules(tuple(column.field for column in declared_columns), late_rule))
+    return WrittenBatch(records, broker_times, Rules(tuple(column.field for column in declared_columns), late_rule))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_tests.helpers.tables.logs import Written
+from lakehouse_tests.helpers.tables.logs import WrittenTable
 from lakehouse_tests.unit.cli.test_cli import COMMANDS
 
 SPARK = {"grpc", "pandas", "py4j", "pyspark"}
@@ -52,7 +52,7 @@ def test_help_loads_no_heavy_modules(tmp_path: Path) -> None:
 def test_a_command_that_only_reads_loads_no_spark(
     arguments: list[str], needed: set[str], forbidden: set[str], tmp_path: Path
 ) -> None:
-    table = Written.create(tmp_path / "tables" / "temperatures")
+    table = WrittenTable.create(tmp_path / "tables" / "temperatures")
     table.batches(2)
     modules = loaded(tmp_path, arguments)
     assert modules >= needed

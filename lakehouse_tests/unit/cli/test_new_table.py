@@ -15,7 +15,7 @@ from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.discovery import _declared_in, declared_tables
 from lakehouse.kafka import Record, registry_client
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, schema_answer, written
+from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, encode_records, schema_answer
 
 SHOP = 'Ann\'s "first"'
 ORDERS: list[dict[str, object]] = [
@@ -122,7 +122,7 @@ def test_a_sample_without_an_object_is_reported_with_the_reason(
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-AVRO_VALUES = written(
+AVRO_VALUES = encode_records(
     7,
     SECOND,
     [{"id": Decimal(n), "at": NOON, "total": 1.5, "customer": {"name": SHOP}, "channel": "a"} for n in (1, 2)],

@@ -15,7 +15,7 @@ from lakehouse.decoding.formats import likely_formats
 from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse_tests.helpers.brokers.registries import CUSTOMER, FIRST, SECOND, written
+from lakehouse_tests.helpers.brokers.registries import CUSTOMER, FIRST, SECOND, encode_records
 from lakehouse_tests.unit.declaration.test_proposal import types
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -50,7 +50,7 @@ def schema_of(**types: Any) -> dict[str, Any]:
 def infer_avro(*versions: tuple[dict[str, Any], list[dict[str, Any]]]) -> Proposal:
     """The proposal for records of several versions of a schema; every record must fit the proposed table."""
     known = {number: writer_schema(json.dumps(schema)) for number, (schema, _) in enumerate(versions, 1)}
-    values = [value for number, version in enumerate(versions, 1) for value in written(number, *version)]
+    values = [value for number, version in enumerate(versions, 1) for value in encode_records(number, *version)]
     proposal = propose(values, Avro(), Schemas(known, {}))
     assert proposal.unread == 0
     if proposal.columns:
@@ -159,7 +159,7 @@ def test_a_value_that_does_not_fit_leaves_the_column_of_its_schema() -> None:
     schema = schema_of(id="long", it="double")
     records = [{"id": 1, "it": float("inf")}, {"id": 2, "it": 1.5}]
     known = Schemas({1: writer_schema(json.dumps(schema))}, {})
-    proposal = propose(written(1, schema, records), Avro(), known)
+    proposal = propose(encode_records(1, schema, records), Avro(), known)
     assert types(proposal) == {"id": "BIGINT", "it": "DOUBLE"}
     assert "'it' has values that do not fit DOUBLE in some records: they are rejected." in proposal.warnings
 

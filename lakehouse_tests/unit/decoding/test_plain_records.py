@@ -21,7 +21,7 @@ from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import has_explicit_null
 from lakehouse.decoding.verdicts import Rules, decode_values
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD, TIME_TEXTS, TIMES, WHOLE, Written, batches
+from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD, TIME_TEXTS, TIMES, WHOLE, WrittenBatch, batches
 
 GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","temperature_2m":10.4}'
 RULES = Rules(temperatures.fields, None)
@@ -43,7 +43,7 @@ def expected(value: bytes | None, broker_time: int | None, rules: Rules) -> dict
     return verdict | {field.name: row.get(field.name) for field in rules.fields} | nulls
 
 
-def decode_batch(batch: Written) -> pa.StructArray:
+def decode_batch(batch: WrittenBatch) -> pa.StructArray:
     arrays = pa.array(batch.values, pa.binary()), pa.array(batch.arrived, pa.int64())
     return decode_values(*arrays, batch.rules, decode_plain).verdicts
 
@@ -53,7 +53,7 @@ def exact_texts(row: dict[str, Any]) -> dict[str, str]:
     return {name: value.isoformat() if isinstance(value, date) else repr(value) for name, value in row.items()}
 
 
-def decode_like_strictly(batch: Written) -> list[dict[str, Any]]:
+def decode_like_strictly(batch: WrittenBatch) -> list[dict[str, Any]]:
     """Decode, compare each row with the strict rules, down to the sign of a zero, and return the rows."""
     decoded = decode_batch(batch)
     decoded.validate(full=True)
@@ -65,13 +65,13 @@ def decode_like_strictly(batch: Written) -> list[dict[str, Any]]:
     return rows
 
 
-def one_column(column: Column, texts: list[str], late: Late | None = None) -> Written:
+def one_column(column: Column, texts: list[str], late: Late | None = None) -> WrittenBatch:
     """One record for each text, with the text as the value of the column."""
     records: list[bytes | None] = [f'{{"n":{text}}}'.encode() for text in texts]
-    return Written(records, [10**15] * len(records), Rules((column.field,), late.rule if late else None))
+    return WrittenBatch(records, [10**15] * len(records), Rules((column.field,), late.rule if late else None))
 
 
-def one_of_each_reason() -> Written:
+def one_of_each_reason() -> WrittenBatch:
     day = Column("n", "DATE", "A day.", pattern="%Y-%m-%d", required=True)
     count = Column("few", "INT", "A count.", between=(0, 9))
     name = Column("text", "STRING", "A text.")
@@ -82,7 +82,7 @@ def one_of_each_reason() -> Written:
     values = [None, *(text.encode("latin-1") for text in texts.split("|"))]
     late = Late("n", timedelta(days=1)).rule
     noon = 1_677_585_600_000_000  # of 28 February 2023
-    return Written(values, [noon] * len(values), Rules((day.field, count.field, name.field), late))
+    return WrittenBatch(values, [noon] * len(values), Rules((day.field, count.field, name.field), late))
 
 
 @pytest.mark.invariant("8.10")
@@ -93,7 +93,7 @@ def test_generated_and_damaged_records_of_every_type_have_equal_results() -> Non
     @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck), database=None)
     @given(batches())
     @example(one_of_each_reason())
-    def compare(batch: Written) -> None:
+    def compare(batch: WrittenBatch) -> None:
         nonlocal plain_count
         rows = decode_like_strictly(batch)
         seen_reasons.update(row["_reason"] for row in rows)
@@ -144,7 +144,9 @@ def test_a_nested_value_has_equal_results_with_any_value_on_its_path(path: Any, 
     texts += ['{"o":{"a":"y","a":"z"}}', '{"o":{"a":"y"},"o":{"a":"y"}}', '{"o":{"a":"y"},"a":"z"}', '{"o.a":"y"}']
     # a default is not a string of the record, so it cannot balance the count for a duplicate name
     texts += ['{"b":1,"b":2}', '{"b":1,"b":2,"c":3}', '{"b":"a","b":"a"}', '{"a":"y","b":1,"b":1}']
-    decode_like_strictly(Written([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None)))
+    decode_like_strictly(
+        WrittenBatch([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
+    )
 
 
 @pytest.mark.invariant("8.10")
@@ -155,7 +157,9 @@ def test_a_value_under_its_former_name_has_equal_results(former: Any, rules: Any
     texts = [f'{{"a":{odd},"b":"y"}}' for odd in ODD] + [f'{{"b":{odd}}}' for odd in ODD]
     texts += [f'{{"o":{odd}}}' for odd in ODD] + [f'{{"o":{{"b":{odd}}}}}' for odd in ODD]
     texts += ['{"a":"y","b":1,"b":2}', '{"b":"y","b":"y"}', '{"a":"y","o":{"b":1}}', '{"c":"y","c":"y"}', "{}"]
-    decode_like_strictly(Written([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None)))
+    decode_like_strictly(
+        WrittenBatch([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
+    )
 
 
 @pytest.mark.invariant("8.10")
@@ -194,7 +198,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
     texts = inner_texts if path == ("n",) else nested_texts
     texts += ['{"o":null}', '{"x":null}', '{"n":null,"was":5,"o":{"n":null}}']
     rows = decode_like_strictly(
-        Written([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
+        WrittenBatch([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
     )
     null_rows = [index for index, row in enumerate(rows) if row[f"{EXPLICIT_NULL}n"]]
     assert null_rows == [1, 6, *([8] if path == ("o", "n") else []), 10]  # a null on the path counts
@@ -205,7 +209,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
 def test_a_value_of_another_type_with_a_default_does_not_hide_a_duplicate_name() -> None:
     name, count = Column("s", "STRING", "A text.", default="x"), Column("b", "INT", "A count.")
     records: list[bytes | None] = [b'{"s":5}', b'{"b":1,"b":2}']
-    rows = decode_like_strictly(Written(records, [None, None], Rules((name.field, count.field), None)))
+    rows = decode_like_strictly(WrittenBatch(records, [None, None], Rules((name.field, count.field), None)))
     assert [row["_reason"] for row in rows] == ["wrong_type", "duplicate_name"]
 
 
@@ -217,7 +221,7 @@ def test_every_extreme_broker_time_has_equal_results(policy: Any, limit: timedel
     years = ['"0001"', '"1970"', '"9999"', "null"]
     for broker_time in (None, 0, 86_400_000_000, 86_400_000_001, 2**62, 2**63 - 1, -(2**62), -(2**63)):
         batch = one_column(column, years, Late("n", limit, policy))
-        decode_like_strictly(Written(batch.values, [broker_time] * len(years), batch.rules))
+        decode_like_strictly(WrittenBatch(batch.values, [broker_time] * len(years), batch.rules))
 
 
 @pytest.mark.invariant("8.10")
@@ -226,7 +230,7 @@ def test_unmapped_fields_may_be_nested_as_deeply_as_the_strict_rules_allow(depth
     lists = f'{{"n":1,"o":{"[" * depth}"x"{"]" * depth}}}'
     objects, empty_lists = lists.replace("[", '{"o":').replace("]", "}"), lists.replace('"x"', "")
     rules = Rules((Column("n", "INT", "A count.").field,), None)
-    decode_like_strictly(Written([text.encode() for text in (lists, objects, empty_lists)], [None] * 3, rules))
+    decode_like_strictly(WrittenBatch([text.encode() for text in (lists, objects, empty_lists)], [None] * 3, rules))
 
 
 def test_a_record_is_searched_once_even_if_it_has_many_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +261,7 @@ def test_present_day_times_defaults_and_nested_values_are_plain(unit: Any, rules
         for name in ("inside", "b")
         for unmapped in unmapped_fields
     ]
-    batch = Written(records, [None] * len(records), Rules((time.field, money.field, text.field), None))
+    batch = WrittenBatch(records, [None] * len(records), Rules((time.field, money.field, text.field), None))
     decode_like_strictly(batch)
     plain = decode_plain(pa.array(records, pa.binary()), None, batch.rules)
     assert not plain.uncertain_rows
@@ -325,7 +329,7 @@ VALUE_REASONS = ("wrong_type", "wrong_time_format", "out_of_range")
 def test_every_extreme_broker_time_in_a_column_has_equal_results() -> None:
     column = Column("n", "TIMESTAMP", "Broker time.", source=BrokerTime())
     times = [None, 0, 1_767_225_600_123_000, 253_402_300_800_000_000, -(2**63), 2**63 - 1]
-    rows = decode_like_strictly(Written([b"{}"] * len(times), times, Rules((column.field,), None)))
+    rows = decode_like_strictly(WrittenBatch([b"{}"] * len(times), times, Rules((column.field,), None)))
     assert [row["_reason"] for row in rows] == [None] * 3 + ["out_of_range"] * 3
     assert rows[2]["n"].isoformat() == "2026-01-01T00:00:00.123000+00:00"
 
@@ -335,7 +339,7 @@ def test_every_odd_value_has_equal_results_among_valid_records() -> None:
     records: list[bytes | None] = []
     for odd in (None, *WHOLE, *(GOOD[:cut] for cut in range(len(GOOD)))):
         records += [GOOD, odd]
-    assert {row["_reason"] for row in decode_like_strictly(Written(records, [None] * len(records), RULES))} > {
+    assert {row["_reason"] for row in decode_like_strictly(WrittenBatch(records, [None] * len(records), RULES))} > {
         None,
         "truncated",
     }
@@ -359,7 +363,7 @@ def test_every_odd_value_has_equal_results_among_valid_records() -> None:
 )
 def test_a_duplicate_name_is_detected(text: str) -> None:
     (row,) = decode_like_strictly(
-        Written([text.encode()], [None], Rules((Column("n", "INT", "A count.").field,), None))
+        WrittenBatch([text.encode()], [None], Rules((Column("n", "INT", "A count.").field,), None))
     )
     assert row["_reason"] == "duplicate_name"
 
@@ -402,7 +406,7 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monke
         GOOD.replace(b",", b" ,\n"),
     ]
     records: list[bytes | None] = [*(valid_records * 2500)[:9999], odd]
-    assert len(decode_batch(Written(records, [None] * 10_000, RULES))) == 10_000
+    assert len(decode_batch(WrittenBatch(records, [None] * 10_000, RULES))) == 10_000
     assert strict_values == [odd]
 
 
@@ -424,4 +428,4 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monke
 def test_a_record_of_the_maximum_size_is_decoded_quickly(record: bytes) -> None:
     """Time in proportion to the square of its length would stop a table for half an hour, at each new start."""
     for type_ in ("BIGINT", "DOUBLE", "DECIMAL(9,2)"):
-        decode_like_strictly(Written([record], [0], Rules((Column("n", type_, "d").field,), None)))
+        decode_like_strictly(WrittenBatch([record], [0], Rules((Column("n", type_, "d").field,), None)))

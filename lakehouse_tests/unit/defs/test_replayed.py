@@ -18,7 +18,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.log_tables import log_table
-from lakehouse_tests.helpers.tables.logs import Written
+from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 TABLE = replace(temperatures, replay_from=date(2026, 8, 1))
 PAGE = (ROOT / "docs" / "how-to" / "replay-days.md").read_text(encoding="utf-8")
@@ -91,7 +91,7 @@ def test_the_sensor_does_not_report_a_table_that_an_unfinished_replay_writes(
     repository: dg.RepositoryDefinition, tmp_path: Path
 ) -> None:
     settings = Settings(home=tmp_path)
-    merged = Written.create(Path(settings.table_uri("temperatures")), "temperatures")
+    merged = WrittenTable.create(Path(settings.table_uri("temperatures")), "temperatures")
     merged.merge(1)
     reporter = CommitReporter(CatalogEntry(TABLE))
     job = repository.get_job("__ASSET_JOB").get_subset(asset_selection={REPLAYED})

@@ -11,14 +11,14 @@ from lakehouse.errors import RegistryError
 from lakehouse.kafka.registry_client import Registry
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.certificates import Authority
-from lakehouse_tests.helpers.brokers.registries import Asked, answering_registry, schema_answer
+from lakehouse_tests.helpers.brokers.registries import RegistryRequest, answering_registry, schema_answer
 
 SCHEMA = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
 TOKEN = "t0ken"
 
 
 @pytest.fixture(scope="module")
-def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority, str, list[Asked]]]:
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority, str, list[RegistryRequest]]]:
     """An authority, the address of a registry with its certificate, and the requests to that registry."""
     authority = Authority(tmp_path_factory.mktemp("authority"))
     answers = {"/schemas/ids/1": schema_answer(SCHEMA)}
@@ -27,7 +27,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority
 
 
 @pytest.fixture
-def set_up(signed: tuple[Authority, str, list[Asked]], monkeypatch: pytest.MonkeyPatch) -> None:
+def set_up(signed: tuple[Authority, str, list[RegistryRequest]], monkeypatch: pytest.MonkeyPatch) -> None:
     signed[2].clear()
     monkeypatch.setenv("LAKEHOUSE_REGISTRY_URL", signed[1])
     monkeypatch.setenv("LAKEHOUSE_REGISTRY_TOKEN", TOKEN)

@@ -24,7 +24,7 @@ from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.spark_writer import commit_without_spark, write_alone
-from lakehouse_tests.helpers.tables.plain_tables import NOWHERE, OSLO, PARIS, made, next_commit, rows
+from lakehouse_tests.helpers.tables.plain_tables import NULL_PLACE, OSLO, PARIS, create_table, next_commit, rows
 
 STRACE = shutil.which("strace")
 APPEND = """
@@ -64,14 +64,14 @@ def truncate(file: Path, size: int = 0) -> None:
 
 def synced_table(folder: Path) -> Layout:
     """Return a table with two versions, both synced."""
-    layout = made(folder, PARIS)
-    append_quickly(layout, rows(NOWHERE), next_commit(layout))
+    layout = create_table(folder, PARIS)
+    append_quickly(layout, rows(NULL_PLACE), next_commit(layout))
     return layout
 
 
 def partitioned_table(folder: Path) -> Layout:
     """Return a table with partitions, at version 0."""
-    layout = made(folder, PARIS)
+    layout = create_table(folder, PARIS)
     shutil.rmtree(layout.uri)
     write_deltalake(layout.uri, rows(PARIS), partition_by=["at"], configuration=layout.statistics_properties)
     return replace(layout, partition_by="at")

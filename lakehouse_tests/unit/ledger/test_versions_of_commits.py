@@ -9,10 +9,10 @@ from lakehouse.errors import TableDamagedError
 from lakehouse.ledger import ledger, log
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse_tests.helpers.tables import stores
-from lakehouse_tests.helpers.tables.logs import NAME, Written
+from lakehouse_tests.helpers.tables.logs import NAME, WrittenTable
 
 
-def write_without_info(table: Written, *rows: int) -> int:
+def write_without_info(table: WrittenTable, *rows: int) -> int:
     """Commit without ``commitInfo``, which Delta allows; return the version."""
     table.write(*rows)
     file = table.log_file(table.version)
@@ -21,7 +21,7 @@ def write_without_info(table: Written, *rows: int) -> int:
     return table.version
 
 
-def versions(table: Written) -> dict[int, int]:
+def versions(table: WrittenTable) -> dict[int, int]:
     """Return the version of each lakehouse commit, by its number."""
     return {entry.commit.number: entry.version for entry in table.ledger.entries}
 

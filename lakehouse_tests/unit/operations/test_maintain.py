@@ -16,14 +16,14 @@ from lakehouse.storage import stored_table
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
-from lakehouse_tests.helpers.tables.logs import NAME, Written
+from lakehouse_tests.helpers.tables.logs import NAME, WrittenTable
 
 
 @pytest.mark.invariant("11.1")
 def test_a_vacuum_that_conflicts_with_another_writer_runs_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = Written.create(tmp_path / "t")
+    table = WrittenTable.create(tmp_path / "t")
     statements: list[str] = []
 
     def run_upkeep(_spark: Any, layout: Layout, statement: str, _run: str) -> None:
@@ -49,7 +49,7 @@ def contexts(tmp_path: Path) -> list[TableContext]:
     tables = [StreamTable(name, name, "", [ID], ["id"], format=Json()) for name in ("orders", "visits")]
     for table in tables:
         for layout in layouts_of(settings, table):
-            Written.create(Path(layout.uri))
+            WrittenTable.create(Path(layout.uri))
     return [TableContext(spark, settings, table) for table in tables]  # type: ignore[arg-type]
 
 

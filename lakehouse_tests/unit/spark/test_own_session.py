@@ -16,7 +16,7 @@ from lakehouse.spark.connect import client, join, join_same_server
 from lakehouse.spark.own_session import activate, restore_active_state, running_session, stop
 from lakehouse.storage.statement import run_statement
 from lakehouse_tests.helpers.attacks.other_sessions import resource_of
-from lakehouse_tests.helpers.brokers.silent_connect import Silent, silent_server
+from lakehouse_tests.helpers.brokers.silent_connect import SilentService, silent_server
 
 MODE, ZONE = "SPARK_CONNECT_MODE_ENABLED", "spark.sql.session.timeZone"
 
@@ -29,18 +29,18 @@ def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[str, Silent]]:
+def server() -> Iterator[tuple[str, SilentService]]:
     with silent_server() as address_and_service:
         yield address_and_service
 
 
 @pytest.fixture
-def settings(server: tuple[str, Silent]) -> Settings:
+def settings(server: tuple[str, SilentService]) -> Settings:
     return Settings(spark_remote=server[0], _env_file=None)
 
 
 @pytest.fixture
-def foreign_session(server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+def foreign_session(server: tuple[str, SilentService], monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """A session of other code, with its own id; it is the active session and the default."""
     monkeypatch.setenv(MODE, "1")
     session = SparkSession.builder.remote(f"{server[0]}/;session_id={uuid4()}").create()
@@ -73,7 +73,7 @@ def test_a_server_of_this_process_outlives_our_session(
 
 
 def test_a_silent_server_of_other_code_is_an_error(
-    foreign_session: SparkSession, server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch
+    foreign_session: SparkSession, server: tuple[str, SilentService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "FIRST_ANSWER", 0.5)
     server[1].silent.set()
@@ -81,7 +81,9 @@ def test_a_silent_server_of_other_code_is_an_error(
         join_same_server(foreign_session)
 
 
-def test_the_builder_never_returns_our_session_to_other_code(settings: Settings, server: tuple[str, Silent]) -> None:
+def test_the_builder_never_returns_our_session_to_other_code(
+    settings: Settings, server: tuple[str, SilentService]
+) -> None:
     with resource_of(settings) as opened:
         with explained():
             our_session = opened.spark_session
@@ -93,7 +95,7 @@ def test_the_builder_never_returns_our_session_to_other_code(settings: Settings,
 
 
 def test_a_session_without_an_answer_is_neither_active_nor_the_default(
-    settings: Settings, server: tuple[str, Silent], monkeypatch: pytest.MonkeyPatch
+    settings: Settings, server: tuple[str, SilentService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "FIRST_ANSWER", 0.5)
     server[1].silent.set()
@@ -127,7 +129,9 @@ def test_during_a_statement_that_writes_its_session_is_the_active_one(
     our_session.client.close()
 
 
-def test_the_end_of_a_run_does_not_stop_sessions_of_other_code(settings: Settings, server: tuple[str, Silent]) -> None:
+def test_the_end_of_a_run_does_not_stop_sessions_of_other_code(
+    settings: Settings, server: tuple[str, SilentService]
+) -> None:
     with resource_of(settings) as opened:
         with explained():
             assert opened.spark_session
@@ -136,7 +140,7 @@ def test_the_end_of_a_run_does_not_stop_sessions_of_other_code(settings: Setting
     foreign_session.client.close()
 
 
-def test_a_changed_setting_is_restored_in_the_next_step(settings: Settings, server: tuple[str, Silent]) -> None:
+def test_a_changed_setting_is_restored_in_the_next_step(settings: Settings, server: tuple[str, SilentService]) -> None:
     requests = server[1].questions
     step = type(LakehouseResource.with_settings(settings))(spark_config={"spark.sql.shuffle.partitions": "3"})
     with explained():

@@ -20,82 +20,82 @@ from lakehouse.storage.spark_writer import write_alone
 from lakehouse_tests.helpers.tables.plain_tables import (
     COLUMNS,
     FAR,
-    NOWHERE,
+    NULL_PLACE,
     OSLO,
     PARIS,
     SCHEMA,
-    made,
+    create_table,
     next_commit,
+    read_stored,
     rows,
-    stored,
 )
 
 
 @pytest.mark.invariant("1.1")
 def test_an_append_is_one_commit_with_its_number_and_metadata(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     commit = next_commit(layout)
-    entry = append_quickly(layout, rows(OSLO, NOWHERE), commit)
+    entry = append_quickly(layout, rows(OSLO, NULL_PLACE), commit)
     assert (entry.version, entry.commit, entry.metrics.inserted) == (1, commit, 2)
     assert DeltaTable(layout.uri).transaction_version(app_id("t")) == commit.number == 1
-    assert stored(layout) == sorted([PARIS, OSLO, NOWHERE], key=str)
+    assert read_stored(layout) == sorted([PARIS, OSLO, NULL_PLACE], key=str)
 
 
 def test_a_merge_deletes_updates_and_inserts_differing_rows_and_copies_all_others_unchanged(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS, NOWHERE, OSLO, ("Rome", Decimal(0), FAR, 4))
-    new_rows = rows((*NOWHERE[:3], 7, False), (*OSLO, True), (*PARIS, False), ("Bern", None, FAR, 0, False))
+    layout = create_table(tmp_path, PARIS, NULL_PLACE, OSLO, ("Rome", Decimal(0), FAR, 4))
+    new_rows = rows((*NULL_PLACE[:3], 7, False), (*OSLO, True), (*PARIS, False), ("Bern", None, FAR, 0, False))
     entry = merge_quickly(layout, new_rows, ["place", "at"], "gone", next_commit(layout))
     metrics = entry.metrics
     assert (metrics.source_rows, metrics.inserted, metrics.updated, metrics.deleted) == (4, 1, 1, 1)
-    expected = [PARIS, (*NOWHERE[:3], 7), ("Bern", None, FAR, 0), ("Rome", Decimal("0.000000"), FAR, 4)]
-    assert stored(layout) == sorted(expected, key=str)
+    expected = [PARIS, (*NULL_PLACE[:3], 7), ("Bern", None, FAR, 0), ("Rome", Decimal("0.000000"), FAR, 4)]
+    assert read_stored(layout) == sorted(expected, key=str)
 
 
 @pytest.mark.invariant("10.7")
-@pytest.mark.parametrize("row", [(*NOWHERE, True), (*PARIS, False)])
+@pytest.mark.parametrize("row", [(*NULL_PLACE, True), (*PARIS, False)])
 def test_a_merge_that_changes_nothing_is_a_commit_without_a_file(tmp_path: Path, row: tuple[Any, ...]) -> None:
     """The commit records the consumed version."""
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     files_before = DeltaTable(layout.uri).file_uris()
     entry = merge_quickly(layout, rows(row), ["place", "at"], "gone", next_commit(layout))
     assert (entry.version, entry.metrics.inserted, entry.metrics.updated, entry.metrics.deleted) == (1, 0, 0, 0)
-    assert DeltaTable(layout.uri).file_uris() == files_before and stored(layout) == [PARIS]
+    assert DeltaTable(layout.uri).file_uris() == files_before and read_stored(layout) == [PARIS]
 
 
 @pytest.mark.invariant("10.7")
 def test_an_append_of_nothing_is_a_commit_without_a_file(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     files_before = DeltaTable(layout.uri).file_uris()
     assert append_quickly(layout, SCHEMA.empty_table(), next_commit(layout)).version == 1
     assert DeltaTable(layout.uri).file_uris() == files_before
 
 
 def test_a_merge_rewrites_no_file_in_which_nothing_changes(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     append_quickly(layout, rows(OSLO), next_commit(layout))
     (unchanged_file,) = (
         f for f in DeltaTable(layout.uri).file_uris() if pq.read_table(f)["place"].to_pylist() == ["Paris"]
     )
     merge_quickly(layout, rows((*PARIS, False), (*OSLO[:3], 2, False)), ["place", "at"], "gone", next_commit(layout))
     assert unchanged_file in DeltaTable(layout.uri).file_uris()
-    assert stored(layout) == sorted([PARIS, (*OSLO[:3], 2)], key=str)
+    assert read_stored(layout) == sorted([PARIS, (*OSLO[:3], 2)], key=str)
 
 
 def test_every_tenth_version_is_a_checkpoint_that_needs_no_commit_before_it(tmp_path: Path) -> None:
     """Without checkpoints, every reader of the table reads up to a hundred commits one by one."""
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     for _ in range(10):
         append_quickly(layout, rows(OSLO), next_commit(layout))
     log = Path(layout.uri, "_delta_log")
     assert [file.name for file in log.glob("*.checkpoint.parquet")] == [f"{10:020d}.checkpoint.parquet"]
     for version in range(10):
         (log / f"{version:020d}.json").unlink()
-    assert DeltaTable(layout.uri).transaction_version(app_id("t")) == 10 and len(stored(layout)) == 11
+    assert DeltaTable(layout.uri).transaction_version(app_id("t")) == 10 and len(read_stored(layout)) == 11
 
 
 def test_no_checksum_of_a_former_file_marks_a_new_file_as_damaged(tmp_path: Path) -> None:
     """Hadoop writes a checksum next to each of its files; in a restored log, checksums may be of other files."""
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     log = Path(layout.uri, "_delta_log")
     names = (f"{10:020d}.json", f"{10:020d}.checkpoint.parquet", "_last_checkpoint")
     for name in names:
@@ -115,16 +115,16 @@ def test_a_commit_is_valid_if_its_checkpoint_fails(
         raise kind("no checkpoint today")
 
     monkeypatch.setattr(DeltaTable, "create_checkpoint", panic)
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     for _ in range(10):
         append_quickly(layout, rows(OSLO), next_commit(layout))
-    assert len(stored(layout)) == 11
+    assert len(read_stored(layout)) == 11
 
 
 @pytest.mark.invariant("3.2", "11.1")
 def test_rows_that_were_planned_on_another_version_are_not_written(tmp_path: Path) -> None:
     """This includes a RESTORE, which does not conflict with an append by Spark."""
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     commit = next_commit(layout)
     append_quickly(layout, rows(OSLO), next_commit(layout))
     DeltaTable(layout.uri).restore(0)
@@ -132,25 +132,25 @@ def test_rows_that_were_planned_on_another_version_are_not_written(tmp_path: Pat
         append_quickly(layout, rows(OSLO), commit)
     with pytest.raises(ConflictError):
         merge_quickly(layout, rows((*OSLO, False)), ["place", "at"], "gone", commit)
-    assert stored(layout) == [PARIS]
+    assert read_stored(layout) == [PARIS]
 
 
 @pytest.mark.invariant("3.2", "11.1")
 def test_a_concurrent_commit_of_another_writer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     commit = next_commit(layout)
     table = DeltaTable(layout.uri)
     monkeypatch.setattr("lakehouse.storage.delta_rs_writer.open_uncached", lambda _: table)
     write_deltalake(layout.uri, rows(OSLO), mode="append")
     with pytest.raises(ConflictError):
-        append_quickly(layout, rows(NOWHERE), commit)
+        append_quickly(layout, rows(NULL_PLACE), commit)
     with pytest.raises(ConflictError):
-        merge_quickly(layout, rows((*NOWHERE, False)), ["place", "at"], "gone", commit)
-    assert stored(layout) == sorted([PARIS, OSLO], key=str)
+        merge_quickly(layout, rows((*NULL_PLACE, False)), ["place", "at"], "gone", commit)
+    assert read_stored(layout) == sorted([PARIS, OSLO], key=str)
 
 
 def test_an_error_of_the_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
 
     def raise_disk_full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -161,7 +161,7 @@ def test_an_error_of_the_disk_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_an_unreadable_data_file_is_not_reported_as_an_error_of_the_log(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     (file,) = Path(layout.uri).glob("*.parquet")
     content = bytearray(file.read_bytes())
     content[4 : len(content) // 2] = b"\xff" * (len(content) // 2 - 4)

@@ -23,11 +23,20 @@ from lakehouse.storage.eligibility import MOST_ROWS, can_append_quickly, can_mer
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import merged_layout
 from lakehouse_tests.helpers.brokers.streams import unique_table
-from lakehouse_tests.helpers.tables.plain_tables import FAR, OSLO, PARIS, SCHEMA, made, next_commit, rows, stored
+from lakehouse_tests.helpers.tables.plain_tables import (
+    FAR,
+    OSLO,
+    PARIS,
+    SCHEMA,
+    create_table,
+    next_commit,
+    read_stored,
+    rows,
+)
 
 
 def test_few_rows_of_a_table_on_a_local_disk_are_eligible(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     assert can_append_quickly(layout, 10_000) and can_merge_quickly(layout, 10_000)
     assert not can_append_quickly(layout, MOST_ROWS + 1) and not can_append_quickly(layout, None)
     assert not can_append_quickly(replace(layout, uri="s3://bucket/t"), 1)
@@ -36,7 +45,7 @@ def test_few_rows_of_a_table_on_a_local_disk_are_eligible(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("type_", ["DOUBLE", "DECIMAL(16,2)", "DECIMAL(38, 0)", "STRUCT<a: INT>"])
 def test_a_table_with_other_bounds_by_deltalake_is_not_eligible(tmp_path: Path, type_: str) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     columns = [TableColumn("place", type_, "d"), *layout.columns[1:]]
     assert not can_append_quickly(replace(layout, columns=columns), 1)
 
@@ -52,11 +61,11 @@ def test_a_table_with_other_bounds_by_deltalake_is_not_eligible(tmp_path: Path, 
     ],
 )
 def test_a_table_with_other_properties_is_not_eligible(tmp_path: Path, properties: dict[str, str]) -> None:
-    assert not can_append_quickly(made(tmp_path, PARIS, **properties), 1)
+    assert not can_append_quickly(create_table(tmp_path, PARIS, **properties), 1)
 
 
 def test_a_table_with_other_columns_is_not_eligible(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     assert not can_append_quickly(replace(layout, columns=[*layout.columns, TableColumn("more", "INT", "d")]), 1)
     assert not can_append_quickly(replace(layout, columns=[*layout.columns[:3], TableColumn("m", "BIGINT", "d")]), 1)
 
@@ -73,16 +82,16 @@ def test_the_most_rows_of_a_commit_fit_into_memory_if_they_are_numbers(tmp_path:
 
 
 def test_a_column_that_was_declared_later_may_be_the_last_one(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     reordered = replace(layout, columns=[layout.columns[3], *layout.columns[:3]])
     assert can_append_quickly(reordered, 1)
     append_quickly(reordered, rows(OSLO), next_commit(reordered))
-    assert stored(layout) == sorted([PARIS, OSLO], key=str)
+    assert read_stored(layout) == sorted([PARIS, OSLO], key=str)
 
 
 def test_a_table_with_a_column_without_nulls_is_not_eligible(tmp_path: Path) -> None:
     """A deleted group has no measures, and its row still passes through the writer."""
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     shutil.rmtree(layout.uri)
     strict_schema = pa.schema([*list(SCHEMA)[:3], pa.field("n", pa.int64(), nullable=False)])
     write_deltalake(layout.uri, rows(PARIS).cast(strict_schema), configuration=layout.statistics_properties)
@@ -90,16 +99,16 @@ def test_a_table_with_a_column_without_nulls_is_not_eligible(tmp_path: Path) -> 
 
 
 def test_rows_as_wide_as_stored_rows_must_fit_into_memory(tmp_path: Path) -> None:
-    wide_rows = made(tmp_path, (secrets.token_hex(20_000), Decimal(1), FAR, 1))
+    wide_rows = create_table(tmp_path, (secrets.token_hex(20_000), Decimal(1), FAR, 1))
     assert can_append_quickly(wide_rows, 1_000) and not can_append_quickly(wide_rows, 50_000)
-    assert can_append_quickly(made(tmp_path / "empty"), 1_000) and not can_append_quickly(
-        made(tmp_path / "new"), 1_001
+    assert can_append_quickly(create_table(tmp_path / "empty"), 1_000) and not can_append_quickly(
+        create_table(tmp_path / "new"), 1_001
     ), "the width is unknown"
 
 
 def test_many_rows_are_eligible_if_the_size_of_their_text_is_known(tmp_path: Path) -> None:
     """Their size on the disk does not measure it: equal texts are stored once."""
-    repeated_texts = made(tmp_path, *(("state " * 200, Decimal("1.000000"), FAR, n) for n in range(20_000)))
+    repeated_texts = create_table(tmp_path, *(("state " * 200, Decimal("1.000000"), FAR, n) for n in range(20_000)))
     assert Path(DeltaTable(repeated_texts.uri).file_uris()[0]).stat().st_size < 1_000_000
     assert not can_append_quickly(repeated_texts, 500_000) and not can_merge_quickly(repeated_texts, 500_000)
     assert can_append_quickly(repeated_texts, 500_000, 1_000) and can_merge_quickly(repeated_texts, 500_000, text=1_000)
@@ -113,7 +122,7 @@ def test_many_rows_are_eligible_if_the_size_of_their_text_is_known(tmp_path: Pat
 
 
 def test_a_disk_that_refused_a_link_once_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout, link = made(tmp_path, PARIS), os.link
+    layout, link = create_table(tmp_path, PARIS), os.link
     monkeypatch.setattr("os.link", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert not can_append_quickly(layout, 1)
     monkeypatch.setattr("os.link", link)
@@ -121,7 +130,7 @@ def test_a_disk_that_refused_a_link_once_is_tried_again(tmp_path: Path, monkeypa
 
 
 def test_a_disk_without_hard_links_is_not_eligible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
 
     def refuse_link(*_: Any) -> None:
         raise PermissionError(1, "Operation not permitted")
@@ -131,7 +140,7 @@ def test_a_disk_without_hard_links_is_not_eligible(tmp_path: Path, monkeypatch: 
 
 
 def test_the_check_for_links_leaves_no_file_in_the_log_even_after_a_killed_check(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     for name in (".first", ".second"):
         Path(layout.uri, "_delta_log", name).touch()
     assert can_append_quickly(layout, 1)
@@ -139,7 +148,7 @@ def test_the_check_for_links_leaves_no_file_in_the_log_even_after_a_killed_check
 
 
 def test_spark_makes_every_hundredth_version_since_it_deletes_expired_log_files(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     while DeltaTable(layout.uri).version() < 98:
         write_deltalake(layout.uri, SCHEMA.empty_table(), mode="append")
     assert can_append_quickly(layout, 1)
@@ -148,7 +157,7 @@ def test_spark_makes_every_hundredth_version_since_it_deletes_expired_log_files(
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
-    layout = made(tmp_path / "mein Häuschen+&", PARIS)
+    layout = create_table(tmp_path / "mein Häuschen+&", PARIS)
     assert can_merge_quickly(layout, 1)
 
 
@@ -188,7 +197,7 @@ def test_a_table_with_column_metadata_other_than_a_comment_is_not_eligible(
 
 def test_a_merge_into_files_that_are_large_without_compression_is_not_eligible(tmp_path: Path) -> None:
     """Similar texts are compressed to a fiftieth on the disk."""
-    layout, long = made(tmp_path), secrets.token_hex(8) * 8_000
+    layout, long = create_table(tmp_path), secrets.token_hex(8) * 8_000
     texts = [(f"{number} {long}", Decimal(number), FAR, number) for number in range(600)]
     write_deltalake(layout.uri, rows(*texts), mode="append")
     (file,) = Path(layout.uri).glob("*.parquet")
@@ -196,14 +205,14 @@ def test_a_merge_into_files_that_are_large_without_compression_is_not_eligible(t
 
 
 def test_a_merge_into_files_with_days_of_another_calendar_is_not_eligible(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     (file,) = Path(layout.uri).glob("*.parquet")
     pq.write_table(rows(PARIS).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), file)
     assert can_append_quickly(layout, 1) and not can_merge_quickly(layout, 1)
 
 
 def test_a_merge_into_a_file_with_times_as_nanoseconds_is_not_eligible(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     (file,) = Path(layout.uri).glob("*.parquet")
     pq.write_table(rows(PARIS), file, use_deprecated_int96_timestamps=True)
     assert can_append_quickly(layout, 1) and not can_merge_quickly(layout, 1)

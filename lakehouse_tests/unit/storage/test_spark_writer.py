@@ -9,12 +9,12 @@ from lakehouse.errors import ConflictError
 from lakehouse.ledger.commits import Commit, Kind
 from lakehouse.storage import spark_writer
 from lakehouse.storage.layout import Layout
-from lakehouse_tests.helpers.tables.logs import NAME, Written
+from lakehouse_tests.helpers.tables.logs import NAME, WrittenTable
 
 
 @pytest.mark.invariant("1.13")
 def test_a_commit_planned_before_a_restore_is_not_blamed_only_on_another_writer(tmp_path: Path) -> None:
-    table = Written.create(tmp_path / "t")
+    table = WrittenTable.create(tmp_path / "t")
     table.batches(2)
     planned_version = table._next("batch").table_version
     table.restore(1)

@@ -18,7 +18,7 @@ from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 from lakehouse.storage.table_context import retry_on_conflict
-from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
+from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
 
 NO_SPARK: Any = None
 COMMIT = Commit(kind="batch", number=1, attempt="a", table_version=4)
@@ -26,7 +26,7 @@ COMMIT = Commit(kind="batch", number=1, attempt="a", table_version=4)
 
 @pytest.fixture
 def table(tmp_path: Path) -> StoredTable:
-    return StoredTable(NO_SPARK, made(tmp_path, PARIS, **Layout("t", "", "", ()).enforced_properties))
+    return StoredTable(NO_SPARK, create_table(tmp_path, PARIS, **Layout("t", "", "", ()).enforced_properties))
 
 
 @pytest.fixture

@@ -210,7 +210,7 @@ def test_framed_json_is_published_with_the_id_of_a_schema(spark, registry: Setti
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=1, inserted=1, updated=0, stale=0)
 
 
-DECLARED = """
+DECLARATION = """
 from lakehouse import Avro, Column, StreamTable
 columns = [
     Column("id", "DECIMAL(20,0)", "", required=True),
@@ -228,7 +228,7 @@ def test_peek_shows_how_the_newest_records_are_decoded(
     stream.send(*encode_records(schema_id, FIRST, [order(1), order(2, total=2e6)]), add_frame(schema_id + 5000, b""))
     folder = tmp_path / f"lake_{stream.table.name}"
     folder.mkdir()
-    (folder / "orders.py").write_text(DECLARED.replace("{topic}", stream.table.topic))
+    (folder / "orders.py").write_text(DECLARATION.replace("{topic}", stream.table.topic))
     addresses = {
         "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(stream.settings),
         "REGISTRY_URL": registry_url(stream.settings),
@@ -251,7 +251,7 @@ def test_requests_for_unknown_ids_are_limited_per_batch(stream: Stream, monkeypa
     monkeypatch.setattr(
         registries.Registry, "schema", lambda self, id_, kind: requested_ids.append(id_) or read_schema(self, id_, kind)
     )
-    monkeypatch.setattr(schema_resolution, "MOST_ASKED", 5)
+    monkeypatch.setattr(schema_resolution, "MAX_REQUESTED_IDS", 5)
     schema_id = register(stream.settings, stream.table, FIRST)
     unknown_records = (add_frame(id_, b"") for id_ in (*range(10**6, 10**6 + 49), 2**32 - 1))
     stream.send(*unknown_records, *encode_records(schema_id, FIRST, [order(1), order(1)]))

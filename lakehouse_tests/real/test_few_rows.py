@@ -29,12 +29,12 @@ from lakehouse.storage.table_files import read_rows
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, hour, record
 
-ODD = 'it\'s "odd" \\ \n ä😀'
+ODD_TEXT = 'it\'s "odd" \\ \n ä😀'
 
 
 def send_batches(stream: Stream) -> None:
     """Merge three batches: new rows; updates, duplicates, stale and rejected records of two months; repetitions."""
-    first = [record(time=hour(number), temperature_2m=float(number), note=ODD, revision=2) for number in range(4)]
+    first = [record(time=hour(number), temperature_2m=float(number), note=ODD_TEXT, revision=2) for number in range(4)]
     stream.send(*first)
     stream.merge()
     stream.send(
@@ -94,14 +94,14 @@ def stream(spark, broker) -> Stream:
 @pytest.mark.slow
 def test_rows_counts_and_changes_equal_those_of_spark(stream, spark, broker):
     send_batches(stream)
-    other = Stream.create(spark, broker, columns=stream.table.columns, version="revision")
+    other_stream = Stream.create(spark, broker, columns=stream.table.columns, version="revision")
     with by_spark():
-        send_batches(other)
-        other.refresh()
+        send_batches(other_stream)
+        other_stream.refresh()
     stream.refresh()
-    assert (writers(stream), writers(other)) == (["delta"] * 3, ["Apache"] * 3)
-    assert tables_and_counts(stream) == tables_and_counts(other)
-    for tested_stream in (stream, other):
+    assert (writers(stream), writers(other_stream)) == (["delta"] * 3, ["Apache"] * 3)
+    assert tables_and_counts(stream) == tables_and_counts(other_stream)
+    for tested_stream in (stream, other_stream):
         tested_stream.assert_accounted()
 
 

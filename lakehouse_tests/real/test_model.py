@@ -13,7 +13,7 @@ from lakehouse_tests.helpers.histories.log_histories import LogHistories
 from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter
 
 STEPS = 12
-DRAWN = settings(
+DRAWN_HISTORIES = settings(
     max_examples=2,
     stateful_step_count=STEPS,
     deadline=None,
@@ -35,7 +35,7 @@ def test_a_random_history_of_a_log_table_gives_each_record_once(
     class Short(LogHistories):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    run_state_machine_as_test(Short, settings=DRAWN, _min_steps=STEPS)
+    run_state_machine_as_test(Short, settings=DRAWN_HISTORIES, _min_steps=STEPS)
     assert len(steps) >= STEPS
 
 
@@ -49,7 +49,7 @@ def test_a_random_history_gives_the_tables_of_the_model(
     class Short(BegunHistories):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    run_state_machine_as_test(Short, settings=DRAWN, _min_steps=STEPS)  # otherwise some histories end early
+    run_state_machine_as_test(Short, settings=DRAWN_HISTORIES, _min_steps=STEPS)  # otherwise some histories end early
     assert len(steps) >= 2 * STEPS
 
 

@@ -134,9 +134,9 @@ def test_another_inner_type_is_refused(spark, broker) -> None:
     stream.send(order(1))
     stream.merge()
     columns = [replace(c, type="ARRAY<INT>") if c.name == "tags" else c for c in COLUMNS]
-    other = replace(stream, table=replace(stream.table, columns=columns))
+    other_stream = replace(stream, table=replace(stream.table, columns=columns))
     with pytest.raises(TableError, match=r"tags of .* is array<string> in the table"):
-        other.merge()
+        other_stream.merge()
 
 
 @pytest.mark.slow

@@ -87,7 +87,10 @@ def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: S
     )
     assert f"lakehouse rewrite {stream.table.name}" in require_refusal(stream)
 
-    assert {done.name.removeprefix(stream.table.name): done.detail for done in rewrite_tables(stream.context)} == {
+    assert {
+        rewritten_table.name.removeprefix(stream.table.name): rewritten_table.detail
+        for rewritten_table in rewrite_tables(stream.context)
+    } == {
         "": "price DOUBLE, partitioned by pieces",
         "_changes": "price_before DOUBLE, price_after DOUBLE",
     }

@@ -40,7 +40,7 @@ def test_a_recreated_topic_fails_the_tick_and_a_check_until_it_is_merged(world: 
     world.merged()
     assert not world.tick().run_requests
     world.tick()
-    assert [passed for passed, _ in world.evaluations[before:]] == [False, True]
+    assert [has_passed for has_passed, _ in world.evaluations[before:]] == [False, True]
 
 
 @pytest.mark.invariant("9.1", "12.3")
@@ -139,7 +139,7 @@ def test_the_alarm_is_stored_by_dagster_on_disk(world: World, tmp_path: Path) ->
         world.tick()
         write_log(world.log, Commit(**MERGED, source=other_topic(world), progress={0: 7}))
         world.fails(DataLossError)
-        assert [passed for passed, _ in world.evaluations] == [True, False]
+        assert [has_passed for has_passed, _ in world.evaluations] == [True, False]
 
 
 def other_topic(world: World) -> SourceId:

@@ -61,12 +61,12 @@ def phrases_in(file: Path) -> list[str]:
 def test_no_text_in_python_has_a_phrase_that_is_not_plain(root: str) -> None:
     files = [file for file in sorted((ROOT / root).rglob("*.py")) if file != Path(__file__)]
     assert files
-    assert [found for file in files for found in phrases_in(file)] == []
+    assert [problem for file in files for problem in phrases_in(file)] == []
 
 
 def test_no_page_has_a_phrase_that_is_not_plain() -> None:
     pages = [page for page in PAGES if page.name not in ("CHANGELOG.md", "style.md")]
-    assert [found for page in pages for found in phrases_in(page)] == []
+    assert [problem for page in pages for problem in phrases_in(page)] == []
 
 
 def test_few_lines_are_allowed_to_differ() -> None:

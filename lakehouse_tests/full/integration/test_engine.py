@@ -122,7 +122,7 @@ def test_a_client_that_is_stopped_stops_its_statement_first(world: World) -> Non
     world.start_merge(worker)
     version = table_version(world)
     os.kill(worker.pid, signal.SIGINT)
-    assert worker.ended(30) == -signal.SIGINT
+    assert worker.wait_for_end(30) == -signal.SIGINT
     assert writer_of(world.engine_home, world.job.name) is None, "the engine still knows the statement"
     assert table_version(world) == version
     assert "done" in world.worker(world.engine_home).do(world.job)

@@ -37,9 +37,9 @@ def test_a_run_of_the_sensor_records_the_gap_and_continues(lakehouse, spark):
     with context:
         (request,) = lakehouse.defs.resolve_sensor_def("temperatures_sensor").evaluate_tick(context).run_requests
     run_facts = facts(lakehouse.run("merge_temperatures", request.run_config))["temperatures"]
-    remaining = len(FIRST) - len(expired_ranges)
+    remaining_count = len(FIRST) - len(expired_ranges)
     assert (run_facts["gaps"], run_facts["batches"], run_facts["lag_after"]) == (1, 1, 0)
-    assert run_facts["records_read"] == remaining
+    assert run_facts["records_read"] == remaining_count
     batch, gap, _ = TableContext(spark, settings, table).ledger().entries
     assert (batch.commit.kind, gap.commit.kind, gap.commit.run) == ("batch", "gap", batch.commit.run)
     assert gap.commit.gap == expired_ranges

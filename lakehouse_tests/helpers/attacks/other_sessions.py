@@ -12,7 +12,7 @@ from lakehouse.settings import Settings
 from lakehouse.spark.own_session import activate, restore_active_state
 from lakehouse_tests.helpers.brokers.streams import Stream
 
-WRONG = {
+WRONG_SETTINGS = {
     "spark.sql.constraintPropagation.enabled": "true",
     "spark.sql.session.timeZone": "Europe/Berlin",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",

@@ -39,7 +39,7 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
-LOGGED = log_table()
+LOG_TABLE = log_table()
 Form = Literal["json", "avro", "log"]
 _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 
@@ -59,7 +59,7 @@ class Job:
     @property
     def table(self) -> StreamTable:
         """The temperatures table under another name: with a key, in JSON or Avro, or as a log table."""
-        template = LOGGED if self.form == "log" else temperatures
+        template = LOG_TABLE if self.form == "log" else temperatures
         rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in template.rollups]
         column = replace(template.by_name["temperature_2m"], between=(-100, self.hottest))
         changes: dict[str, Any] = dict(rollups=rollups, columns=[*template.columns[:3], column], references=())

@@ -40,8 +40,8 @@ from lakehouse_tests.helpers.histories.surroundings import (
 )
 from lakehouse_tests.helpers.tables.tables import Tables
 
-SEVERAL = 8  # versions after which maintenance has work to do
-FEW = st.lists(letters, min_size=1, max_size=8)
+SEVERAL_VERSIONS = 8  # versions after which maintenance has work to do
+FEW_LETTERS = st.lists(letters, min_size=1, max_size=8)
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ class Histories(RuleBasedStateMachine):
         """Declare the table with these rules."""
         return declare_table(rules, like)
 
-    @rule(sent_letters=FEW, partition=st.integers(0, 3))
+    @rule(sent_letters=FEW_LETTERS, partition=st.integers(0, 3))
     def send(self, sent_letters: list[Letter], partition: int) -> None:
         partition %= len(self.model.topic)
         self.model.topic[partition] += post(self.settings, self.table.topic, partition, sent_letters)
 
-    @rule(sent_letters=FEW, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
+    @rule(sent_letters=FEW_LETTERS, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
     def send_and_merge(self, sent_letters: list[Letter], partition: int, size: int | None) -> None:
         self.send(sent_letters, partition)
         self.merge(size)
@@ -130,10 +130,10 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def redrive(self) -> None:
         outcomes = redrive(TableContext(self.spark, self.settings, self.table))
-        counted = self.model.redrive()
-        assert len(outcomes) == (0 if counted is None else 1)
-        if counted:
-            self._expect(outcomes[0], counted)
+        expected_counts = self.model.redrive()
+        assert len(outcomes) == (0 if expected_counts is None else 1)
+        if expected_counts:
+            self._expect(outcomes[0], expected_counts)
 
     @rule(rules=st.sampled_from(RULES))
     def declare(self, rules: Any) -> None:
@@ -149,11 +149,11 @@ class Histories(RuleBasedStateMachine):
     def reload_base(self, values: dict[Any, float | None]) -> None:
         folder = write_base(self.parts.folder(), values)
         base_before = dict(self.model.base)
-        loaded = load_base(TableContext(self.spark, self.settings, self.table), folder)
-        self.model.load_base(values, loaded.version if loaded.has_changes else self.model.base_version)
-        assert loaded.has_changes == (base_before != self.model.base)
+        base_load = load_base(TableContext(self.spark, self.settings, self.table), folder)
+        self.model.load_base(values, base_load.version if base_load.has_changes else self.model.base_version)
+        assert base_load.has_changes == (base_before != self.model.base)
 
-    @precondition(lambda self: self.tables.exists and self.tables.version > self.maintained + SEVERAL)
+    @precondition(lambda self: self.tables.exists and self.tables.version > self.maintained + SEVERAL_VERSIONS)
     @rule()
     def maintenance(self) -> None:
         maintain(TableContext(self.spark, self.settings, self.table))
@@ -228,7 +228,7 @@ class Histories(RuleBasedStateMachine):
 class BegunHistories(Histories):
     """A history that begins with a merge, so that every step is compared."""
 
-    @initialize(sent_letters=FEW)
+    @initialize(sent_letters=FEW_LETTERS)
     def begin(self, sent_letters: list[Letter]) -> None:
         Histories.begin(self)
         self.send_and_merge(sent_letters, 0, None)

@@ -20,7 +20,7 @@ from lakehouse.storage import stored_table
 from lakehouse.storage.spark_writer import commit_append
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
-from lakehouse_tests.helpers.histories.histories import FEW, Histories, ranges_of
+from lakehouse_tests.helpers.histories.histories import FEW_LETTERS, Histories, ranges_of
 from lakehouse_tests.helpers.histories.model import LATE_AFTER, Key, Model, ModelCounts, Order, Row, Rules
 from lakehouse_tests.helpers.histories.surroundings import NULLS, Letter, make_topic
 from lakehouse_tests.helpers.tables.log_tables import COLUMNS, log_table
@@ -50,7 +50,7 @@ class LogHistories(Histories):
     add_partition = None  # type: ignore[assignment]
     foreign_optimize = None  # type: ignore[assignment]
 
-    @initialize(sent_letters=FEW)
+    @initialize(sent_letters=FEW_LETTERS)
     def begin(self, sent_letters: list[Letter]) -> None:
         self.model = LogModel()
         self.spark = self.parts.spark
@@ -77,7 +77,7 @@ class LogHistories(Histories):
         self.model.committed(self.tables.version)
 
     @precondition(lambda self: len(self.model.moments) > 1)
-    @rule(data=st.data(), sent_letters=FEW)
+    @rule(data=st.data(), sent_letters=FEW_LETTERS)
     def a_restore_comes_between(self, data: st.DataObject, sent_letters: list[Letter]) -> None:
         """The table is restored between plan and commit of a batch: the commit does not count, but its rows remain."""
         planned_on = self.tables.version

@@ -38,11 +38,11 @@ def row_of(verdict: dict[str, object]) -> dict[str, object]:
     return {name: verdict[name] for name in TABLE.by_name}
 
 
-@pytest.mark.parametrize("quick", [decode_plain, None])
-def test_records_become_rows_or_reasons_on_both_paths(quick) -> None:
+@pytest.mark.parametrize("is_quick", [decode_plain, None])
+def test_records_become_rows_or_reasons_on_both_paths(is_quick) -> None:
     rules = Rules(TABLE.fields, None, BARRED.parser())
-    (decoded,) = decode_slices(pa.array(VALUES, pa.binary()), None, rules, quick)
-    verdicts = decoded.verdicts.to_pylist()
+    (decoded_records,) = decode_slices(pa.array(VALUES, pa.binary()), None, rules, is_quick)
+    verdicts = decoded_records.verdicts.to_pylist()
     assert [verdict["_reason"] for verdict in verdicts] == REASONS
     assert [row_of(verdict) for verdict in verdicts[:2]] == ROWS
     assert TABLE.decode(VALUES[0]) == ROWS[0]
@@ -60,8 +60,8 @@ print([verdicts.to_pylist() for verdicts in decode(iter([values]))])
 def test_a_worker_without_the_package_and_the_format_decodes_the_same_rows() -> None:
     values = pa.array(VALUES, pa.binary())
     decode = _decoder(TABLE)
-    shipped = cloudpickle.dumps((decode, values))
-    process = subprocess.run([sys.executable, "-c", WORKER], input=shipped, capture_output=True, check=False)
+    pickled_function = cloudpickle.dumps((decode, values))
+    process = subprocess.run([sys.executable, "-c", WORKER], input=pickled_function, capture_output=True, check=False)
     assert process.returncode == 0, process.stderr.decode()
     (local,) = decode(iter([values]))
     assert [row["_reason"] for row in local.to_pylist()] == REASONS

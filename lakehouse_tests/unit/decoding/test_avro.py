@@ -31,7 +31,7 @@ from lakehouse_tests.helpers.brokers.registries import body as encode
 
 AMOUNT = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}
 PLACE = {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}
-ALL = {
+ALL_TYPES = {
     "type": "record",
     "name": "Sale",
     "fields": [
@@ -130,7 +130,7 @@ def rejection_reason(schema: Any, body: bytes) -> str:
     return rejected.value.reason
 
 
-SCHEMAS = Schemas({7: schema_of(ALL)}, {})
+SCHEMAS = Schemas({7: schema_of(ALL_TYPES)}, {})
 RULES = Rules(TABLE.fields, None, TABLE.format.parser(SCHEMAS))
 
 
@@ -159,18 +159,18 @@ def test_a_null_branch_is_null_and_a_field_not_in_the_schema_is_missing() -> Non
 @pytest.mark.invariant("8.13")
 @given(SALES)
 def test_every_type_is_read_as_it_was_written(sale: dict[str, Any]) -> None:
-    decoded = decode(ALL, encode(ALL, sale))
-    assert decoded.pop("half") == pytest.approx(sale["half"], rel=1e-7, abs=1e-45)
+    decoded_value = decode(ALL_TYPES, encode(ALL_TYPES, sale))
+    assert decoded_value.pop("half") == pytest.approx(sale["half"], rel=1e-7, abs=1e-45)
     expected = {**sale, "id": str(sale["id"])}
     del expected["half"]
-    assert decoded == expected
+    assert decoded_value == expected
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_a_number_of_32_bits_is_the_shortest_that_rounds_to_it(number: float) -> None:
-    decoded = decode(record_of("float"), struct.pack("<f", number))["f0"]
-    assert struct.pack("<f", decoded) == struct.pack("<f", number)
-    assert len(repr(decoded)) <= len(repr(number))
+    decoded_value = decode(record_of("float"), struct.pack("<f", number))["f0"]
+    assert struct.pack("<f", decoded_value) == struct.pack("<f", number)
+    assert len(repr(decoded_value)) <= len(repr(number))
 
 
 def test_a_number_of_32_bits_is_what_its_writer_wrote() -> None:
@@ -180,16 +180,16 @@ def test_a_number_of_32_bits_is_what_its_writer_wrote() -> None:
 @pytest.mark.invariant("8.10")
 @given(st.lists(SALES, min_size=1, max_size=5))
 def test_many_records_are_decoded_like_single_records(sales: list[dict[str, Any]]) -> None:
-    values: list[bytes | None] = [add_frame(7, encode(ALL, sale)) for sale in sales]
-    encoded = encode(ALL, sales[0])
+    values: list[bytes | None] = [add_frame(7, encode(ALL_TYPES, sale)) for sale in sales]
+    encoded_sale = encode(ALL_TYPES, sales[0])
     values += [
         None,
         b"",
         b"\x01abcd",
         b"\x00\x00",
         add_frame(8, b""),
-        add_frame(7, encoded[:-1]),
-        add_frame(7, encoded + b"\x00"),
+        add_frame(7, encoded_sale[:-1]),
+        add_frame(7, encoded_sale + b"\x00"),
     ]
     array = pa.array(values, pa.binary())
     fast, strict = (decode_values(array, None, RULES, decoder) for decoder in (decode_plain, None))
@@ -203,7 +203,7 @@ def test_many_records_are_decoded_like_single_records(sales: list[dict[str, Any]
 
 
 def test_values_are_those_of_their_logical_types() -> None:
-    row = TABLE.decode(add_frame(7, encode(ALL, A_SALE)), schemas=SCHEMAS.by_id)
+    row = TABLE.decode(add_frame(7, encode(ALL_TYPES, A_SALE)), schemas=SCHEMAS.by_id)
     assert row["id"] == "00000000-0000-0000-0000-000000000005"
     assert row["amount"] == Decimal("12.30")
     assert (row["day"], row["at"], row["seen"]) == (A_SALE["day"], A_SALE["at"], None)
@@ -211,15 +211,15 @@ def test_values_are_those_of_their_logical_types() -> None:
 
 
 @pytest.mark.invariant("8.10")
-@pytest.mark.parametrize("end", range(len(encode(ALL, A_SALE))))
+@pytest.mark.parametrize("end", range(len(encode(ALL_TYPES, A_SALE))))
 def test_a_record_that_is_cut_off_anywhere_is_truncated(end: int) -> None:
-    assert rejection_reason(ALL, encode(ALL, A_SALE)[:end]) == "truncated"
+    assert rejection_reason(ALL_TYPES, encode(ALL_TYPES, A_SALE)[:end]) == "truncated"
 
 
 @pytest.mark.invariant("8.10")
 @given(st.data())
 def test_damaged_bytes_give_a_row_or_a_reason_and_never_another_error(data: st.DataObject) -> None:
-    body = bytearray(add_frame(7, encode(ALL, A_SALE)))
+    body = bytearray(add_frame(7, encode(ALL_TYPES, A_SALE)))
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     array = pa.array([bytes(body)], pa.binary())
@@ -325,7 +325,10 @@ def test_avro_records_are_decoded_in_slices_that_fit_into_memory() -> None:
     schema = record_of({"type": "array", "items": item}, "int")
     values = [add_frame(1, block(*[b"\x00"] * 50_000) + bytes([2 * number])) for number in range(12)]
     rules = Rules((Column("f1", "INT", "A.").field,), None, Avro().parser(Schemas({1: schema_of(schema)}, {})))
-    slices = [decoded.verdicts for decoded in decode_slices(pa.array(values, pa.binary()), None, rules, decode_plain)]
+    slices = [
+        decoded_value.verdicts
+        for decoded_value in decode_slices(pa.array(values, pa.binary()), None, rules, decode_plain)
+    ]
     assert len(slices) > 2
     assert pa.concat_arrays(slices).field("f1").to_pylist() == list(range(12))
 
@@ -393,10 +396,10 @@ def test_records_of_several_schemas_decode_by_the_names_of_their_fields() -> Non
     ]
     rules = Rules(table.fields, None, table.format.parser(Schemas(schemas, {})))
     for decoder in (decode_plain, None):
-        decoded = decode_values(pa.array(values, pa.binary()), None, rules, decoder)
-        rows = decoded.verdicts.to_pylist()
+        decoded_value = decode_values(pa.array(values, pa.binary()), None, rules, decoder)
+        rows = decoded_value.verdicts.to_pylist()
         assert [(row["id"], row["n"]) for row in rows] == [("a", 3.0), ("b", 2.5)]
-        assert decoded.unmapped_counts == {"more": 1}
+        assert decoded_value.unmapped_counts == {"more": 1}
 
 
 @pytest.mark.invariant("13.3")

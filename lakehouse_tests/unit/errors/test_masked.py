@@ -14,9 +14,9 @@ from lakehouse.ledger.table_failures import log_failures
 
 COUNT = 100_000
 QUOTED = re.compile(r"(?<![\w])(?P<quote>['\"`])(?:\\.|(?!(?P=quote))[^\\])*(?P=quote)(?!\w)", re.DOTALL)
-ESCAPED = "\\'" * COUNT
+ESCAPED_QUOTES = "\\'" * COUNT
 LONG_TEXTS = {
-    "escaped quotes": ESCAPED,
+    "escaped quotes": ESCAPED_QUOTES,
     "backslashes": "\\" * 2 * COUNT,
     "quotes that open and never close": " '" * (COUNT // 2) + " 'a",
     "text similar to the scheme of a URL": "a+" * COUNT,
@@ -38,8 +38,8 @@ def test_a_long_text_is_masked_quickly(text: str) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_long_value_is_masked_and_the_text_around_it_decides() -> None:
-    assert mask_text(ESCAPED) == ESCAPED, "all quotes are escaped, so none closes another"
-    assert mask_text(f"no '{ESCAPED}' there") == f"no {'_' * (2 * COUNT + 2)} there"
+    assert mask_text(ESCAPED_QUOTES) == ESCAPED_QUOTES, "all quotes are escaped, so none closes another"
+    assert mask_text(f"no '{ESCAPED_QUOTES}' there") == f"no {'_' * (2 * COUNT + 2)} there"
     message = f"No space left on device: '{'No space left on device' * COUNT}'"
     assert find_trouble(PySparkException("x '" + "No space left on device " * COUNT + "'"), [*Trouble]) is None
     assert find_trouble(PySparkException(f"dns error {message}"), [*Trouble]) is Trouble.UNREACHABLE

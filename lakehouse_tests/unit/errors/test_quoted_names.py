@@ -44,7 +44,7 @@ def test_the_name_of_a_column_does_not_change_an_error_of_deltalake(name: str, t
 
 
 def test_a_path_in_a_store_does_not_change_its_error() -> None:
-    with stores.closed() as root:
+    with stores.unreachable_store() as root:
         uri = f"{root}/AccessDenied/ExpiredToken/403 Forbidden/No space left on device/t"
         with pytest.raises(StoreUnreachableError), log_failures(uri):
             DeltaTable(uri)
@@ -52,9 +52,9 @@ def test_a_path_in_a_store_does_not_change_its_error() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_error_of_the_system_is_recognised_by_its_number(name: str, tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=".") as missing:
+    with pytest.raises(OSError, match=".") as missing_error:
         (tmp_path / name / "t").read_text()
-    assert find_trouble(missing.value, ALL_TROUBLES) is None
+    assert find_trouble(missing_error.value, ALL_TROUBLES) is None
     (tmp_path / name).write_text("")
     with pytest.raises(OSError, match=".") as not_a_folder:
         list((tmp_path / name / "t").iterdir())

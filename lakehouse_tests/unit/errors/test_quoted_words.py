@@ -79,8 +79,8 @@ def sentence(condition: str, **parameters: str) -> str:
 
 def quoted(value: str) -> str:
     """Quote a text as Spark quotes its literals."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    escaped_value = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped_value}'"
 
 
 Chain = list[tuple[str, str, str]]

@@ -33,7 +33,7 @@ NAMENODE = (
     "An error occurred while calling o150.load.\n: java.net.ConnectException: Call From vm/127.0.0.1 to localhost:1"
     " failed on connection exception: java.net.ConnectException: Connection refused" + TRACE
 )
-DENIED = (
+DENIED_MESSAGES = (
     "java.nio.file.AccessDeniedException: s3a://bucket/t/_delta_log: getFileStatus on s3a://bucket/t/_delta_log:"
     " software.amazon.awssdk.services.s3.model.S3Exception: null (Service: S3, Status Code: 403)" + TRACE
 )
@@ -113,7 +113,7 @@ def test_the_name_of_a_condition_within_a_value_decides_nothing() -> None:
         ("[DELTA_MISSING_PART_FILES] Couldn't find all part files", TableDamagedError, "part files"),
         (LOST_FILE, TableDamagedError, "A file is missing or damaged.*part-00000"),
         (NAMENODE, StoreUnreachableError, "cannot be reached.*Run it again"),
-        (DENIED, StoreRefusedError, "Access to the table's files is denied.*credentials"),
+        (DENIED_MESSAGES, StoreRefusedError, "Access to the table's files is denied.*credentials"),
         (NO_DESCRIPTOR, TableError, "Too many files are open.*run it again"),
         ("java.io.FileNotFoundException: /t/x.parquet (Permission denied)", StoreRefusedError, "is denied"),
         ("java.io.FileNotFoundException: /t/x.parquet (No such file or directory)", TableDamagedError, "backup"),

@@ -19,7 +19,7 @@ from lakehouse.settings import Settings
 
 SOURCE = SourceId("kafka", "cluster/topic")
 STATE = TopicState("temperatures", SOURCE, {0: 0, 1: 0}, {0: 900, 1: 300})
-LIMITED = replace(temperatures, max_records=10)
+LIMITED_TABLE = replace(temperatures, max_records=10)
 
 
 def test_a_declaration_has_a_default_limit() -> None:
@@ -33,26 +33,26 @@ def test_a_limit_must_be_a_positive_whole_number(limit: Any) -> None:
 
 
 @pytest.mark.invariant("12.9")
-@pytest.mark.parametrize(("requested", "limit"), [(None, 10), (3, 3), (5000, 5000)], ids=["none", "less", "more"])
-def test_a_request_overrides_the_limit_of_the_declaration(requested: int | None, limit: int) -> None:
-    assert Request(max_records=requested).limit(LIMITED) == limit
+@pytest.mark.parametrize(("requested_limit", "limit"), [(None, 10), (3, 3), (5000, 5000)], ids=["none", "less", "more"])
+def test_a_request_overrides_the_limit_of_the_declaration(requested_limit: int | None, limit: int) -> None:
+    assert Request(max_records=requested_limit).limit(LIMITED_TABLE) == limit
 
 
 @pytest.mark.invariant("12.9")
-@pytest.mark.parametrize(("requested", "span"), [(None, 10), (3, 3), (5000, 1200)], ids=["none", "less", "more"])
+@pytest.mark.parametrize(("requested_limit", "span"), [(None, 10), (3, 3), (5000, 1200)], ids=["none", "less", "more"])
 def test_the_next_batch_is_planned_within_the_limit(
-    monkeypatch: pytest.MonkeyPatch, requested: int | None, span: int
+    monkeypatch: pytest.MonkeyPatch, requested_limit: int | None, span: int
 ) -> None:
     monkeypatch.setattr(batches, "merged_ledger", lambda *_: Ledger("t"))
     monkeypatch.setattr(batches, "read_topic", lambda *_: STATE)
-    assert plan_next(Settings(_env_file=None), LIMITED, Request(max_records=requested)).span == span
+    assert plan_next(Settings(_env_file=None), LIMITED_TABLE, Request(max_records=requested_limit)).span == span
 
 
 @pytest.mark.invariant("12.9")
 def test_a_run_without_configuration_uses_the_limit_of_the_declaration() -> None:
     plan = plan_batch(STATE, None, Bounds())
-    assert MergeConfig().request(plan).limit(LIMITED) == 10
-    assert MergeConfig(max_records=7).request(plan).limit(LIMITED) == 7
+    assert MergeConfig().request(plan).limit(LIMITED_TABLE) == 10
+    assert MergeConfig(max_records=7).request(plan).limit(LIMITED_TABLE) == 7
 
 
 @pytest.mark.invariant("12.9")

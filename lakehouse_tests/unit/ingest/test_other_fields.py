@@ -14,8 +14,8 @@ from lakehouse.ledger.commits import Commit, Entry, Metrics, Totals
 def outcome(fields: int, prefix: str = "f") -> Outcome:
     """A batch whose records have this number of unmapped fields."""
     commit = Commit(kind="batch", number=1, attempt="", table_version=0, read=5)
-    others = {f"{prefix}{n}": 1 for n in range(fields)}
-    return Outcome(Entry(1, datetime.now(UTC), commit, Metrics()), None, 0, 0, 1.0, unmapped_fields=others)
+    unmapped_fields = {f"{prefix}{n}": 1 for n in range(fields)}
+    return Outcome(Entry(1, datetime.now(UTC), commit, Metrics()), None, 0, 0, 1.0, unmapped_fields=unmapped_fields)
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,11 @@ BATCH = Commit(kind="batch", number=1, attempt="a", table_version=0)
 
 def store(folder: Path, commit: Commit, rows: int) -> bool:
     """Store the rejected records of a batch; a statement to Spark is an error here."""
-    none: Any = None
+    no_session: Any = None
     layout = replace(rejected_layout(temperatures, Settings(home=folder)), uri=str(folder / "t"))
     write_deltalake(layout.uri, pa.table({"id": list(range(rows))}, pa.schema([("id", pa.int64())])))
-    batch = DecodedBatch(none, Plan("t", SourceId("kafka", "c/t"), ()), commit, Ledger("merged"))
-    return store_rejected(StoredTable(none, layout), batch, is_committed=False)
+    batch = DecodedBatch(no_session, Plan("t", SourceId("kafka", "c/t"), ()), commit, Ledger("merged"))
+    return store_rejected(StoredTable(no_session, layout), batch, is_committed=False)
 
 
 @pytest.mark.invariant("8.2")
@@ -62,26 +62,28 @@ def test_a_merged_table_without_the_consumed_version_went_back(
     assert not is_restored_before(Consumed(table_id="recreated since", version=9), ledger)
 
 
-NOON, LATER = "2024-01-01 12:00:00", "2024-01-01 13:00:00"
+NOON, ONE_O_CLOCK = "2024-01-01 12:00:00", "2024-01-01 13:00:00"
 
 
 @pytest.mark.invariant("8.1")
 @pytest.mark.parametrize(
-    ("stored", "staged", "same"),
+    ("stored_time", "staged_time", "is_same"),
     [
         ((NOON, "too hot"), (NOON, None), True),
-        ((NOON, None), (LATER, None), False),
+        ((NOON, None), (ONE_O_CLOCK, None), False),
         ((NOON, "its time is 9"), (None, "its time is 9"), False),
         ((None, "its time is 9"), (None, "its time is 9"), True),
         ((None, "its time is 9"), (None, "its time is 8"), False),
     ],
 )
 def test_the_time_in_its_column_or_in_the_detail_distinguishes_records_at_one_position(
-    stored: tuple[str | None, str | None], staged: tuple[str | None, str | None], same: bool
+    stored_time: tuple[str | None, str | None], staged_time: tuple[str | None, str | None], is_same: bool
 ) -> None:
     """A broker that was rolled back reuses offsets; only the detail has a time that is out of range."""
     position = "{'source': 'kafka:c/t', 'partition': 0, 'position': 7} AS position"
     t, s = f"(SELECT {position}, ? AS time, ? AS detail) AS t", f"(SELECT {position}, ? AS _time, ? AS _detail) AS s"
     with closing(duckdb.connect()) as sql:
-        result = sql.execute(f"SELECT count(*) FROM {t} JOIN {s} ON {_SAME_RECORD.format(of='_')}", [*stored, *staged])
-        assert result.fetchone() == (same,)
+        result = sql.execute(
+            f"SELECT count(*) FROM {t} JOIN {s} ON {_SAME_RECORD.format(of='_')}", [*stored_time, *staged_time]
+        )
+        assert result.fetchone() == (is_same,)

@@ -5,8 +5,8 @@ from lakehouse.ledger.positions import Range
 
 
 def test_two_ranges_of_a_partition_are_replayed_one_after_the_other() -> None:
-    first, second, other = Range(0, 0, 500), Range(0, 600, 700), Range(1, 0, 10)
-    assert list(split_into_turns([first, second, other])) == [{0: first, 1: other}, {0: second}]
+    first, second, other_range = Range(0, 0, 500), Range(0, 600, 700), Range(1, 0, 10)
+    assert list(split_into_turns([first, second, other_range])) == [{0: first, 1: other_range}, {0: second}]
 
 
 def test_the_same_range_twice_is_replayed_twice() -> None:

@@ -56,12 +56,12 @@ def test_a_batch_begins_where_the_ledger_ends(lines: Lines) -> None:
 
 @pytest.mark.invariant("1.10")
 def test_a_commit_names_the_kind_and_the_identity_of_its_source(lines: Lines) -> None:
-    written = json.loads(merge(Ledger("uri"), lines).newest.commit.model_dump_json())
-    assert written["source"] == {"kind": "lines", "identity": "first:/a"}
-    assert written["stream"] == "the folder"
-    assert written["ranges"][0] == {"partition": 0, "start": 0, "end": 3}
-    for changes in ({"source": written["source"] | {"epoch": 1}}, {"ranges": [written["ranges"][0] | {"epoch": 1}]}):
-        assert isinstance(parse_metadata(json.dumps(written | changes)), UnreadableMetadata), "the field would be lost"
+    metadata = json.loads(merge(Ledger("uri"), lines).newest.commit.model_dump_json())
+    assert metadata["source"] == {"kind": "lines", "identity": "first:/a"}
+    assert metadata["stream"] == "the folder"
+    assert metadata["ranges"][0] == {"partition": 0, "start": 0, "end": 3}
+    for changes in ({"source": metadata["source"] | {"epoch": 1}}, {"ranges": [metadata["ranges"][0] | {"epoch": 1}]}):
+        assert isinstance(parse_metadata(json.dumps(metadata | changes)), UnreadableMetadata), "the field would be lost"
 
 
 @pytest.mark.invariant("9.1", "9.6")

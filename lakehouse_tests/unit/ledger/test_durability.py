@@ -95,8 +95,8 @@ def test_files_then_their_folders_then_the_entry_are_synced_before_a_commit_is_r
     calls = trace_append(layout, "synced", tmp_path / "trace")
     file = str(newest_file(layout).relative_to(layout.uri))
     log = f"_delta_log/{2:020d}.json"
-    linked, *synced, reported = [call for call in calls if not call.startswith("_delta_log/.")]
-    assert linked.startswith("link") and reported.startswith("write"), "the commit is made first and reported last"
+    linked, *synced, report_call = [call for call in calls if not call.startswith("_delta_log/.")]
+    assert linked.startswith("link") and report_call.startswith("write"), "the commit is made first and reported last"
     assert set(synced) == {file, str(Path(file).parent), "", log, "_delta_log"} and len(synced) == 5
     assert {*synced[:3]} == {file, str(Path(file).parent), ""}, "the entry is synced after the files that it names"
 
@@ -203,8 +203,8 @@ def test_an_entry_that_is_truncated_after_a_line_is_reported(tmp_path: Path) -> 
 @pytest.mark.parametrize("line_count", range(1, 4))
 def test_a_merge_with_missing_files_is_reported(tmp_path: Path, line_count: int) -> None:
     layout = synced_table(tmp_path)
-    changed = rows((*PARIS[:3], 9, False), (*OSLO, False))
-    merge_quickly(replace(layout, sync=False), changed, ["place"], "gone", next_commit(layout))
+    changed_rows = rows((*PARIS[:3], 9, False), (*OSLO, False))
+    merge_quickly(replace(layout, sync=False), changed_rows, ["place"], "gone", next_commit(layout))
     require_undamaged(layout.uri)
     lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
     assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "remove", "txn"]
@@ -222,7 +222,7 @@ def entry_of_spark(operation: str, metrics: dict[str, str], *actions: dict[str, 
 ADD: dict[str, object] = {"add": {"path": "a", "size": 1, "stats": '{"numRecords":3}'}}
 REMOVE: dict[str, object] = {"remove": {"path": "b"}}
 MERGED = {"numTargetFilesAdded": "1", "numTargetFilesRemoved": "1", "numTargetChangeFilesAdded": "0"}
-APPENDED = {"numFiles": "2", "numOutputRows": "6"}
+APPEND_METRICS = {"numFiles": "2", "numOutputRows": "6"}
 
 
 @pytest.mark.invariant("11.9")
@@ -233,9 +233,9 @@ APPENDED = {"numFiles": "2", "numOutputRows": "6"}
         (entry_of_spark("MERGE", MERGED, ADD), True),
         (entry_of_spark("MERGE", MERGED | {"numTargetChangeFilesAdded": "1"}, ADD, REMOVE), True),
         (entry_of_spark("MERGE", MERGED | {"numTargetFilesRemoved": "0"}, ADD, REMOVE), False),
-        (entry_of_spark("WRITE", APPENDED, ADD, ADD), False),
-        (entry_of_spark("WRITE", APPENDED, ADD), True),
-        (entry_of_spark("WRITE", APPENDED, ADD, {"add": {"path": "a", "size": 1}}), False),
+        (entry_of_spark("WRITE", APPEND_METRICS, ADD, ADD), False),
+        (entry_of_spark("WRITE", APPEND_METRICS, ADD), True),
+        (entry_of_spark("WRITE", APPEND_METRICS, ADD, {"add": {"path": "a", "size": 1}}), False),
         (entry_of_spark("WRITE", {"numFiles": "1", "numOutputRows": "0"}), False),
         ([{"commitInfo": {"operation": "MERGE", "operationMetrics": MERGED}}], False),
     ],

@@ -45,7 +45,7 @@ def test_a_partition_with_a_smaller_share_gets_its_whole_lag(lags: dict[int, int
     shares = divide_limit(lags, limit, turn)
     lagging = [p for p in lags if lags[p]]
     unfinished = [p for p in lagging if shares[p] < lags[p]]
-    assert all(shares[other] <= shares[p] + 1 for p in unfinished for other in lagging)
+    assert all(shares[other_partition] <= shares[p] + 1 for p in unfinished for other_partition in lagging)
     assert len(lagging) > limit or all(shares[p] for p in lagging)
 
 

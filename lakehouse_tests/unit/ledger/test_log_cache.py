@@ -66,11 +66,11 @@ def test_tables_and_ledgers_are_cached_until_the_log_changes(tmp_path: Path, cha
     layout = create_table(tmp_path, PARIS)
     append_quickly(layout, rows(OSLO), next_commit(layout))
     shutil.copytree(layout.uri, tmp_path / "copy")
-    opened, ledger = open_table(layout.uri), read_ledger(layout.uri, "t")
-    assert open_table(layout.uri) is opened and read_ledger(layout.uri, "t") is ledger
+    opened_table, ledger = open_table(layout.uri), read_ledger(layout.uri, "t")
+    assert open_table(layout.uri) is opened_table and read_ledger(layout.uri, "t") is ledger
     change(layout, tmp_path / "copy")
     opened_again = open_table(layout.uri)
-    assert opened_again is not opened and read_ledger(layout.uri, "t") is not ledger
+    assert opened_again is not opened_table and read_ledger(layout.uri, "t") is not ledger
     assert opened_again is not None and opened_again.version() == DeltaTable(layout.uri).version()
     assert read_ledger(layout.uri, "t") == read_ledger(layout.uri, "t", whole=True)
 
@@ -108,9 +108,9 @@ class CachedReads:
     def __init__(self, *versions: int) -> None:
         self.cache, self.versions = LogCache[list[int]](lambda value: value[0]), list(versions)
 
-    def __call__(self, layout: Layout, key: int = 0, meanwhile: Callable[[], object] = lambda: None) -> int:
+    def __call__(self, layout: Layout, key: int = 0, act_meanwhile: Callable[[], object] = lambda: None) -> int:
         def read() -> list[int]:
-            meanwhile()
+            act_meanwhile()
             return [self.versions.pop(0), key]
 
         return self.cache.read(key, layout.uri, read)[0]
@@ -163,6 +163,6 @@ def test_the_cache_is_limited_and_holds_no_tables_in_stores(tmp_path: Path) -> N
 
 def test_a_writer_does_not_change_a_table_that_is_shared(tmp_path: Path) -> None:
     layout = create_table(tmp_path, PARIS)
-    opened = open_table(layout.uri)
+    opened_table = open_table(layout.uri)
     commit_of_ours(layout, tmp_path)
-    assert opened is not None and opened.version() == 0
+    assert opened_table is not None and opened_table.version() == 0

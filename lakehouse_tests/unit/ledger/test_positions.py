@@ -135,7 +135,7 @@ def test_a_plan_stays_within_the_topic_and_the_limit(
     assert all(topic.earliest[p.partition] <= p.start <= p.end <= topic.end[p.partition] for p in plan.ranges)
 
 
-RECREATED = "deleted and created again.*not available: partition 0 from offset 3, partition 1 from offset 4"
+RECREATED_TEXT = "deleted and created again.*not available: partition 0 from offset 3, partition 1 from offset 4"
 
 
 @pytest.mark.invariant("9.1")
@@ -143,7 +143,7 @@ RECREATED = "deleted and created again.*not available: partition 0 from offset 3
     ("topic", "merged", "fact", "lost_ranges"),
     [
         (state({0: 0, 1: 0}, {0: 9, 1: 9}, cluster_id="other"), {0: 3}, "cluster other", [Range(0, 3, 3)]),
-        (state({0: 0}, {0: 9}, topic_id="other"), {0: 3, 1: 4}, RECREATED, [Range(0, 3, 3), Range(1, 4, 4)]),
+        (state({0: 0}, {0: 9}, topic_id="other"), {0: 3, 1: 4}, RECREATED_TEXT, [Range(0, 3, 3), Range(1, 4, 4)]),
         (state({0: 0}, {0: 9}), {0: 3, 1: 4}, "Partition 1 no longer exists, .* offset 4 on", [Range(1, 4, 4)]),
         (state({0: 5}, {0: 9}), {0: 3}, "Partition 0: records from 3 to 4 were deleted", [Range(0, 3, 5)]),
         (state({0: 0}, {0: 2}), {0: 3}, "Partition 0 ends at 2, but .* merged up to 3", [Range(0, 2, 3)]),

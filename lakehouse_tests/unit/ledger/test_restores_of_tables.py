@@ -97,8 +97,8 @@ def test_a_version_before_all_remaining_commits_of_ours_is_not_assumed(table):
 
 @pytest.mark.invariant("1.7")
 def test_files_with_new_statistics_are_the_same_files(table):
-    added = [line for line in table.log_file(1).read_text().splitlines() if line.startswith('{"add"')]
-    new_lines = [json.dumps({"add": json.loads(line)["add"] | {"dataChange": False}}) for line in added]
+    added_lines = [line for line in table.log_file(1).read_text().splitlines() if line.startswith('{"add"')]
+    new_lines = [json.dumps({"add": json.loads(line)["add"] | {"dataChange": False}}) for line in added_lines]
     info = json.dumps({"commitInfo": {"timestamp": 1, "operation": "COMPUTE STATS", "operationParameters": {}}})
     table.log_file(4).write_text("\n".join([info, *new_lines]))
     table.merge(7)

@@ -24,7 +24,7 @@ from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 Store = Callable[[], AbstractContextManager[str]]
 STORES: dict[str, tuple[Store, type[TableError], str]] = {
-    "closed port": (stores.closed, StoreUnreachableError, "Connection refused"),
+    "closed port": (stores.unreachable_store, StoreUnreachableError, "Connection refused"),
     "no answer": (stores.hanging, StoreUnreachableError, "timed out"),
     "busy": (lambda: stores.answering(503, "SlowDown"), StoreUnreachableError, "503 Service Unavailable"),
     "broken": (lambda: stores.answering(500, "InternalError"), StoreUnreachableError, "500 Internal Server Error"),
@@ -68,7 +68,7 @@ READS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("case", READS)
 def test_every_reader_gets_the_same_error_of_the_store(case: str) -> None:
-    with stores.closed() as root:
+    with stores.unreachable_store() as root:
         error = raised_by(lambda: READS[case](root))
     assert type(error) is StoreUnreachableError
 

@@ -148,10 +148,10 @@ def test_the_address_shows_the_ui_if_there_is_one(tmp_path: Path) -> None:
 def test_other_versions_can_read_an_address_with_added_or_missing_fields(tmp_path: Path) -> None:
     (tmp_path / "launch").write_text(json.dumps({"port": 20001, "fingerprint": "fits"}))
     write_address(tmp_path, 7, "http://127.0.0.1:20002")
-    stored = json.loads((tmp_path / "address").read_text())
-    assert sorted(stored) == ["fingerprint", "pid", "port", "start"], "a version without a UI reads only these"
+    stored_address = json.loads((tmp_path / "address").read_text())
+    assert sorted(stored_address) == ["fingerprint", "pid", "port", "start"], "a version without a UI reads only these"
     address = read_address(tmp_path)
-    (tmp_path / "address").write_text(json.dumps({**stored, "more": 1}))
+    (tmp_path / "address").write_text(json.dumps({**stored_address, "more": 1}))
     (tmp_path / "ui").unlink()
     assert address and read_address(tmp_path) == address
     (tmp_path / "address").write_text(json.dumps({"port": 20001}))
@@ -197,10 +197,10 @@ def test_executors_on_other_machines_do_not_use_loopback(
     running_engine.stop()
     (engine_folder(settings) / "environment").unlink()
     monkeypatch.setenv("SPARK_LOCAL_IP", "10.0.0.1")
-    other = EngineProcess(settings.model_copy(update={"spark_master": master}), {}, "")
-    other.start()
+    other_engine = EngineProcess(settings.model_copy(update={"spark_master": master}), {}, "")
+    other_engine.start()
     try:
         assert wait_until((engine_folder(settings) / "environment").exists)
         assert read_environment(settings)["SPARK_LOCAL_IP"] == address
     finally:
-        other.stop()
+        other_engine.stop()

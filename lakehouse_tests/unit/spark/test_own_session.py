@@ -84,9 +84,9 @@ def test_a_silent_server_of_other_code_is_an_error(
 def test_the_builder_never_returns_our_session_to_other_code(
     settings: Settings, server: tuple[str, SilentService]
 ) -> None:
-    with resource_of(settings) as opened:
+    with resource_of(settings) as resource:
         with explained():
-            our_session = opened.spark_session
+            our_session = resource.spark_session
         foreign_session = SparkSession.builder.remote(server[0]).config(ZONE, "Europe/Berlin").getOrCreate()
         assert foreign_session is not our_session
         assert (foreign_session.conf.get(ZONE), our_session.conf.get(ZONE)) == ("Europe/Berlin", "UTC")
@@ -107,11 +107,11 @@ def test_a_session_without_an_answer_is_neither_active_nor_the_default(
 
 
 def test_after_a_step_on_a_server_pyspark_can_start_its_own_spark_again(settings: Settings) -> None:
-    with resource_of(settings) as opened:
+    with resource_of(settings) as resource:
         for _ in range(2):
             with explained():
                 assert SparkSession.getActiveSession() is None
-                assert opened.spark_session is SparkSession.getActiveSession()
+                assert resource.spark_session is SparkSession.getActiveSession()
                 assert MODE in os.environ
             assert MODE not in os.environ
     assert MODE not in os.environ
@@ -132,9 +132,9 @@ def test_during_a_statement_that_writes_its_session_is_the_active_one(
 def test_the_end_of_a_run_does_not_stop_sessions_of_other_code(
     settings: Settings, server: tuple[str, SilentService]
 ) -> None:
-    with resource_of(settings) as opened:
+    with resource_of(settings) as resource:
         with explained():
-            assert opened.spark_session
+            assert resource.spark_session
         foreign_session = SparkSession.builder.remote(server[0]).getOrCreate()
     assert SparkSession.getActiveSession() is foreign_session
     foreign_session.client.close()

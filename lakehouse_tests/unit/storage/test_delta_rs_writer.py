@@ -166,9 +166,9 @@ def test_an_unreadable_data_file_is_not_reported_as_an_error_of_the_log(tmp_path
     content = bytearray(file.read_bytes())
     content[4 : len(content) // 2] = b"\xff" * (len(content) // 2 - 4)
     file.write_bytes(content)
-    with pytest.raises(TableError, match="rows could not be written") as caught:
+    with pytest.raises(TableError, match="rows could not be written") as raised:
         merge_quickly(layout, rows((*PARIS[:3], 9, False)), ["place", "at"], "gone", next_commit(layout))
-    assert "log" not in str(caught.value)
+    assert "log" not in str(raised.value)
 
 
 def create_partitioned(folder: Path, *values: tuple[Any, ...]) -> Layout:
@@ -226,16 +226,18 @@ MICROSECONDS = datetime(2023, 1, 1, 0, 0, 0, 123456, UTC)
 
 @pytest.mark.invariant("13.4")
 @pytest.mark.parametrize(
-    ("type_", "key", "other"),
+    ("type_", "key", "other_key"),
     [("BIGINT", 2**53 + 1, 7), ("TIMESTAMP", MICROSECONDS, FAR), ("DATE", date(1500, 1, 1), JANUARY), ("INT", -1, 0)],
 )
 def test_files_are_skipped_only_if_their_bounds_exclude_the_key(
-    tmp_path: Path, type_: str, key: Any, other: Any
+    tmp_path: Path, type_: str, key: Any, other_key: Any
 ) -> None:
     """Bounds of times are rounded to milliseconds; the key is in the second of three files."""
     columns = [TableColumn("k", type_, "d"), TableColumn("n", "BIGINT", "d")]
     layout = Layout("t", str(tmp_path / "t"), "d", columns, statistics=("k",), change_data=True)
-    tables = [pa.table({"k": pa.array([k], arrow_type(type_)), "n": pa.array([1])}) for k in (other, key, other)]
+    tables = [
+        pa.table({"k": pa.array([k], arrow_type(type_)), "n": pa.array([1])}) for k in (other_key, key, other_key)
+    ]
     write_deltalake(layout.uri, tables[0], configuration=layout.statistics_properties | layout.enforced_properties)
     for table in tables[1:]:
         write_deltalake(layout.uri, table, mode="append")

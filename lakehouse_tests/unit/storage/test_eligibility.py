@@ -182,13 +182,13 @@ def test_a_merge_into_few_partitions_of_a_table_with_a_change_feed_is_eligible(t
     assert not can_merge_quickly(replace(layout, partition_by=None), 1, ["2007-01-01"])
 
 
-@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("is_inside", [False, True])
 @pytest.mark.parametrize(("name", "is_eligible"), [("comment", True), ("delta.invariants", False)])
 def test_a_table_with_column_metadata_other_than_a_comment_is_not_eligible(
-    tmp_path: Path, name: str, is_eligible: bool, inside: bool
+    tmp_path: Path, name: str, is_eligible: bool, is_inside: bool
 ) -> None:
     described_field = pa.field("n", pa.int64(), metadata={name: '{"expression": {"expression": "n > 0"}}'})
-    field = pa.field("n", pa.struct([described_field])) if inside else described_field
+    field = pa.field("n", pa.struct([described_field])) if is_inside else described_field
     columns = [TableColumn("k", "INT", "d"), TableColumn("n", "as above", "d")]
     layout = Layout("t", str(tmp_path / "t"), "d", columns, statistics=("k",))
     DeltaTable.create(layout.uri, pa.schema([("k", pa.int32()), field]), configuration=layout.properties)
@@ -197,8 +197,8 @@ def test_a_table_with_column_metadata_other_than_a_comment_is_not_eligible(
 
 def test_a_merge_into_files_that_are_large_without_compression_is_not_eligible(tmp_path: Path) -> None:
     """Similar texts are compressed to a fiftieth on the disk."""
-    layout, long = create_table(tmp_path), secrets.token_hex(8) * 8_000
-    texts = [(f"{number} {long}", Decimal(number), FAR, number) for number in range(600)]
+    layout, long_text = create_table(tmp_path), secrets.token_hex(8) * 8_000
+    texts = [(f"{number} {long_text}", Decimal(number), FAR, number) for number in range(600)]
     write_deltalake(layout.uri, rows(*texts), mode="append")
     (file,) = Path(layout.uri).glob("*.parquet")
     assert file.stat().st_size < 10_000_000 and can_append_quickly(layout, 1) and not can_merge_quickly(layout, 1)

@@ -37,15 +37,15 @@ def test_files_of_every_writer_are_compressed(tmp_path: Path, writer: str) -> No
     assert {column.compression for column in columns} == {"SNAPPY"}
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_a_row_group_has_no_more_bytes_than_one_of_spark(tmp_path: Path, inside: bool) -> None:
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_row_group_has_no_more_bytes_than_one_of_spark(tmp_path: Path, is_inside: bool) -> None:
     """The texts are incompressible: one is as large as fifty others, and half of them are NULL."""
     texts = [os.urandom(size // 2).hex() for size in [20_000_000, *[400_000] * 400]] + [None] * 400
     values = pa.array(texts)
-    field = pa.StructArray.from_arrays([values], ["text"]) if inside else values
+    field = pa.StructArray.from_arrays([values], ["text"]) if is_inside else values
     table = pa.table({"k": pa.array(range(len(texts)), pa.int32()), "v": field})
     text = TableColumn("text", "STRING", "d")
-    column = TableColumn.struct("v", "d", [text]) if inside else replace(text, name="v")
+    column = TableColumn.struct("v", "d", [text]) if is_inside else replace(text, name="v")
     layout = Layout("t", str(tmp_path / "t"), "d", [TableColumn("k", "INT", "d"), column], statistics=("k",))
     DeltaTable.create(layout.uri, table.schema, configuration=layout.properties)
     append_quickly(layout, table, next_commit(layout))

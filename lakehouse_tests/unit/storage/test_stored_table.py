@@ -98,7 +98,7 @@ def test_every_ledger_that_is_read_is_checked(table: StoredTable) -> None:
 
 def test_rows_of_a_table_without_a_key_cannot_be_compared(table: StoredTable) -> None:
     with pytest.raises(ValueError, match="has no key"):
-        table.store_compared(lambda rows: rows, lambda rows: (rows, SPEC), COMMIT, FEW)
+        table.store_compared(lambda rows: rows, lambda rows: (rows, SPEC), COMMIT, FEW_ROWS)
 
 
 def test_the_eligibility_of_a_merge_by_other_columns_does_not_depend_on_partitions(
@@ -175,11 +175,11 @@ def store_compared(table: StoredTable, expected: ExpectedRows) -> tuple[Any, lis
     """Store compared rows; return which writer stored them, and the stored rows of each comparison."""
     comparisons: list[tuple[str, Any]] = []
 
-    def compare_few(stored: Any) -> Any:
-        comparisons.append(("few", stored))
+    def compare_few(stored_rows: Any) -> Any:
+        comparisons.append(("few", stored_rows))
 
-    def compare_many(stored: Any) -> tuple[Any, MergeSpec]:
-        comparisons.append(("many", stored))
+    def compare_many(stored_rows: Any) -> tuple[Any, MergeSpec]:
+        comparisons.append(("many", stored_rows))
         return "merged", SPEC
 
     keyed_table = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
@@ -187,7 +187,7 @@ def store_compared(table: StoredTable, expected: ExpectedRows) -> tuple[Any, lis
 
 
 SPEC = MergeSpec("true")
-FEW = ExpectedRows(2, 10, ["2024-01-01"])
+FEW_ROWS = ExpectedRows(2, 10, ["2024-01-01"])
 AS_PLANNED = ("few", "rows of (4, ['2024-01-01'])")
 NEWEST = ("many", "rows of (None,)")
 
@@ -198,7 +198,7 @@ def test_few_rows_are_compared_with_the_planned_version_and_stored(
 ) -> None:
     rows = compared_rows(False, True)
     writers = Writers(monkeypatch, rows)
-    assert store_compared(table, FEW) == ("deltalake", [AS_PLANNED])
+    assert store_compared(table, FEW_ROWS) == ("deltalake", [AS_PLANNED])
     assert writers.calls == [("deltalake", (rows, ["place"], ["2024-01-01"], COMMIT))]
 
 
@@ -207,7 +207,7 @@ def test_spark_compares_few_rows_again_if_another_writer_was_first(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writers = Writers(monkeypatch, compared_rows(False, True), ConflictError("another writer was first"))
-    assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
+    assert store_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
     assert [writer for writer, _ in writers.calls] == ["deltalake", "Spark"]
     assert writers.calls[1] == ("Spark", ("merged", SPEC, COMMIT))
 
@@ -218,7 +218,7 @@ def test_an_error_of_one_writer_is_not_retried_with_the_other(
 ) -> None:
     writers = Writers(monkeypatch, compared_rows(False, True), error)
     with pytest.raises(type(error)):
-        store_compared(table, FEW)
+        store_compared(table, FEW_ROWS)
     assert [writer for writer, _ in writers.calls] == ["deltalake"]
 
 
@@ -229,7 +229,7 @@ def test_spark_stores_rows_that_are_too_large_all_stale_or_have_duplicate_keys(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch, rows: pa.Table | None
 ) -> None:
     writers = Writers(monkeypatch, rows)
-    assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
+    assert store_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
     assert [writer for writer, _ in writers.calls] == ["Spark"]
 
 
@@ -238,7 +238,7 @@ def test_spark_stores_rows_that_need_more_memory_than_expected(
 ) -> None:
     monkeypatch.setattr(stored_table, "MOST_MEMORY", 0)
     Writers(monkeypatch, compared_rows(False, True))
-    assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
+    assert store_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
 
 
 @pytest.mark.parametrize("count", [0, None])

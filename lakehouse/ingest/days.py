@@ -48,7 +48,7 @@ def find_ranges(context: TableContext, days: Collection[date]) -> list[Range]:
 
     If producers set the times, this reads all merged records that the topic holds. A range then reaches from the first
     to the last record of days in a row, so it may contain records of other days. Changes nothing. Raises
-    ``LakehouseError`` if records of the first day may have expired, and the errors of ``find_merged``.
+    ``LakehouseError`` if records of the first day may have expired, and the errors of ``find_merged_ranges``.
     """
     settings, topic = context.settings, context.table.topic
     state, merged_ranges = find_merged_ranges(context)

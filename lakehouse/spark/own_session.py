@@ -126,7 +126,7 @@ def set_connect_mode(mode: str | None) -> None:
 
 
 def read_active_state() -> ActiveState:
-    """Return what is active now, for ``activate_again``."""
+    """Return what is active now, for ``activate_former``."""
     return ActiveState(
         SparkSession.getActiveSession(), os.environ.get(_CONNECT_MODE), SparkContext._active_spark_context
     )

@@ -167,7 +167,7 @@ def test_loading_the_same_base_files_again_changes_nothing(history: History) -> 
     stream = history.stream
     second_load = load_base(stream.context)
     last = history.loads[-1]
-    assert (second_load.folder, second_load.version, second_load.changed) == (last.folder, last.version, False)
+    assert (second_load.folder, second_load.version, second_load.has_changes) == (last.folder, last.version, False)
     assert stream.merge() == []
 
 

@@ -33,7 +33,7 @@ class AnsweringRegistry:
 
 def read_schemas(answers: dict[int, Any], *, is_trusted: bool = False) -> tuple[dict[int, Any], dict[int, str]]:
     registry: Any = AnsweringRegistry(answers)
-    return _read_schemas(registry, Avro(), list(answers), trusted=is_trusted)
+    return _read_schemas(registry, Avro(), list(answers), is_trusted=is_trusted)
 
 
 def test_a_refused_schema_rejects_only_its_own_records() -> None:

@@ -103,7 +103,7 @@ def test_lost_permissions_are_reported_although_the_ledger_is_cached(tmp_path: P
 
 
 class CachedReads:
-    """Returns the next of some versions for each read that is not cached; ``meanwhile`` runs during the read."""
+    """Returns the next of some versions for each read that is not cached; ``act_meanwhile`` runs during the read."""
 
     def __init__(self, *versions: int) -> None:
         self.cache, self.versions = LogCache[list[int]](lambda value: value[0]), list(versions)
@@ -127,7 +127,7 @@ def test_a_version_that_is_not_the_newest_is_not_cached(tmp_path: Path) -> None:
 def test_a_table_that_is_replaced_during_the_read_is_not_cached(tmp_path: Path) -> None:
     layout, read = create_table(tmp_path, PARIS), CachedReads(0, 0)
     shutil.copytree(layout.uri, tmp_path / "copy")
-    read(layout, meanwhile=lambda: restore_backup(layout, tmp_path / "copy"))
+    read(layout, act_meanwhile=lambda: restore_backup(layout, tmp_path / "copy"))
     read(layout)
     assert not read.versions
 
@@ -139,7 +139,7 @@ def test_a_commit_that_is_changed_during_the_read_is_not_cached(
     """A backup that is copied over the log changes neither the folder nor the names in it."""
     monkeypatch.undo()
     layout, read = create_table(tmp_path, PARIS), CachedReads(0, 0)
-    read(layout, meanwhile=lambda: change_in_place(layout, tmp_path))
+    read(layout, act_meanwhile=lambda: change_in_place(layout, tmp_path))
     read(layout)
     assert not read.versions
 

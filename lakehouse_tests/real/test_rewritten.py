@@ -87,10 +87,7 @@ def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: S
     )
     assert f"lakehouse rewrite {stream.table.name}" in require_refusal(stream)
 
-    assert {
-        rewritten_table.name.removeprefix(stream.table.name): rewritten_table.detail
-        for rewritten_table in rewrite_tables(stream.context)
-    } == {
+    assert {table.name.removeprefix(stream.table.name): table.detail for table in rewrite_tables(stream.context)} == {
         "": "price DOUBLE, partitioned by pieces",
         "_changes": "price_before DOUBLE, price_after DOUBLE",
     }

@@ -22,10 +22,10 @@ from threading import Thread
 from pyspark.sql import SparkSession
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import spark_conf
-from lakehouse_tests.helpers.attacks.other_sessions import WRONG, resource_of
+from lakehouse_tests.helpers.attacks.other_sessions import WRONG_SETTINGS, resource_of
 
 settings = Settings(home=sys.argv[1], spark_master="local[1]", _env_file=None)
-foreign_conf = {**WRONG, "spark.sql.legacy.setopsPrecedence.enabled": "true"}
+foreign_conf = {**WRONG_SETTINGS, "spark.sql.legacy.setopsPrecedence.enabled": "true"}
 builder = SparkSession.builder
 for name, value in {**spark_conf(settings), **foreign_conf}.items():
     builder = builder.config(name, value)

@@ -38,10 +38,10 @@ def row_of(verdict: dict[str, object]) -> dict[str, object]:
     return {name: verdict[name] for name in TABLE.by_name}
 
 
-@pytest.mark.parametrize("is_quick", [decode_plain, None])
-def test_records_become_rows_or_reasons_on_both_paths(is_quick) -> None:
+@pytest.mark.parametrize("decoder", [decode_plain, None])
+def test_records_become_rows_or_reasons_on_both_paths(decoder) -> None:
     rules = Rules(TABLE.fields, None, BARRED.parser())
-    (decoded_records,) = decode_slices(pa.array(VALUES, pa.binary()), None, rules, is_quick)
+    (decoded_records,) = decode_slices(pa.array(VALUES, pa.binary()), None, rules, decoder)
     verdicts = decoded_records.verdicts.to_pylist()
     assert [verdict["_reason"] for verdict in verdicts] == REASONS
     assert [row_of(verdict) for verdict in verdicts[:2]] == ROWS

@@ -123,7 +123,7 @@ def _freshness(section: Section, turns: int) -> str:
     return report.write(section, title, {"": freshness.run(turns)}, f"a batch of {freshness.BATCH:,}")
 
 
-def _lasting(section: Section, _: int) -> str:
+def _measure_lasting(section: Section, _: int) -> str:
     measurements, file_rows = lasting.run()
     table = report.write(section, "Small batches over time", {"": measurements}, f"the first {lasting.COMPARED}")
     return (
@@ -146,7 +146,7 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.history: _history,
     Section.keys: _keys,
     Section.freshness: _freshness,
-    Section.lasting: _lasting,
+    Section.lasting: _measure_lasting,
 }
 
 

@@ -33,12 +33,12 @@ def run(turns: int, count: int) -> dict[str, dict[str, Measurement]]:
     """Measure backlogs of ``count`` records in turns; return measurements by kind of backlog, then by contender."""
     measurements = {}
     with new_world() as world:
-        with backlog(world, WARM_UP_RECORDS, 1, scattered=False) as table:
+        with backlog(world, WARM_UP_RECORDS, 1, is_scattered=False) as table:
             _measure(world, table, 2)
-        for scattered in (False, True):
+        for is_scattered in (False, True):
             for partitions in (1, 12):
-                with backlog(world, count, partitions, scattered=scattered) as table:
-                    order = "scattered" if scattered else "in time order"
+                with backlog(world, count, partitions, is_scattered=is_scattered) as table:
+                    order = "scattered" if is_scattered else "in time order"
                     topic = f"{partitions} partition{'s' if partitions > 1 else ''}"
                     measurements[f"{order}, {topic}"] = _measure(world, table, turns)
     return measurements
@@ -47,8 +47,8 @@ def run(turns: int, count: int) -> dict[str, dict[str, Measurement]]:
 def _measure(world: World, table: StreamTable, turns: int) -> dict[str, Measurement]:
     def read() -> None:
         plan = plan_next(world.settings, table, Request(max_records=1_000_000_000))
-        decoded = decode_records(read_records(world.spark, world.settings, plan), table)
-        decoded.write.format("noop").mode("overwrite").save()
+        decoded_records = decode_records(read_records(world.spark, world.settings, plan), table)
+        decoded_records.write.format("noop").mode("overwrite").save()
 
     def merge() -> None:
         merge_all(replace(world, table=replace(table, name=f"t_{uuid4().hex[:8]}")).context)
@@ -57,13 +57,13 @@ def _measure(world: World, table: StreamTable, turns: int) -> dict[str, Measurem
 
 
 @contextmanager
-def backlog(world: World, count: int, partitions: int, *, scattered: bool) -> Iterator[StreamTable]:
+def backlog(world: World, count: int, partitions: int, *, is_scattered: bool) -> Iterator[StreamTable]:
     """Yield a new table whose topic has ``count`` records, published by Spark in order; delete the topic afterwards."""
     topic = f"backlog-{uuid4().hex[:8]}"
     table = replace(temperatures, topic=topic, base=None, references=(), rollups=())
     create_topic(world.settings, table, partitions)
     options = {"kafka.bootstrap.servers": bootstrap_servers(world.settings), "topic": topic, **_PRODUCER_OPTIONS}
-    number_sql = f"id * {_STEP} % {count}" if scattered else "id"
+    number_sql = f"id * {_STEP} % {count}" if is_scattered else "id"
     numbers = world.spark.range(0, count, 1, 1).selectExpr(f"{number_sql} AS number")
     hour_sql = f"timestampadd(HOUR, CAST(number DIV {PLACES} AS INT), TIMESTAMP'{START:%Y-%m-%d %H:%M:%S}')"
     readings = numbers.selectExpr(

@@ -25,7 +25,7 @@ from lakehouse.declaration import Avro, Month
 from lakehouse.decoding import staged
 from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import Rules, decode_values
 from lakehouse.examples.samples.temperature_records import TemperatureSamples
 from lakehouse.examples.tables.temperatures import temperatures
@@ -99,7 +99,7 @@ def _encode_avro(sample: bytes) -> bytes:
     """Encode the same record in Avro."""
     buffer = io.BytesIO()
     fastavro.schemaless_writer(buffer, fastavro.parse_schema(_AVRO), json.loads(sample))
-    return framed(1, buffer.getvalue())
+    return add_frame(1, buffer.getvalue())
 
 
 def _drain(frame: Callable[[], DataFrame]) -> None:

@@ -22,7 +22,7 @@ from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.spark.engine import engine_folder, read_address
 from lakehouse.spark.sessions import build_session, stop_session
 
-RECORDS, APPENDED = 5, 5_000
+RECORDS, APPENDED_RECORDS = 5, 5_000
 _LAKEHOUSE = [sys.executable, "-c", "from lakehouse.cli.main import main; main()"]
 _LIMIT_SECONDS = 300.0
 _IDLE_SECONDS = 60.0
@@ -40,7 +40,7 @@ class Homes:
 
     def round(self, measurements: dict[str, Measurement]) -> None:
         """Give each contender one turn, with as many records."""
-        self.floor.publish(APPENDED)
+        self.floor.publish(APPENDED_RECORDS)
         with measurements.setdefault("append 5,000", Measurement()).turn():
             append(self.floor)
         self.floor.merge()
@@ -146,7 +146,7 @@ def _prepared_homes() -> Iterator[Homes]:
             spark = build_session(root)
             try:
                 floor = World(root, spark, table=replace(temperatures, topic="appended"))
-                floor.fill(APPENDED)
+                floor.fill(APPENDED_RECORDS)
                 copy_merged_table(floor)
                 yield Homes(warm, cold, stack, floor, World(warm, spark))
             finally:

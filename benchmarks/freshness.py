@@ -46,12 +46,12 @@ def run(turns: int) -> dict[str, Measurement]:
                 world.derive()
         started_at = time.time()
         with _following(world):
-            acknowledged = asyncio.run(_produce(world))
-            _await_merges(world, acknowledged)
+            acknowledged_times = asyncio.run(_produce(world))
+            _await_merges(world, acknowledged_times)
         waiting_times = sorted(
-            visible_at - acknowledged[record]
+            visible_at - acknowledged_times[record]
             for record, visible_at in _read_visible_times(world, started_at).items()
-            if acknowledged.get(record, 0) > started_at + _WARM_UP_SECONDS
+            if acknowledged_times.get(record, 0) > started_at + _WARM_UP_SECONDS
         )
     return {
         f"a batch of {BATCH:,}": batches,
@@ -80,12 +80,12 @@ def _following(world: World) -> Iterator[None]:
 
 async def _produce(world: World) -> RecordTimes:
     """Send records at a steady rate; return the time of each acknowledgement."""
-    acknowledged: RecordTimes = {}
+    acknowledged_times: RecordTimes = {}
     started_at, sent_count = time.monotonic(), 0
 
     def record_time(acknowledgement: "asyncio.Future[Any]") -> None:
         metadata = acknowledgement.result()
-        acknowledged[metadata.partition, metadata.offset] = time.time()
+        acknowledged_times[metadata.partition, metadata.offset] = time.time()
 
     async with AIOKafkaProducer(
         bootstrap_servers=bootstrap_servers(world.settings), acks="all", linger_ms=5
@@ -98,7 +98,7 @@ async def _produce(world: World) -> RecordTimes:
                 world.published += 1
             await asyncio.sleep(_TICK_SECONDS)
         await producer.flush()
-    return acknowledged
+    return acknowledged_times
 
 
 def _read_visible_times(world: World, started_at: float) -> RecordTimes:
@@ -114,9 +114,9 @@ def _read_visible_times(world: World, started_at: float) -> RecordTimes:
     return visible_times
 
 
-def _await_merges(world: World, acknowledged: RecordTimes) -> None:
+def _await_merges(world: World, acknowledged_times: RecordTimes) -> None:
     end_offsets: dict[int, int] = {}
-    for partition, offset in acknowledged:
+    for partition, offset in acknowledged_times:
         end_offsets[partition] = max(offset + 1, end_offsets.get(partition, 0))
     deadline = time.monotonic() + _MEASURED_SECONDS
     while any(_progress(world).get(partition, 0) < end_offset for partition, end_offset in end_offsets.items()):

@@ -43,5 +43,5 @@ def _run(world: World) -> None:
     findings.append(changes_kept(reconciled=refresh_changes(world.context).rebuilt))
     for rollup in world.table.rollups:
         findings.append(verify.verify_touched(world.context, rollup, refresh_rollup(world.context, rollup)))
-    if failed := [finding for finding in findings if not finding.passed]:
-        raise ValueError(f"A check failed: {failed}")
+    if failed_findings := [finding for finding in findings if not finding.passed]:
+        raise ValueError(f"A check failed: {failed_findings}")

@@ -105,8 +105,8 @@ def _require_same_rows(world: World) -> None:
     """Compare the tables of all rivals except the append: the number of rows and the sum of their hashes."""
     lakehouse_sum = _sum_rows(world, world.table.name)
     other_sums = {name: _sum_rows(world, name) for name in (*_COPIES[1:], _PLAIN_TABLE)}
-    if differing := [name for name, row_sum in other_sums.items() if row_sum != lakehouse_sum]:
-        raise ValueError(f"Rows differ from lakehouse: {', '.join(differing)}; {lakehouse_sum}, {other_sums}")
+    if differing_names := [name for name, row_sum in other_sums.items() if row_sum != lakehouse_sum]:
+        raise ValueError(f"Rows differ from lakehouse: {', '.join(differing_names)}; {lakehouse_sum}, {other_sums}")
 
 
 def _sum_rows(world: World, name: str) -> tuple[object, ...]:

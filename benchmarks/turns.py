@@ -53,9 +53,9 @@ def take_turns(turns: int, contenders: Mapping[str, Callable[[], object]]) -> di
 
 def rotate(number: int, names: Iterable[Name]) -> list[Name]:
     """Rotate the names, so that each round begins with a different one."""
-    ordered = list(names)
-    first = number % len(ordered)
-    return ordered[first:] + ordered[:first]
+    ordered_names = list(names)
+    first = number % len(ordered_names)
+    return ordered_names[first:] + ordered_names[:first]
 
 
 def adopt_orphans() -> None:

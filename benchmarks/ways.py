@@ -81,7 +81,7 @@ class Stream:
     pruned: bool = False
     query: StreamingQuery | None = None
     go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    done: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    end_signal: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def next_batch(self) -> None:
         """Let the running query finish its batch and merge the next one.
@@ -92,7 +92,7 @@ class Stream:
             self.query = self._start_writer().foreachBatch(self._merge_and_wait).start()
         else:
             self.go.release()
-        while not self.done.acquire(timeout=1):
+        while not self.end_signal.acquire(timeout=1):
             if error := self.query.exception():
                 raise error
 
@@ -113,7 +113,7 @@ class Stream:
 
     def _merge_and_wait(self, rows: DataFrame, number: int) -> None:
         self._upsert(rows, number)
-        self.done.release()
+        self.end_signal.release()
         self.go.acquire()
 
     def _upsert(self, rows: DataFrame, _: int) -> None:

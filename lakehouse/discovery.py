@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from lakehouse.declaration import StreamTable, declared_together
+from lakehouse.declaration import StreamTable, require_distinct_names
 from lakehouse.declaration.misspelt import misspelt
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.settings import Settings
@@ -53,7 +53,7 @@ def _declared_in(location: str, base_folder: Path) -> tuple[StreamTable, ...]:
     declarations = {id(table): (table, module) for module in _modules(name) for table in _tables_of(module)}
     tables = sorted((table for table, _ in declarations.values()), key=lambda table: table.name)
     try:
-        return declared_together(*tables)
+        return require_distinct_names(*tables)
     except DeclarationError as error:
         uses = Counter(name for table in tables for name in table.names)
         files = {module.__file__ for table, module in declarations.values() if any(uses[n] > 1 for n in table.names)}
@@ -65,7 +65,8 @@ def _import_root(folder: Path, base_folder: Path) -> Path:
 
     So ``src/my_lake/tables`` is imported as ``my_lake.tables``, as the other modules of the project import it.
     """
-    return next((above for above in folder.parents if above == base_folder or not _is_package(above)), folder.parent)
+    parents = (parent for parent in folder.parents if parent == base_folder or not _is_package(parent))
+    return next(parents, folder.parent)
 
 
 def _is_package(folder: Path) -> bool:

@@ -93,8 +93,8 @@ def _require_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     words = _words(sql)
     is_pivot = words[:1] == ["PIVOT"] and types == [StatementType.CREATE, StatementType.SELECT]  # as DuckDB splits it
     if len(types) != 1 and not is_pivot:
-        counted = f"contains {len(types)}" if types else "is empty"
-        raise QueryError(f"A query must be one statement, but this one {counted}", action=_ADVICE)
+        count_text = f"contains {len(types)}" if types else "is empty"
+        raise QueryError(f"A query must be one statement, but this one {count_text}", action=_ADVICE)
     query_words = _explained_words(words) if words[0] == "EXPLAIN" else words
     first_word = next((word for word in query_words if word not in "(;"), "")
     if first_word not in _READING_WORDS:
@@ -162,8 +162,12 @@ def _list_tables(settings: Settings, tables: Sequence[str]) -> str:
 
 def _refusal(error: duckdb.Error, action: str, problem: str = "The query cannot be run") -> QueryError:
     """Quote DuckDB's message without its type, and its hint; the rest points into the text of the query."""
-    message, _, rest = str(error).strip().partition("\n")
-    hint = "" if re.match(r"\n|\t|LINE |.*\"(pg_|duckdb_|sqlite_|pragma_)", rest) else rest.partition("\n")[0].strip()
+    message, _, details = str(error).strip().partition("\n")
+    hint = (
+        ""
+        if re.match(r"\n|\t|LINE |.*\"(pg_|duckdb_|sqlite_|pragma_)", details)
+        else details.partition("\n")[0].strip()
+    )
     hint_sentence = hint if hint.endswith(("?", ".")) or not hint else f"{hint}."
     text = re.sub(r"^\w+( \w+)? Error: ", "", message).rstrip("!. ")
     return QueryError(f"{problem}: {text}", action=f"{hint_sentence} {action}".strip())

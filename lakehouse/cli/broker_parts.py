@@ -55,14 +55,14 @@ def _valid_declarations(settings: "Settings") -> "Sequence[StreamTable]":
 
 def examine_topic(settings: "Settings", table: "StreamTable", existing_topics: list[str]) -> Part:
     """The topic of a table: whether it exists, its partitions, and whether its times come from producers."""
-    from lakehouse.kafka import look
+    from lakehouse.kafka import read_topic
     from lakehouse.operations.verify import producer_time
 
     name = f"topic {table.topic}"
     if table.topic not in existing_topics:
         return Part(name, "", "note", "Missing; create it with lakehouse topics --create.")
     try:
-        state = look(settings, table.topic)
+        state = read_topic(settings, table.topic)
     except LakehouseError as error:
         return Part(name, "", "broken", str(error))
     finding = producer_time(state, table)

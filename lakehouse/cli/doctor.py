@@ -125,24 +125,24 @@ def _spark(settings: "Settings") -> Part:
 
 def _engine(settings: "Settings") -> Part:
     """The engine of the home, which need not run; every command refuses an engine with other packages or settings."""
-    from lakehouse.spark.engine import engine_folder, lives, read_address
-    from lakehouse.spark.heap import heap_of
+    from lakehouse.spark.engine import engine_folder, is_engine_running, read_address
+    from lakehouse.spark.heap import read_heap
     from lakehouse.spark.sessions import fingerprint
 
     folder = engine_folder(settings)
     address = read_address(folder)
-    if settings.spark_remote or not lives(folder):
+    if settings.spark_remote or not is_engine_running(folder):
         return Part(
             "engine", "", "note", "Not running; commands start their own Spark. lakehouse up keeps a warm engine."
         )
     if address is None:
         return Part("engine", "", "note", "It is starting.")
-    heap = heap_of(address.pid)
+    heap = read_heap(address.pid)
     engine_text = f"{address}, process {address.pid}{f', {heap}' if heap else ''}"
     if address.fingerprint != fingerprint(settings):
         detail = f"{engine_text}: its packages, jars or settings differ; restart lakehouse up."
         return Part("engine", address.fingerprint, "broken", detail)
-    if heap and heap.full:
+    if heap and heap.is_full:
         detail = f"{engine_text}: too little memory; raise LAKEHOUSE_SPARK_DRIVER_MEMORY and restart lakehouse up."
         return Part("engine", address.fingerprint, "note", detail)
     return Part("engine", address.fingerprint, "ok", engine_text)

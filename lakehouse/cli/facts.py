@@ -37,7 +37,7 @@ def commit_fields(entry: "Entry") -> dict[str, Any]:
 def outcome_fields(outcome: "Outcome") -> dict[str, Any]:
     """What a commit did, its duration, and the lag after it in offsets."""
     progress = {"lag_after": outcome.lag_after, "seconds": round(outcome.seconds, 1)}
-    return commit_fields(outcome.entry) | progress | {"other_fields": dict(outcome.others)}
+    return commit_fields(outcome.entry) | progress | {"other_fields": dict(outcome.unmapped_fields)}
 
 
 def table_row(fields: dict[str, Any]) -> dict[str, Any]:

@@ -75,10 +75,10 @@ def _follow(settings: "Settings", table: "StreamTable", max_records: int | None,
 
 def _await_engine(settings: "Settings") -> None:
     """Wait until the ended engine of the home runs again; with a limit, because nobody may restart it any more."""
-    from lakehouse.spark.engine import engine_folder, lives
+    from lakehouse.spark.engine import engine_folder, is_engine_running
 
     deadline = time.monotonic() + _ENGINE_WAIT
-    while not (settings.spark_remote or lives(engine_folder(settings)) or time.monotonic() > deadline):
+    while not (settings.spark_remote or is_engine_running(engine_folder(settings)) or time.monotonic() > deadline):
         time.sleep(_POLL)
 
 
@@ -124,12 +124,12 @@ class _Follower:
 
     def _merge(self) -> None:
         """Merge what is new, and refresh the derived tables, also if an earlier refresh failed."""
-        from lakehouse.derived.refresh import caught_up, refresh_all
+        from lakehouse.derived.refresh import refresh_all, refresh_and_retry
         from lakehouse.ingest import batches
 
         plan = self._plan()
         if plan.span or plan.gap:
-            caught_up(self.context, lambda: batches.merge_all(self.context, self._request, self._count_merge))
+            refresh_and_retry(self.context, lambda: batches.merge_all(self.context, self._request, self._count_merge))
         if self.refreshed < self.merged:
             refresh_all(self.context)
             self.refreshed = self.merged

@@ -90,7 +90,7 @@ def merge(
     the change feed and the rollups.
     """
     from lakehouse.cli.pace import merge_progress
-    from lakehouse.derived.refresh import caught_up, refresh_all
+    from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest import batches
 
     settings = load_settings()
@@ -101,7 +101,7 @@ def merge(
     with broker(settings, with_registry=stream_table.has_schemas), table_context(settings, stream_table) as context:
         _print_changes(settings, stream_table)
         with merge_progress() as show:
-            outcomes = caught_up(context, lambda: batches.merge_all(context, request, show))
+            outcomes = refresh_and_retry(context, lambda: batches.merge_all(context, request, show))
         with spinner("Refreshing feed and rollups"):
             derived_updates = [] if only_merged else refresh_all(context)
     show_outcomes(outcomes, derived_updates, json)
@@ -141,7 +141,7 @@ def show_outcomes(
     idle: str = "Nothing to do: the table is up to date.",
 ) -> None:
     """Print what commits did, and the updates of derived tables; ``idle`` says why there was no commit."""
-    from lakehouse.ingest.batches import others_beyond, others_of
+    from lakehouse.ingest.batches import describe_omitted_fields, most_common_fields
 
     batches = [outcome_fields(outcome) for outcome in outcomes]
     if json:
@@ -150,9 +150,9 @@ def show_outcomes(
         return print_line(idle)
     rows = [table_row(fields) for fields in batches]
     print_table(list(rows[0]), [list(row.values()) for row in rows])
-    unmapped_fields = [f"{name} ({count:,} records)" for name, count in others_of(outcomes).items()]
+    unmapped_fields = [f"{name} ({count:,} records)" for name, count in most_common_fields(outcomes).items()]
     if unmapped_fields:
-        beyond = others_beyond(outcomes)
+        beyond = describe_omitted_fields(outcomes)
         print_line(f"Fields that no column reads: {', '.join(unmapped_fields)}{beyond and f', and {beyond}'}.")
     for update in derived:
         print_line(f"{update.name}: {update.changed:,} rows changed, up to date with version {update.source_version}.")
@@ -180,14 +180,14 @@ def replay(
 
     Rows that are up to date do not change. Progress does not move.
     """
-    from lakehouse.derived.refresh import caught_up, refresh_all
+    from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest.replay import replay as merge_again
 
     settings = load_settings()
     stream_table, range_texts = _split_arguments(settings, table, ranges or [])
     requested_ranges = [_parse_range(text) for text in range_texts] or None
     with broker(settings), table_context(settings, stream_table) as context, spinner("Replaying"):
-        outcomes = caught_up(context, lambda: merge_again(context, requested_ranges))
+        outcomes = refresh_and_retry(context, lambda: merge_again(context, requested_ranges))
         derived_updates = refresh_all(context)
     return show_outcomes(outcomes, derived_updates, json)
 

@@ -48,7 +48,7 @@ def new_table(
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.cli.proposed_file import declaration_text
-    from lakehouse.declaration import Month, StreamTable, declared_together
+    from lakehouse.declaration import Month, StreamTable, require_distinct_names
     from lakehouse.declaration.inference.proposal import propose
     from lakehouse.discovery import find_tables
 
@@ -65,7 +65,7 @@ def new_table(
     topic = topic or new
     month = Month(proposal.month_of) if proposal.month_of else None
     stream_table = StreamTable(new, topic, "", proposal.columns, proposal.key, month, format=proposal.form)
-    declared_together(*find_tables(settings), stream_table)  # refuses a name that is invalid or already used
+    require_distinct_names(*find_tables(settings), stream_table)  # refuses a name that is invalid or already used
     _write(file, declaration_text(new, topic, proposal))
     problem = "cannot be read by their schemas" if stream_table.has_schemas else "are not JSON objects"
     unread_text = f"; {proposal.unread:,} of them {problem}" if proposal.unread else ""
@@ -143,12 +143,12 @@ def _propose_for_topic(settings: "Settings", topic: str, count: int) -> "Proposa
         formats = likely_formats(values)
         if not formats[0].needs_schemas:
             return propose(values, formats[0])
-        from lakehouse.ingest.schema_resolution import look_up
+        from lakehouse.ingest.schema_resolution import look_up_schemas
 
         with registry(settings, needed=True):
-            schemas = [(form, look_up(settings, form, values)) for form in formats]
+            schemas = [(form, look_up_schemas(settings, form, values)) for form in formats]
         # the first format, if all of them know equally many schemas
-        form, usable_schemas = max(schemas, key=lambda candidate: len(candidate[1].known))
+        form, usable_schemas = max(schemas, key=lambda candidate: len(candidate[1].by_id))
         return propose(values, form, usable_schemas)
 
 

@@ -87,10 +87,10 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
     schemas = NO_SCHEMAS
     if table.has_schemas:
         from lakehouse.ingest.kept_schemas import kept_schemas
-        from lakehouse.ingest.schema_resolution import look_up
+        from lakehouse.ingest.schema_resolution import look_up_schemas
 
         values = (record.value for record in records)
-        schemas = look_up(settings, table.format, values, kept_schemas(settings, table))
+        schemas = look_up_schemas(settings, table.format, values, kept_schemas(settings, table))
     return Rules(table.fields, table.late.rule if table.late else None, table.format.parser(schemas))
 
 

@@ -63,11 +63,11 @@ def _verdicts(
     from lakehouse.decoding.fast.plain_records import decode_plain
     from lakehouse.decoding.staged import DETAIL, REASON
     from lakehouse.decoding.verdicts import Rules, decode_slices
-    from lakehouse.kafka.publish import written
+    from lakehouse.kafka.publish import write_line
 
     rules, numbers = Rules(table.fields, None, table.format.parser()), count(first)
     writer = table.format.writer()
-    values = (written(writer, line, number, _CORRECT) for number, line in enumerate(lines, first))
+    values = (write_line(writer, line, number, _CORRECT) for number, line in enumerate(lines, first))
     while chunk := list(islice(values, _CHUNK)):
         now = pa.array([time.time_ns() // 1000] * len(chunk), pa.int64())
         for decoded in decode_slices(pa.array(chunk, pa.binary()), now, rules, decode_plain):

@@ -83,9 +83,9 @@ def _table_fields(table: str, reasons: "list[Reason]") -> dict[str, Any]:
 
 
 def _sample_fields(sample: "Sample") -> dict[str, Any]:
-    from lakehouse.ledger.positions import words_of
+    from lakehouse.ledger.positions import source_words
 
-    position_name = words_of(sample.source).position
+    position_name = source_words(sample.source).position
     return {**record_fields(sample, position_name, sample.position), "detail": printable(sample.detail)}
 
 
@@ -119,7 +119,7 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
     For Avro, uses the schema registry in LAKEHOUSE_REGISTRY_URL. If that is not set, the command starts the embedded
     registry of this home, unless it runs already, and stops it at the end.
     """
-    from lakehouse.derived.refresh import caught_up, refresh_all
+    from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest.redrive import redrive as decode_again
 
     settings = load_settings()
@@ -129,7 +129,7 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
         table_context(settings, stream_table) as context,
         spinner("Redriving"),
     ):
-        outcomes = caught_up(context, lambda: decode_again(context, reason))
+        outcomes = refresh_and_retry(context, lambda: decode_again(context, reason))
         derived_updates = refresh_all(context)
     return show_outcomes(
         outcomes, derived_updates, json, idle="Nothing to do: no rejected record passes the current declaration."

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lakehouse.ledger.audit import Finding
     from lakehouse.ledger.commits import Entry
     from lakehouse.ledger.restores import Foreign
-    from lakehouse.operations.evolution import Redeclared
+    from lakehouse.operations.evolution import Redeclaration
     from lakehouse.operations.status import Status
 
 commands = typer.Typer()
@@ -133,12 +133,12 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
     """
     from lakehouse.ledger.audit import audit as check_ledger
     from lakehouse.ledger.ledger import ledger_of
-    from lakehouse.operations.evolution import redeclared
+    from lakehouse.operations.evolution import list_redeclarations
 
     settings = load_settings()
     stream_tables = select_tables(settings, table)
     ledgers = {selected.name: ledger_of(settings, selected.name, whole=True) for selected in stream_tables}
-    redeclarations = {selected.name: redeclared(settings, selected) for selected in stream_tables}
+    redeclarations = {selected.name: list_redeclarations(settings, selected) for selected in stream_tables}
     findings = {name: check_ledger(ledger) for name, ledger in ledgers.items()}
     if json:
         audits = [
@@ -173,7 +173,7 @@ def _print_ledger(name: str, entries: "tuple[Entry, ...]", foreign_commits: "tup
     return None
 
 
-def _print_redeclarations(redeclarations: "list[Redeclared]") -> None:
+def _print_redeclarations(redeclarations: "list[Redeclaration]") -> None:
     for redeclaration in redeclarations:
         changes = "; ".join(redeclaration.changes)
         time = seconds(redeclaration.committed_at)

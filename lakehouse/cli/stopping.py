@@ -89,9 +89,9 @@ def stops_soon() -> Iterator[None]:
 def _break_connection() -> None:
     with suppress(Exception):
         if "pyspark" in sys.modules:
-            from lakehouse.spark.own_spark import break_talk
+            from lakehouse.spark.own_spark import abort_java_call
 
-            break_talk()
+            abort_java_call()
 
 
 def _abandon_spark() -> NoReturn:

@@ -59,10 +59,10 @@ def warm_engine(settings: "Settings") -> Iterator[None]:
     If the engine cannot be started, each run starts its own Spark.
     """
     from lakehouse.errors import SetupError
-    from lakehouse.spark.engine import EngineProcess, engine_folder, lives
+    from lakehouse.spark.engine import EngineProcess, engine_folder, is_engine_running
     from lakehouse.spark.sessions import engine_conf, fingerprint
 
-    if settings.spark_remote or lives(engine_folder(settings)):
+    if settings.spark_remote or is_engine_running(engine_folder(settings)):
         yield
         return
     engine = EngineProcess(settings, engine_conf(settings), fingerprint(settings))
@@ -77,10 +77,10 @@ def warm_engine(settings: "Settings") -> Iterator[None]:
 @contextmanager
 def spark(settings: "Settings") -> "Iterator[SparkSession]":
     """A Spark session, stopped at the end. The output of Java goes to a log in the home."""
-    from lakehouse.spark.engine import engine_folder, lives
+    from lakehouse.spark.engine import engine_folder, is_engine_running
     from lakehouse.spark.sessions import build_session, stop_session
 
-    has_engine = not settings.spark_remote and lives(engine_folder(settings))
+    has_engine = not settings.spark_remote and is_engine_running(engine_folder(settings))
     print_notice("Attaching to the engine ..." if has_engine else "Starting Spark ...")
     stop_seconds = _STOP_SECONDS
     with stops_soon(), track_phases():

@@ -60,10 +60,10 @@ def topics(
 
 
 def _describe(settings: "Settings", table: "StreamTable") -> dict[str, object]:
-    from lakehouse.kafka import look
+    from lakehouse.kafka import read_topic
 
     try:
-        state = look(settings, table.topic)
+        state = read_topic(settings, table.topic)
     except TopicError:
         return {"topic": table.topic, "table": table.name, "exists": False} | dict.fromkeys(_FIGURES)
     values = (len(state.end), sum(state.earliest.values()), sum(state.end.values()), state.producer_time)

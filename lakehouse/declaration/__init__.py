@@ -10,7 +10,7 @@ package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.e
 """
 
 from lakehouse.declaration.partitions import Day, Month, Value, Year
-from lakehouse.declaration.table import StreamTable, declared_together
+from lakehouse.declaration.table import StreamTable, require_distinct_names
 from lakehouse.declaration.vocabulary import (
     AvroSamples,
     BaseSamples,
@@ -51,5 +51,5 @@ __all__ = [
     "StreamTable",
     "Value",
     "Year",
-    "declared_together",
+    "require_distinct_names",
 ]

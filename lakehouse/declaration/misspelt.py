@@ -18,16 +18,18 @@ def misspelt(error: Exception, package: ModuleType) -> tuple[str, str] | None:
     ``package`` is the module that exports the classes of a declaration in ``__all__``. ``None`` for any other error.
     """
     text = str(error)
-    unknown = _UNKNOWN_ARGUMENT.match(text)
-    if isinstance(error, TypeError) and unknown and unknown[1] in package.__all__:
-        return _unknown_parameter(unknown[1], unknown[2], list(signature(getattr(package, unknown[1])).parameters))
-    missing = _MISSING_ARGUMENT.match(text)
-    if isinstance(error, TypeError) and missing and missing[1] in package.__all__:
-        names = missing[2].replace("'", "")
-        return f"{missing[1]} is missing {names}", f"Add {re.split(',| and ', names)[0]}=... to it."
-    imported = re.match(rf"cannot import name '(\w+)' from '{package.__name__}'", text)
-    if isinstance(error, ImportError) and imported:
-        return f"{package.__name__} has no {imported[1]!r}", _suggest(imported[1], package.__all__, "It has")
+    unknown_match = _UNKNOWN_ARGUMENT.match(text)
+    if isinstance(error, TypeError) and unknown_match and unknown_match[1] in package.__all__:
+        return _unknown_parameter(
+            unknown_match[1], unknown_match[2], list(signature(getattr(package, unknown_match[1])).parameters)
+        )
+    missing_match = _MISSING_ARGUMENT.match(text)
+    if isinstance(error, TypeError) and missing_match and missing_match[1] in package.__all__:
+        names = missing_match[2].replace("'", "")
+        return f"{missing_match[1]} is missing {names}", f"Add {re.split(',| and ', names)[0]}=... to it."
+    import_match = re.match(rf"cannot import name '(\w+)' from '{package.__name__}'", text)
+    if isinstance(error, ImportError) and import_match:
+        return f"{package.__name__} has no {import_match[1]!r}", _suggest(import_match[1], package.__all__, "It has")
     name = error.name if isinstance(error, NameError) else None
     closest = _closest(name, package.__all__) if name and name not in sys.stdlib_module_names else None
     if closest:

@@ -44,7 +44,7 @@ def with_former(before: str, now: str) -> str:
     return json.dumps({**new, **former}, sort_keys=True) if new else now
 
 
-def declared_again(before: str, now: str) -> Iterator[tuple[str, str, bool]]:
+def find_redeclared_columns(before: str, now: str) -> Iterator[tuple[str, str, bool]]:
     """Columns that are declared again: the name, the former source or SQL, and whether it is still the same."""
     old, new = read_snapshot(before), read_snapshot(now)
     for part in sorted(new):
@@ -59,7 +59,9 @@ def differences(before: str, now: str) -> Iterator[tuple[str, str]]:
         {part: options for part, options in read_snapshot(text).items() if not part.startswith(_FORMER)}
         for text in (before, now)
     )
-    redeclared = {f"{_COLUMN}{name}": (source, is_same) for name, source, is_same in declared_again(before, now)}
+    redeclared = {
+        f"{_COLUMN}{name}": (source, is_same) for name, source, is_same in find_redeclared_columns(before, now)
+    }
     for part in sorted({*old, *new}):
         if part in redeclared:
             source, is_same = redeclared[part]
@@ -77,7 +79,7 @@ def differences(before: str, now: str) -> Iterator[tuple[str, str]]:
                     yield part, f"{part}: {option} was {old_value}, is {new_value}"
 
 
-def renamed(before: str, now: str) -> Iterator[tuple[str, str]]:
+def find_renamed_columns(before: str, now: str) -> Iterator[tuple[str, str]]:
     """Removed columns, each with a new column whose source, or former source, is exactly that of the removed one."""
     old, new = (
         {part.removeprefix(_COLUMN): items for part, items in read_snapshot(text).items() if part.startswith(_COLUMN)}

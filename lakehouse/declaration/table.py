@@ -44,7 +44,7 @@ class StreamTable(TableParts):
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         time: datetime | None = None,
-        schemas: Mapping[int, WriterSchema] = NO_SCHEMAS.known,
+        schemas: Mapping[int, WriterSchema] = NO_SCHEMAS.by_id,
     ) -> dict[str, Any]:
         """Decode one record into a value for each column that is read from records; absent and null are ``None``.
 
@@ -61,7 +61,7 @@ class StreamTable(TableParts):
         return convert(parsed, self.fields, {**header_values, "key": key, TIME: microseconds})
 
 
-def declared_together(*tables: StreamTable) -> tuple[StreamTable, ...]:
+def require_distinct_names(*tables: StreamTable) -> tuple[StreamTable, ...]:
     """Return the tables; ``DeclarationError`` if two declarations use the same name.
 
     Two tables in one folder would overwrite each other's rows, and Dagster accepts no name twice.
@@ -71,8 +71,8 @@ def declared_together(*tables: StreamTable) -> tuple[StreamTable, ...]:
         for name in table.names:
             if name in owners:
                 is_twin = owners[name] == table.name
-                other = "another declaration" if is_twin else f"the declaration of {owners[name]!r}"
-                message = f"Table {table.name!r}: {other} also uses the name {name}"
+                other_user = "another declaration" if is_twin else f"the declaration of {owners[name]!r}"
+                message = f"Table {table.name!r}: {other_user} also uses the name {name}"
                 raise DeclarationError(message, action="Rename one of the two.")
         owners |= dict.fromkeys(table.names, table.name)
     return tables

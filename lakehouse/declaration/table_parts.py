@@ -102,7 +102,7 @@ class TableParts:
         return Column(self.partition_by.name, "DATE", self.partition_by.doc)
 
     @property
-    def stored(self) -> tuple[Column, ...]:
+    def stored_columns(self) -> tuple[Column, ...]:
         """The columns of a row: the declared ones, and the partition column."""
         return (*self.columns, *([self.partition_column] if self.partition_column else []))
 
@@ -139,9 +139,9 @@ class TableParts:
     @property
     def tables(self) -> tuple[str, ...]:
         """The name of every table that the declaration may create, whether it exists or not."""
-        own = (self.name, self.base_name, self.rejected_name)
+        own_names = (self.name, self.base_name, self.rejected_name)
         schemas = (self.schemas_name,) if self.has_schemas else ()
-        return (*own, *schemas, *(reference.name for reference in self.references), *self.derived)
+        return (*own_names, *schemas, *(reference.name for reference in self.references), *self.derived)
 
     @property
     def derived(self) -> tuple[str, ...]:

@@ -59,14 +59,16 @@ class Column:
         bounds: tuple[Decimal | float | None, ...] = self.between or (None, None)
         if self.type.startswith("DECIMAL"):  # the number as written, not the nearest binary fraction
             bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
-        least, most = bounds
+        minimum, maximum = bounds
         epoch: Epoch | None = "microseconds" if isinstance(self.source, BrokerTime) else self.epoch
         shown_name, path, part = self._place
         former = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly or ())
         rules = (self.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
-        rule = Field(self.name, shown_name, self.type, self.required, least, most, *rules, null_erases=self.null_erases)
-        written = self.source.written if isinstance(self.source, RecordKey) else rule.written
-        return with_inner(rule._replace(written=written))
+        rule = Field(
+            self.name, shown_name, self.type, self.required, minimum, maximum, *rules, null_erases=self.null_erases
+        )
+        key_encoding = self.source.written if isinstance(self.source, RecordKey) else rule.key_encoding
+        return with_inner(rule._replace(key_encoding=key_encoding))
 
     @property
     def is_nested(self) -> bool:
@@ -78,7 +80,7 @@ class Column:
         """The shown name of its field, the path to it, and the part of the record that contains it."""
         source = self.source or self.name
         if isinstance(source, RecordKey | RecordHeader | BrokerTime):
-            return source.called, (), source.part
+            return source.shown_name, (), source.part
         path = (source,) if isinstance(source, str) else tuple(source)
         return ".".join(path), path, VALUE
 

@@ -26,13 +26,13 @@ def is_widened(narrow: str, wide: str) -> bool:
     return new_scale >= old_scale and new_precision - new_scale >= old_precision - old_scale
 
 
-def is_recast(stored: str, declared: str) -> bool:
+def is_recast(stored_type: str, declared_type: str) -> bool:
     """Whether values of the stored type may have the declared type without a change of meaning.
 
     If so, each value is checked when it is rewritten. Numbers become neither times, because their unit is unknown, nor
     booleans. A TIMESTAMP does not become a STRING, because a time has many text formats.
     """
-    before, after = (_kind(type_.upper().replace(" ", "")) for type_ in (stored, declared))
+    before, after = (_kind(type_.upper().replace(" ", "")) for type_ in (stored_type, declared_type))
     return after in _RECASTS.get(before, ())
 
 

@@ -34,7 +34,7 @@ REASONS = (
 )
 """Reasons that records of any format may have; ``Format.reasons`` are those of one format alone."""
 Epoch = Literal["seconds", "milliseconds", "microseconds", "days"]
-WHOLE = {"INT": 2**31, "BIGINT": 2**63}
+WHOLE_LIMITS = {"INT": 2**31, "BIGINT": 2**63}
 
 
 class Field(NamedTuple):
@@ -46,8 +46,8 @@ class Field(NamedTuple):
     ``former`` is the path that the field had before; it is read if the field is missing. ``null_values`` are texts
     that mean null. ``inner`` are the rules for the items, values or fields of a nested type. ``leaf_count`` is the
     number of scalar values that one value has space for, itself or in a struct, present or not. If ``null_erases`` is
-    set, an explicit null and a missing field differ. ``written`` is the encoding of the record key. ``memory_bytes`` is
-    the memory of one nested value without the items of its arrays and maps.
+    set, an explicit null and a missing field differ. ``key_encoding`` is the encoding of the record key.
+    ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Field(NamedTuple):
     inner: tuple["Field", ...] = ()
     leaf_count: int = 1
     null_erases: bool = False
-    written: KeyEncoding = "text"
+    key_encoding: KeyEncoding = "text"
     memory_bytes: int = 0
 
     @property
@@ -75,7 +75,7 @@ class Field(NamedTuple):
         return self.path or (self.source,)
 
 
-class Beyond(NamedTuple):
+class UnrepresentableValue(NamedTuple):
     """A number or a time that no type can represent, as its text. It does no harm in a field that no column reads."""
 
     text: str

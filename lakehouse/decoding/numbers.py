@@ -4,10 +4,10 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_UP, Context, Decima
 from typing import Any
 
 from lakehouse.decoding.fields import (
-    WHOLE,
-    Beyond,
+    WHOLE_LIMITS,
     Field,
     Rejection,
+    UnrepresentableValue,
     raise_out_of_range,
     raise_wrong_type,
     short_text,
@@ -17,20 +17,20 @@ from lakehouse.decoding.fields import (
 _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
 
 
-def parse_number(text: str) -> Decimal | Beyond:
+def parse_number(text: str) -> Decimal | UnrepresentableValue:
     """Parse a JSON number with all of its digits; short numbers are cached."""
     return _SHORT_NUMBERS[text] if len(text) <= _MAX_CACHED_LENGTH else _parse_uncached(text)
 
 
-def _parse_uncached(text: str) -> Decimal | Beyond:
+def _parse_uncached(text: str) -> Decimal | UnrepresentableValue:
     try:
         return Decimal(text, _EXACT)
     except InvalidOperation:
-        return Beyond(text)
+        return UnrepresentableValue(text)
 
 
-class _NumberCache(dict[str, Decimal | Beyond]):
-    def __missing__(self, text: str) -> Decimal | Beyond:
+class _NumberCache(dict[str, Decimal | UnrepresentableValue]):
+    def __missing__(self, text: str) -> Decimal | UnrepresentableValue:
         self[text] = _parse_uncached(text)
         return self[text]
 
@@ -46,7 +46,7 @@ def scaled_decimal(units: int, scale: int) -> Decimal:
 
 def exact_number(raw: Any, field: Field) -> Decimal:
     """The exact number; raises ``Rejection`` if the value is not a finite number."""
-    if isinstance(raw, Beyond):
+    if isinstance(raw, UnrepresentableValue):
         raise Rejection("out_of_range", f"{field.source!r} is {short_text(raw)}, outside the range of all number types")
     if not isinstance(raw, Decimal | float | int) or isinstance(raw, bool):
         raise_wrong_type(raw, field)
@@ -59,7 +59,7 @@ def exact_number(raw: Any, field: Field) -> Decimal:
 def convert_number(raw: Any, field: Field) -> int | float | Decimal:
     """Convert a number to the field's type; raises ``Rejection`` if the type cannot represent it."""
     number = exact_number(raw, field)
-    if field.type in WHOLE:
+    if field.type in WHOLE_LIMITS:
         return convert_whole(number, field)
     if field.type == "DOUBLE":
         double = float(number)
@@ -70,7 +70,7 @@ def convert_number(raw: Any, field: Field) -> int | float | Decimal:
 
 def convert_whole(number: Decimal, field: Field) -> int:
     """Convert to a whole number within the type's range; the range of days is that of INT."""
-    limit = WHOLE.get(field.type, WHOLE["INT"])
+    limit = WHOLE_LIMITS.get(field.type, WHOLE_LIMITS["INT"])
     if (number and number.adjusted() > 20) or not -limit <= number < limit:
         raise_out_of_range(number, field)
     return int(number) if number == number.to_integral_value() else raise_wrong_type(number, field)

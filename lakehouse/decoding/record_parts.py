@@ -27,7 +27,7 @@ class RecordKey:
         return KEY
 
     @property
-    def called(self) -> str:
+    def shown_name(self) -> str:
         """How messages name the part."""
         return "key of the record"
 
@@ -44,7 +44,7 @@ class RecordHeader:
         return f"{HEADER}{self.name}"
 
     @property
-    def called(self) -> str:
+    def shown_name(self) -> str:
         """How messages name the part."""
         return f"header {self.name}"
 
@@ -59,7 +59,7 @@ class BrokerTime:
         return TIME
 
     @property
-    def called(self) -> str:
+    def shown_name(self) -> str:
         """How messages name the part."""
         return "broker time"
 

@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import (
-    Beyond,
     Epoch,
     Field,
     Rejection,
+    UnrepresentableValue,
     raise_out_of_range,
     raise_wrong_type,
     short_text,
@@ -55,8 +55,8 @@ def judge_late(row: dict[str, Any], broker_time: int, rule: Lateness) -> bool:
     if broker_time - (event_time - _EPOCH_START) // _MICROSECOND <= rule.limit // _MICROSECOND:
         return False
     if rule.rejects:
-        received = f"the broker received it {_format_time(broker_time)}"
-        raise Rejection("late", f"{rule.column!r} is {event_time.isoformat()}, {received}, limit {rule.limit}")
+        received_text = f"the broker received it {_format_time(broker_time)}"
+        raise Rejection("late", f"{rule.column!r} is {event_time.isoformat()}, {received_text}, limit {rule.limit}")
     return True
 
 
@@ -81,7 +81,7 @@ def convert_time(raw: Any, field: Field) -> datetime | date:
         return _time_since_epoch(exact_number(raw, field), field)
     if field.pattern is not None:
         return _parse_time(raw, field.pattern, field)
-    return raise_out_of_range(raw, field) if isinstance(raw, Beyond) else raise_wrong_type(raw, field)
+    return raise_out_of_range(raw, field) if isinstance(raw, UnrepresentableValue) else raise_wrong_type(raw, field)
 
 
 def _parse_time(raw: Any, pattern: str, field: Field) -> datetime | date:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from lakehouse.decoding.fields import Beyond, Field, Rejection, json_kind, raise_wrong_type, short_text
+from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, json_kind, raise_wrong_type, short_text
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
 from lakehouse.decoding.numbers import convert_number, parse_number
 from lakehouse.decoding.record_parts import KEY, VALUE
@@ -72,7 +72,7 @@ def is_null_value(raw: Any, null_values: tuple[str, ...]) -> bool:
     return any(raw == (float(number) if isinstance(raw, float) else Decimal(number)) for number in numbers)
 
 
-def number_in(text: str) -> Decimal | Beyond | None:
+def number_in(text: str) -> Decimal | UnrepresentableValue | None:
     """The number that a text writes; ``None`` if the text is not a number."""
     return parse_number(text) if _NUMBER.fullmatch(text) else None
 
@@ -84,13 +84,13 @@ def parse_part(part: bytes | int | None, field: Field) -> Any:
     """
     if not isinstance(part, bytes):
         return part
-    if field.written == "big_endian":
+    if field.key_encoding == "big_endian":
         return _parse_big_endian(part, field)
     try:
         text = part.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Rejection("invalid_utf8", f"{field.source!r}: byte {error.start} is not UTF-8") from None
-    if field.type == "STRING" and field.part == KEY and field.written == "text":
+    if field.type == "STRING" and field.part == KEY and field.key_encoding == "text":
         return _reject_control_characters(text, field)
     if field.type == "STRING" or field.pattern is not None:
         return text

@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
     memory: int = 0
 
 
-class Decoded(NamedTuple):
+class DecodedRecords(NamedTuple):
     """One verdict for each record, and the number of records with each unmapped field."""
 
     verdicts: pa.StructArray
@@ -74,32 +74,32 @@ def decode_slices(
     rules: Rules,
     decode_fast: FastDecoder | None,
     parts: PartArrays = NO_PARTS,
-) -> Iterator[Decoded]:
+) -> Iterator[DecodedRecords]:
     """Decode records like ``decode_values``, in slices that take little memory."""
     for begin, end in slice_bounds(values, rules):
         start, is_done = begin, False
         while not is_done:
             sliced_parts = {part: array[start:end] for part, array in parts.items()}
             times = None if broker_times is None else broker_times[start:end]
-            decoded = decode_values(values[start:end], times, rules, decode_fast, sliced_parts)
-            start += len(decoded.verdicts)
+            decoded_records = decode_values(values[start:end], times, rules, decode_fast, sliced_parts)
+            start += len(decoded_records.verdicts)
             is_done = start >= end
-            yield decoded
+            yield decoded_records
 
 
 def slice_bounds(values: pa.Array, rules: Rules) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each slice of records; the bytes of their values limit the memory of a slice."""
     per_row, per_byte = _decoded_memory(rules)
 
-    def split(begin: int, end: int) -> Iterator[tuple[int, int]]:
+    def split_range(begin: int, end: int) -> Iterator[tuple[int, int]]:
         count, middle = end - begin, (begin + end) // 2
         if count <= 1 or count * per_row + values[begin:end].nbytes * per_byte <= MAX_SLICE_MEMORY:
             yield begin, end
         else:
-            yield from split(begin, middle)
-            yield from split(middle, end)
+            yield from split_range(begin, middle)
+            yield from split_range(middle, end)
 
-    return split(0, len(values))
+    return split_range(0, len(values))
 
 
 def column_memory(rules: Rules) -> tuple[int, int]:
@@ -128,7 +128,7 @@ def decode_values(
     rules: Rules,
     decode_fast: FastDecoder | None,
     parts: PartArrays = NO_PARTS,
-) -> Decoded:
+) -> DecodedRecords:
     """Decode records; ``broker_times`` are in microseconds since 1970, UTC, if the rules need them.
 
     A verdict has ``_reason`` and ``_detail`` (NULL if the record is not rejected), ``_late``, a value for each field
@@ -143,7 +143,7 @@ def decode_values(
     fast_verdicts = _verdict_array([nulls, nulls, plain_records.late, *plain_records.columns], rules)
     unmapped_counts, rows = count_unmapped(plain_records.objects, rules.fields), plain_records.uncertain_rows
     if not rows:
-        return Decoded(fast_verdicts, unmapped_counts)
+        return DecodedRecords(fast_verdicts, unmapped_counts)
     del plain_records  # the strict path makes its own copy
     indices = pa.array(rows, pa.int64())
     strict_parts = {part: array.take(indices) for part, array in parts.items()}
@@ -153,7 +153,7 @@ def decode_values(
     for index, row in enumerate(rows):
         order[row] = count + index
     verdicts = pa.concat_arrays([fast_verdicts, strict.verdicts]).take(pa.array(order, pa.int64()))
-    return Decoded(verdicts, unmapped_counts + strict.unmapped_counts)
+    return DecodedRecords(verdicts, unmapped_counts + strict.unmapped_counts)
 
 
 def _set_null(values: pa.Array, rows: list[int]) -> pa.Array:
@@ -164,7 +164,9 @@ def _set_null(values: pa.Array, rows: list[int]) -> pa.Array:
     return if_else(pa.array(row not in null_rows for row in range(len(values))), values, None)
 
 
-def _decode_strictly(values: pa.Array, broker_times: pa.Array | None, rules: Rules, parts: PartArrays) -> Decoded:
+def _decode_strictly(
+    values: pa.Array, broker_times: pa.Array | None, rules: Rules, parts: PartArrays
+) -> DecodedRecords:
     times = [None] * len(values) if broker_times is None else broker_times.to_pylist()
     part_rows = zip(*(array.to_pylist() for array in parts.values()), strict=True) if parts else repeat((), len(values))
     record_parts = (dict(zip(parts, part_row, strict=True)) for part_row in part_rows)
@@ -181,7 +183,7 @@ def _decode_strictly(values: pa.Array, broker_times: pa.Array | None, rules: Rul
         pa.array([verdict.explicit_nulls[index] for verdict in verdicts], pa.bool_())
         for index in range(len(rules.null_erases))
     ]
-    return Decoded(_verdict_array(columns, rules), unmapped_counts)
+    return DecodedRecords(_verdict_array(columns, rules), unmapped_counts)
 
 
 def _judge_records(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tuple[list[Verdict], Counter[str]]:
@@ -217,8 +219,8 @@ def judge(
     try:
         parsed = rules.parser(value)
         memory = rules.parser.memory_of(value)
-        counted = memory if may_be_too_large(memory, value, memory_limits or column_memory(rules)) else None
-        row = convert(parsed, rules.fields, {**parts, TIME: broker_time}, counted)
+        counted_memory = memory if may_be_too_large(memory, value, memory_limits or column_memory(rules)) else None
+        row = convert(parsed, rules.fields, {**parts, TIME: broker_time}, counted_memory)
         is_late = lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
         return Verdict(parsed, row, None, None, is_late, memory=memory)
     except Rejection as rejection:

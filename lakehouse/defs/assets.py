@@ -12,7 +12,7 @@ from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.picture import picture
 from lakehouse.defs.replayed import replayed_asset
 from lakehouse.defs.steps import StepInput, StepResult, build_step
-from lakehouse.defs.waiting import look_ahead
+from lakehouse.defs.waiting import plan_waiting_records
 from lakehouse.derived import refresh
 from lakehouse.derived.changes import Derived
 from lakehouse.ingest import batches, load
@@ -74,11 +74,11 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
     def merge(step: StepInput) -> StepResult:
         if not step.context.selected_asset_keys:  # a person evaluates the check alone: nothing is merged
             return StepResult({}, [batches_accounted(merged_ledger(step.settings, table))])
-        _, plan = look_ahead(step.settings, table, PATIENCE)
+        _, plan = plan_waiting_records(step.settings, table, PATIENCE)
         request = step.config.request(plan)
         log = step.context.log
         changes = _declaration_changes(step, table.name, table.rejected_name)
-        outcomes = refresh.caught_up(
+        outcomes = refresh.refresh_and_retry(
             step.table_context,
             lambda: batches.merge_all(step.table_context, request, lambda outcome: log.info(str(outcome))),
             lambda derived: log.info(f"Derived table updated before the merge: {derived.facts}"),
@@ -152,5 +152,5 @@ def _metadata(derived: Derived) -> figures.Figures:
     return {"source_version": derived.source_version, "rows_changed": derived.changed, **rebuilt}
 
 
-def _loaded_rows(loaded: load.BaseLoad | load.ReferenceLoad) -> figures.Figures:
-    return {"rows_read": loaded.rows, "rows_inserted": loaded.inserted, "rows_updated": loaded.updated}
+def _loaded_rows(load_result: load.BaseLoad | load.ReferenceLoad) -> figures.Figures:
+    return {"rows_read": load_result.rows, "rows_inserted": load_result.inserted, "rows_updated": load_result.updated}

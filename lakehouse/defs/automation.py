@@ -16,7 +16,7 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import DATA_VERSION
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
-from lakehouse.defs.waiting import is_away, look_ahead, report_planning
+from lakehouse.defs.waiting import is_unavailable, plan_waiting_records, report_planning
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.positions import Plan
 
@@ -45,10 +45,10 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Requests a run of {job.name} while topic {table.topic} has records that are not merged.",
     )
-    def watch(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
+    def evaluate(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
         return _tick(context, lakehouse, entry, reporter)
 
-    return dg.Definitions(jobs=[job], sensors=[watch])
+    return dg.Definitions(jobs=[job], sensors=[evaluate])
 
 
 def _tick(
@@ -58,11 +58,11 @@ def _tick(
     instance, cursor, now = context.instance, SensorCursor.parse(context.cursor), time.time()
     try:
         with report_planning(instance, entry):
-            state, plan = look_ahead(lakehouse.settings, entry.table)
+            state, plan = plan_waiting_records(lakehouse.settings, entry.table)
         reporter.report(instance, lakehouse.settings)
         request = _request_run(instance, entry, plan, sensor_location(context))
     except Exception as error:
-        if is_away(error):
+        if is_unavailable(error):
             cursor = cursor.without_sight(now)
             report_freshness(instance, entry, cursor, now)
             reporter.report(instance, lakehouse.settings)

@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import StreamTable, declared_together
+from lakehouse.declaration import StreamTable, require_distinct_names
 from lakehouse.defs.alerts import build_alerts
 from lakehouse.defs.assets import build_assets
 from lakehouse.defs.automation import build_automation
@@ -39,7 +39,7 @@ def build_defs(
     Raises ``DeclarationError`` if two declarations have a table of the same name, and the errors of
     ``declared_tables``.
     """
-    tables = declared_tables(Settings.load()) if tables is None else declared_together(*tables)
+    tables = declared_tables(Settings.load()) if tables is None else require_distinct_names(*tables)
     prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix)
     owner_names = (owners,) if isinstance(owners, str) else owners
     docs_url = _docs_url()

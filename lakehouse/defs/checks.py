@@ -16,7 +16,7 @@ from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import check_result
 from lakehouse.defs.waiting import planning_check
 from lakehouse.errors import LakehouseError
-from lakehouse.kafka import look
+from lakehouse.kafka import read_topic
 from lakehouse.ledger.audit import Finding, audit, every_change_kept, finding
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations import verify
@@ -158,7 +158,7 @@ def rollup_check(entry: CatalogEntry, rollup: Rollup) -> dg.AssetChecksDefinitio
 
 def _producer_time(settings: Settings, table: StreamTable) -> Finding:
     try:
-        return verify.producer_time(look(settings, table.topic), table)
+        return verify.producer_time(read_topic(settings, table.topic), table)
     except LakehouseError as error:
         return Finding("producer_time", passed=False, detail=str(error))
 

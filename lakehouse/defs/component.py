@@ -74,9 +74,9 @@ class LakehouseTables(dg.Component, dg.Model, dg.Resolvable):
         """Return the spec of an asset; override it to add tags, metadata or another owner."""
         return spec
 
-    def _select_tables(self, named: Collection[str]) -> list[StreamTable]:
+    def _select_tables(self, component_names: Collection[str]) -> list[StreamTable]:
         tables = {table.name: table for table in declared_tables(Settings.load())}
-        names = [name for name in tables if name not in named] if self.tables is None else self.tables
+        names = [name for name in tables if name not in component_names] if self.tables is None else self.tables
         unknown = [name for name in names if name not in tables]
         if unknown:
             raise DeclarationError(

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
-from lakehouse.ingest.batches import Outcome, others_beyond, others_of
+from lakehouse.ingest.batches import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.commits import OF_RECORDS, Entry, Totals
 from lakehouse.ledger.ledger import Ledger
@@ -91,8 +91,8 @@ def rejected_reasons(settings: Settings, table: StreamTable, outcomes: Sequence[
 
 def _unmapped_fields(outcomes: Sequence[Outcome]) -> Figures:
     """The fields of the records that no column reads; empty if there are none."""
-    rows = list(others_of(outcomes).items())
-    omitted_summary = others_beyond(outcomes)
+    rows = list(most_common_fields(outcomes).items())
+    omitted_summary = describe_omitted_fields(outcomes)
     metadata: Figures = {"other_fields": _table({"field": "string", "records": "int"}, rows)} if rows else {}
     return {**metadata, "other_fields_unnamed": omitted_summary} if omitted_summary else metadata
 

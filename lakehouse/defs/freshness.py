@@ -16,7 +16,7 @@ from lakehouse.defs.cursor import SensorCursor, read_cursor
 from lakehouse.defs.finished_runs import run_location
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
-from lakehouse.defs.waiting import look_ahead
+from lakehouse.defs.waiting import plan_waiting_records
 from lakehouse.errors import LakehouseError
 from lakehouse.ledger.audit import Finding
 from lakehouse.settings import Settings
@@ -62,7 +62,7 @@ def promise_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
 def _find_lag(settings: Settings, table: StreamTable) -> int | None:
     """The offsets to merge; ``None`` if no batch can be planned now."""
     try:
-        return look_ahead(settings, table)[1].span
+        return plan_waiting_records(settings, table)[1].span
     except LakehouseError:
         return None
 

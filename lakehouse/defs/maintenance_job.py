@@ -48,14 +48,17 @@ def _build_op(entry: CatalogEntry) -> dg.OpDefinition:
     def maintain_tables(context: dg.OpExecutionContext, lakehouse: LakehouseResource) -> None:
         name_run(context.run_id)
         with explained():
-            maintained = maintain(lakehouse.table_context(entry.table, context.run_id), lambda one: _log(context, one))
-        for observation in _observations(entry, maintained):
+            maintained_tables = maintain(
+                lakehouse.table_context(entry.table, context.run_id),
+                lambda maintained_table: _log(context, maintained_table),
+            )
+        for observation in _observations(entry, maintained_tables):
             context.log_event(observation)
 
     return maintain_tables
 
 
-def _observations(entry: CatalogEntry, maintained: Iterable[Maintained]) -> list[dg.AssetObservation]:
+def _observations(entry: CatalogEntry, maintained_tables: Iterable[Maintained]) -> list[dg.AssetObservation]:
     """One observation for each maintained table that is an asset."""
     keys = {spec.key.path[-1]: spec.key for spec in table_specs(entry)}
     return [
@@ -70,14 +73,14 @@ def _observations(entry: CatalogEntry, maintained: Iterable[Maintained]) -> list
                 **({"old_files_kept_because": table.kept} if table.kept else {}),
             },
         )
-        for table in maintained
+        for table in maintained_tables
         if table.name in keys
     ]
 
 
 def _log(context: dg.OpExecutionContext, table: Maintained) -> None:
-    kept = f"; old files stay: {table.kept}" if table.kept else ""
-    context.log.info(f"{table.name}: {table.files_before} files became {table.files_after}{kept}")
+    kept_text = f"; old files stay: {table.kept}" if table.kept else ""
+    context.log.info(f"{table.name}: {table.files_before} files became {table.files_after}{kept_text}")
 
 
 def _days_or_hours(entry: CatalogEntry) -> str:

@@ -56,7 +56,7 @@ def draw(settings: Settings, table: StreamTable, rollup: Rollup) -> str | None:
     groups = count_rows(settings.table_uri(rollup.name))
     if measure is None or not 0 < groups <= _MAX_GROUPS:
         return None
-    types = {column.name: column.type for column in table.stored}
+    types = {column.name: column.type for column in table.stored_columns}
     time = next((name for name in rollup.by if types[name] in ("DATE", "TIMESTAMP")), None)
     if time is None:
         body = _bars(_read_largest(settings, rollup, measure))

@@ -27,7 +27,7 @@ def replayed_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
         table_context = step.table_context
         ranges = find_ranges(table_context, days)
         step.context.log.info(f"Replaying {sum(part.span for part in ranges):,} offsets: {ranges}")
-        outcomes = refresh.caught_up(table_context, lambda: replay(table_context, ranges))
+        outcomes = refresh.refresh_and_retry(table_context, lambda: replay(table_context, ranges))
         for derived in refresh.refresh_all(table_context):
             step.context.log.info(f"Derived table updated after the replay: {derived.facts}")
         finding = rows_unchanged([outcome.entry for outcome in outcomes], _advice(table))

@@ -13,10 +13,17 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import require_free_conf
-from lakehouse.spark.own_session import Active, activate, activate_again, find_active, keep_exact, others_active
+from lakehouse.spark.own_session import (
+    ActiveState,
+    activate,
+    activate_former,
+    keep_exact,
+    read_active_state,
+    restore_active_state,
+)
 from lakehouse.spark.sessions import build_session, stop_session
 from lakehouse.storage.spark_failures import spark_failures
-from lakehouse.storage.statement import is_left
+from lakehouse.storage.statement import is_abandoned
 from lakehouse.storage.table_context import TableContext
 
 
@@ -33,7 +40,7 @@ class LakehouseResource(LazyPySparkResource):
         description="Session settings in addition to those of lakehouse.spark.sessions (spark.sql...)."
         " Settings that change the rows are refused.",
     )
-    _active_before: Active | None = PrivateAttr(default=None)
+    _active_before: ActiveState | None = PrivateAttr(default=None)
 
     @classmethod
     def with_settings(cls, given: Settings) -> "LakehouseResource":
@@ -62,10 +69,10 @@ class LakehouseResource(LazyPySparkResource):
 
     def _init_session(self) -> None:
         if self._spark_session is None:
-            self._active_before = find_active()
+            self._active_before = read_active_state()
             self._spark_session = build_session(self.settings)
             self._configure(self._spark_session)
-        elif not is_left(self._spark_session):
+        elif not is_abandoned(self._spark_session):
             with spark_failures():
                 has_changed = keep_exact(self._spark_session)
             if has_changed:
@@ -81,10 +88,10 @@ class LakehouseResource(LazyPySparkResource):
         if self._spark_session is not None and self._active_before is not None:
             active_after = self._active_before
             with suppress(Exception):  # a Java process that has ended does not answer
-                active = find_active()
+                active = read_active_state()
                 active_after = active_after if active.session is self._spark_session else active
             stop_session(self._spark_session)
-            activate_again(active_after)
+            activate_former(active_after)
         self._spark_session = self._active_before = None
 
 
@@ -95,7 +102,7 @@ def explained() -> Iterator[None]:
     At the end, the session that was active before is active again, for the other assets of the run.
     """
     try:
-        with others_active():
+        with restore_active_state():
             yield
     except LakehouseError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error

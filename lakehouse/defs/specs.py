@@ -166,16 +166,20 @@ def _columns(columns: Sequence[Column]) -> list[TableColumn]:
 
 def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
     """Convert a column for Dagster, with the constraints of its declaration."""
-    declared = table.by_name.get(column.name)
-    limits = [f"{declared.between[0]} to {declared.between[1]}"] if declared and declared.between else []
-    constraints = dg.TableColumnConstraints(nullable=not (declared and declared.required), other=limits)
+    declared_column = table.by_name.get(column.name)
+    limits = (
+        [f"{declared_column.between[0]} to {declared_column.between[1]}"]
+        if declared_column and declared_column.between
+        else []
+    )
+    constraints = dg.TableColumnConstraints(nullable=not (declared_column and declared_column.required), other=limits)
     return dg.TableColumn(column.name, as_spark_says(column.type), column.doc, constraints)
 
 
 def _record_type(column: Column) -> str:
     """The type of a field in a JSON record. Parts of a record other than its value are text, except the time."""
     if column.field.part != VALUE:
-        text_type = "bytes" if column.field.written == "big_endian" else "string"
+        text_type = "bytes" if column.field.key_encoding == "big_endian" else "string"
         return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:
         return "array" if column.type.startswith("ARRAY") else "object"

@@ -16,7 +16,7 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
-from lakehouse.kafka import TopicState, look
+from lakehouse.kafka import TopicState, read_topic
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.positions import Bounds, Plan
 from lakehouse.settings import Settings
@@ -33,20 +33,20 @@ _DOC = (
 _STATEMENT = "settings, table and topic fit together, and no record was lost before it was merged"
 
 
-def is_away(error: Exception) -> bool:
+def is_unavailable(error: Exception) -> bool:
     """Whether an error only means that the broker or the topic is unavailable now."""
     return isinstance(error, (BrokerError, TopicError)) and not isinstance(error, BrokerRefusedError)
 
 
-def look_ahead(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> tuple[TopicState, Plan]:
+def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> tuple[TopicState, Plan]:
     """Read the state of the topic within ``limit`` seconds, and plan one merge of all waiting records, without a JVM.
 
-    Raises an error for which ``is_away`` is true if the broker or the topic is unavailable. Any other error requires a
-    person to act.
+    Raises an error for which ``is_unavailable`` is true if the broker or the topic is unavailable. Any other error
+    requires a person to act.
     """
     # Read the progress first: otherwise a run that commits in between would seem to be ahead of the topic.
     ledger = merged_ledger(settings, table)
-    state = look(settings, table.topic, limit)
+    state = read_topic(settings, table.topic, limit)
     return state, plan_table(table, state, ledger, Bounds())
 
 
@@ -60,7 +60,7 @@ def report_planning(instance: dg.DagsterInstance, entry: CatalogEntry) -> Iterat
     try:
         yield
     except Exception as error:
-        if not is_away(error):
+        if not is_unavailable(error):
             report_if_changed(instance, _failure(error), entry.merged_key)
         raise
     report_if_changed(instance, finding(CHECK, [], _STATEMENT), entry.merged_key)
@@ -73,9 +73,9 @@ def planning_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     @dg.asset_check(name=CHECK, asset=key, description=entry.check_doc(CHECK, _DOC))
     def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
         try:
-            look_ahead(lakehouse.settings, entry.table)
+            plan_waiting_records(lakehouse.settings, entry.table)
         except LakehouseError as error:
-            return check_result(_failure(error), key, is_warning=is_away(error))
+            return check_result(_failure(error), key, is_warning=is_unavailable(error))
         return check_result(finding(CHECK, [], _STATEMENT), key)
 
     return check

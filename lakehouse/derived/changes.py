@@ -11,9 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
-from lakehouse.errors.troubles import PASSING, Trouble, is_gone, means, trouble_of
+from lakehouse.errors.troubles import PASSING, Trouble, find_trouble, has_trouble, is_version_gone
 from lakehouse.ledger.commits import Commit, Consumed, Entry
-from lakehouse.ledger.ledger import Ledger, still_holds, to_consume
+from lakehouse.ledger.ledger import Ledger, has_consumed_version, version_to_consume
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable, comparable_row
 from lakehouse.storage.row_order import identity
@@ -34,7 +34,7 @@ class Derived:
 
     ``source_version`` is the version of the merged table that it now corresponds to. ``changed`` is the number of rows
     that were inserted, updated or deleted. ``rebuilt``: it was computed from all rows and not from the changes.
-    ``written`` are the changed groups of a rollup as computed; ``None`` if there are none.
+    ``computed_groups`` are the changed groups of a rollup as computed; ``None`` if there are none.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Derived:
     source_version: int
     changed: int
     rebuilt: bool
-    written: DataFrame | None = field(default=None, repr=False, compare=False)
+    computed_groups: DataFrame | None = field(default=None, repr=False, compare=False)
 
     @property
     def facts(self) -> dict[str, int | str | bool]:
-        """The values of the result by name, without ``written``."""
+        """The values of the result by name, without ``computed_groups``."""
         return {name: getattr(self, name) for name in ("name", "version", "source_version", "changed", "rebuilt")}
 
 
@@ -71,7 +71,7 @@ class Upstream:
     @property
     def row_columns(self) -> dict[str, str]:
         """The types of the columns outside the key, by name: declared columns and the partition column."""
-        return {column.name: column.type for column in self.table.stored if column.name not in self.table.key}
+        return {column.name: column.type for column in self.table.stored_columns if column.name not in self.table.key}
 
 
 def changed_rows(upstream: Upstream, consumed: Consumed | None) -> int | None:
@@ -83,7 +83,7 @@ def changed_rows(upstream: Upstream, consumed: Consumed | None) -> int | None:
         return None
     ledger = upstream.ledger
     metrics = {entry.version: entry.metrics for entry in ledger.entries}
-    versions = [v for v in range(consumed.version + 1, ledger.version + 1) if v not in ledger.unchanged]
+    versions = [v for v in range(consumed.version + 1, ledger.version + 1) if v not in ledger.unchanged_versions]
     if not all(version in metrics for version in versions):
         return None
     return sum(metrics[v].inserted + metrics[v].updated + metrics[v].deleted for v in versions)
@@ -96,7 +96,7 @@ def changes_since(upstream: Upstream, consumed: Consumed | None) -> Iterator[Dat
     If the block fails, the changes are read again the next time: the cached data may be lost.
     """
     spark, uri = upstream.merged.spark, upstream.merged.layout.uri
-    cache_key = (spark, uri, upstream.table.fingerprint, consumed, to_consume(upstream.ledger))
+    cache_key = (spark, uri, upstream.table.fingerprint, consumed, version_to_consume(upstream.ledger))
     cached_key, changes = _CACHED_CHANGES.pop() if _CACHED_CHANGES else (None, None)
     if changes is None or cached_key != cache_key:
         with rows_expected(spark, changed_rows(upstream, consumed)):
@@ -112,15 +112,15 @@ def net_changes(upstream: Upstream, consumed: Consumed | None) -> DataFrame | No
     ``source_version``, ``committed_at``, ``_before`` and ``_after``. The last two are structs of the other columns, and
     NULL if there is no such row. If both are equal, there is no change.
     """
-    if consumed and not still_holds(upstream.ledger, consumed):
+    if consumed and not has_consumed_version(upstream.ledger, consumed):
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
     try:
         return _read_changes(upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        if means(error, Trouble.OTHER_COLUMNS):
+        if has_trouble(error, Trouble.OTHER_COLUMNS):
             return _read_across_other_columns(upstream, start)
-        if is_gone(error):
+        if is_version_gone(error):
             return None
         raise
 
@@ -135,7 +135,7 @@ def _read_across_other_columns(upstream: Upstream, start: int) -> DataFrame | No
         with session_settings(upstream.merged.spark, _ALLOW_OTHER_COLUMNS):
             return _read_changes(upstream, start).localCheckpoint()
     except (PySparkException, Py4JJavaError) as error:
-        trouble = trouble_of(error, (*PASSING, *_UNREADABLE))
+        trouble = find_trouble(error, (*PASSING, *_UNREADABLE))
         if trouble in _UNREADABLE or (trouble is None and isinstance(error, AnalysisException)):
             return None
         raise
@@ -149,10 +149,10 @@ def _read_changes(upstream: Upstream, start: int) -> DataFrame:
     # other programs may write several rows of one record, even equal rows, into a log table: count all of them
     surplus = "sum(IF(_change_type IN ('insert', 'update_postimage'), 1, -1))" if upstream.table.is_log else "0"
     value_columns = [F.expr(comparable(f"`{name}`", type_)).alias(name) for name, type_ in types.items()]
-    grouped = changes.groupBy(
+    groups = changes.groupBy(
         *map(F.expr, identity(upstream.table)), *(value_columns if upstream.table.is_log else []), "_commit_version"
     )
-    net_rows = grouped.agg(
+    net_rows = groups.agg(
         F.max("_commit_timestamp").alias("committed_at"),
         before.alias(staged.BEFORE),
         after.alias(staged.AFTER),
@@ -172,12 +172,12 @@ def _greatest_row(types: Mapping[str, str]) -> str:
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:
     """Build the commit of a derived table that consumes the merged table up to its version."""
-    consumed = to_consume(upstream.ledger)
+    consumed = version_to_consume(upstream.ledger)
     return ledger.next_commit("derived", run).with_fields(consumed=consumed, declaration=upstream.table.fingerprint)
 
 
 def derived_from(name: str, upstream: Upstream, entry: Entry, *, rebuilt: bool) -> Derived:
     """Return the result of an update from the commit of a derived table."""
     metrics = entry.metrics
-    changed = metrics.inserted + metrics.updated + metrics.deleted
-    return Derived(name, entry.version, upstream.ledger.rows_version, changed, rebuilt)
+    changed_count = metrics.inserted + metrics.updated + metrics.deleted
+    return Derived(name, entry.version, upstream.ledger.rows_version, changed_count, rebuilt)

@@ -14,16 +14,16 @@ from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable_row
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
-from lakehouse.storage.stored_table import Expected, StoredTable
+from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 _TEXT_PER_CHANGE = 48  # bytes of the kind of a change and the id of a table
 
 
 def changes_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the change feed: one row for each key and version of the merged table that changed it."""
-    keys = [TableColumn.declared(table.by_name[name]) for name in table.key]
+    keys = [TableColumn.from_declaration(table.by_name[name]) for name in table.key]
     values = [
-        TableColumn.declared(column, f"{column.name}_{side}", f"{side.title()} the change: {column.doc}")
+        TableColumn.from_declaration(column, f"{column.name}_{side}", f"{side.title()} the change: {column.doc}")
         for column in (table.by_name[name] for name in table.values)
         for side in ("before", "after")
     ]
@@ -52,8 +52,8 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
         retention=table.retention,
         anchors=[column.name for column in (*keys, *change_columns)],
         declaration=table.fingerprint,
-        of=table.name,
-        fixed=table.key,
+        declaration_name=table.name,
+        fixed_columns=table.key,
         sync=settings.sync,
     )
 
@@ -68,11 +68,11 @@ def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
         if changes is not None:
             rows = _cast_rows(_feed_rows(changes, upstream, commit, F.col("source_version") - 1), layout)
             # after a RESTORE that voided a commit, or without a lakehouse commit, the feed may already have the changes
-            is_recorded = ledger.consumed is not None and not ledger.undone
+            is_recorded = ledger.consumed is not None and not ledger.undone_numbers
             expected_rows = changed_rows(upstream, ledger.consumed) if is_recorded else None
             with rows_expected(feed.spark, expected_rows):
                 if is_recorded:
-                    expected = Expected(expected_rows, _text_size(upstream.table, expected_rows))
+                    expected = ExpectedRows(expected_rows, _text_size(upstream.table, expected_rows))
                     entry = feed.append(rows, commit, expected)
                 else:
                     entry = feed.merge(rows, spec, commit)
@@ -140,8 +140,8 @@ def _net_difference(upstream: Upstream, feed: StoredTable) -> DataFrame:
     present_rows = upstream.merged.rows(upstream.read_version).select(*table.key, after.alias(staged.AFTER))
     types = {name: table.by_name[name].type for name in table.values}
     is_changed = f"NOT ({comparable_row(staged.BEFORE, types)} <=> {comparable_row(staged.AFTER, types)})"
-    joined = former_rows.join(present_rows, list(table.key), "full").where(is_changed)
+    joined_rows = former_rows.join(present_rows, list(table.key), "full").where(is_changed)
     version = F.lit(upstream.ledger.rows_version).cast("bigint").alias("source_version")
-    return joined.select(
+    return joined_rows.select(
         *table.key, staged.BEFORE, staged.AFTER, version, F.lit(None).cast("timestamp").alias("committed_at")
     )

@@ -10,7 +10,7 @@ from lakehouse.derived.changes import Derived, Upstream
 from lakehouse.errors import NotConsumedError, TableError
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.stored_table import StoredTable
-from lakehouse.storage.table_context import TableContext, again
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ def upstream_of(context: TableContext) -> Upstream:
     return Upstream(table, merged, context.ledger() if is_changed else ledger)
 
 
-def caught_up(
+def refresh_and_retry(
     context: TableContext, work: Callable[[], T], on_derived: Callable[[Derived], None] = lambda _: None
 ) -> T:
     """Run ``work`` on the merged table; if it requires up-to-date derived tables, refresh them and run it again."""
@@ -47,9 +47,9 @@ def refresh_all(context: TableContext) -> list[Derived]:
 
 def refresh_changes(context: TableContext) -> Derived:
     """Write the changes since the version that the feed has consumed; a second run writes nothing."""
-    feed_table = context.stored(feed.changes_layout)
+    feed_table = context.stored_table(feed.changes_layout)
     _log.info("Deriving %s", feed_table.layout.name)
-    return again(lambda: feed.update_changes(upstream_of(context), feed_table, context.run))
+    return retry_on_conflict(lambda: feed.update_changes(upstream_of(context), feed_table, context.run))
 
 
 def refresh_rollup(context: TableContext, declaration: Rollup) -> Derived:
@@ -59,6 +59,6 @@ def refresh_rollup(context: TableContext, declaration: Rollup) -> Derived:
     """
     rollup_table = StoredTable(context.spark, rollup.rollup_layout(context.table, declaration, context.settings))
     _log.info("Deriving %s", rollup_table.layout.name)
-    # inside each attempt: the translation of errors in ``again`` does not name the table
+    # inside each attempt: the translation of errors in ``retry_on_conflict`` does not name the table
     update = spark_failures(rollup_table.layout.uri)(rollup.update_rollup)
-    return again(lambda: update(upstream_of(context), declaration, rollup_table, context.run))
+    return retry_on_conflict(lambda: update(upstream_of(context), declaration, rollup_table, context.run))

@@ -12,22 +12,22 @@ from lakehouse.derived.changes import Derived, Upstream, changed_rows, changes_s
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
-from lakehouse.spark.few_rows import held, rows_expected
-from lakehouse.storage.layout import Layout, TableColumn, is_within
+from lakehouse.spark.few_rows import compute_once, rows_expected
+from lakehouse.storage.layout import Layout, TableColumn, partitions_sql
 from lakehouse.storage.merge_spec import MergeSpec, equal_values, from_source
-from lakehouse.storage.schema_change.diff import remade_columns
-from lakehouse.storage.stored_table import Expected, StoredTable
+from lakehouse.storage.schema_change.diff import find_retyped_columns
+from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
-_GONE = "_is_gone"  # true for a group without rows
+_IS_GONE = "_is_gone"  # true for a group without rows
 
 
 def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Layout:
     """Return the layout of a rollup: one row for each group."""
-    source_columns = {column.name: column for column in table.stored}
+    source_columns = {column.name: column for column in table.stored_columns}
     # if any type changes, every group is recomputed: two groups may become one
-    columns = [replace(TableColumn.declared(source_columns[name]), recomputed=True) for name in rollup.by]
+    columns = [replace(TableColumn.from_declaration(source_columns[name]), is_recomputed=True) for name in rollup.by]
     columns += [
-        TableColumn(name, measure.type, measure.doc, recomputed=True) for name, measure in rollup.measures.items()
+        TableColumn(name, measure.type, measure.doc, is_recomputed=True) for name, measure in rollup.measures.items()
     ]
     uri = settings.table_uri(rollup.name)
     return Layout(
@@ -38,7 +38,7 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
         statistics=rollup.by,
         retention=table.retention,
         declaration=rollup.fingerprint,
-        of=table.name,
+        declaration_name=table.name,
         sync=settings.sync,
     )
 
@@ -50,7 +50,7 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
     """
     spark, layout, ledger = rollup_table.spark, rollup_table.layout, rollup_table.ensured_ledger()
     # then every group is recomputed: no stored value is converted
-    has_other_types = bool(remade_columns(layout))
+    has_other_types = bool(find_retyped_columns(layout))
     is_unchanged = is_as_declared(ledger, rollup) and not has_other_types
     if is_unchanged and upstream.ledger.is_consumed(ledger.consumed):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
@@ -60,33 +60,33 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
         with changes_since(upstream, ledger.consumed) as changes:
             if changes is not None:
                 with rows_expected(spark, changed_count):
-                    groups = held(spark, _changed_groups(changes, rollup), changed_count)
+                    groups = compute_once(spark, _changed_groups(changes, rollup), changed_count)
                     partitions = _find_partitions(upstream.table, groups)
                 source = upstream.merged.layout
                 source_count = count_rows(source.uri, source.partition_by, partitions)
                 with rows_expected(spark, changed_count, source_count):
                     rows = _recompute_groups(upstream, rollup, groups, partitions).localCheckpoint()
-                    entry = rollup_table.merge_keyed(rows, rollup.by, _GONE, commit, Expected(changed_count))
-                return replace(derived_from(layout.name, upstream, entry, rebuilt=False), written=rows)
+                    entry = rollup_table.merge_keyed(rows, rollup.by, _IS_GONE, commit, ExpectedRows(changed_count))
+                return replace(derived_from(layout.name, upstream, entry, rebuilt=False), computed_groups=rows)
     # a column: with a literal, Spark would find no equality to join by
-    rows = recompute(upstream, rollup).withColumns({"_can_match": F.lit(False), _GONE: F.lit(False)})
+    rows = recompute(upstream, rollup).withColumns({"_can_match": F.lit(False), _IS_GONE: F.lit(False)})
     rows = rows.localCheckpoint()
     if has_other_types:
         entry = rollup_table.replace_rows(rows.select(*layout.names), commit)
     else:
         entry = rollup_table.merge(rows, _rebuild_spec(rollup), commit)
-    return replace(derived_from(layout.name, upstream, entry, rebuilt=True), written=rows)
+    return replace(derived_from(layout.name, upstream, entry, rebuilt=True), computed_groups=rows)
 
 
-def differing(written: DataFrame, stored: DataFrame, rollup: Rollup) -> DataFrame:
-    """Return the computed groups (``Derived.written``) whose stored rows in the rollup differ from them."""
+def find_differing_groups(computed_groups: DataFrame, stored_rows: DataFrame, rollup: Rollup) -> DataFrame:
+    """Return the computed groups (``Derived.computed_groups``) whose stored rows in the rollup differ from them."""
     same_group = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in rollup.by)
     same_measures = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in rollup.measures)
-    stored_rows = stored.withColumn("_is_stored", F.lit(True)).alias("t")
-    joined = written.alias("s").join(stored_rows, F.expr(same_group), "left")
+    marked_rows = stored_rows.withColumn("_is_stored", F.lit(True)).alias("t")
+    joined_groups = computed_groups.alias("s").join(marked_rows, F.expr(same_group), "left")
     is_stored = "t._is_stored IS NOT NULL"
-    is_different = f"IF(s.{_GONE}, {is_stored}, NOT ({is_stored} AND {same_measures}))"
-    return joined.where(is_different).select(*(f"s.{name}" for name in rollup.by))
+    is_different = f"IF(s.{_IS_GONE}, {is_stored}, NOT ({is_stored} AND {same_measures}))"
+    return joined_groups.where(is_different).select(*(f"s.{name}" for name in rollup.by))
 
 
 def is_as_declared(ledger: Ledger, rollup: Rollup) -> bool:
@@ -100,7 +100,7 @@ def _recompute_groups(upstream: Upstream, rollup: Rollup, groups: DataFrame, par
     same_group = " AND ".join(f"g.`{name}` <=> s.`{name}`" for name in rollup.by)
     measures = [F.col(f"s.{name}") for name in rollup.measures]
     source = groups.alias("g").join(rows.alias("s"), F.expr(same_group), "left")
-    return source.select("g.*", *measures, F.expr("s._has_rows IS NULL").alias(_GONE))
+    return source.select("g.*", *measures, F.expr("s._has_rows IS NULL").alias(_IS_GONE))
 
 
 def recompute(
@@ -119,7 +119,7 @@ def recompute(
         rows = merged.rows_covering(version, partitions)
         same_group = " AND ".join(f"r.`{name}` <=> g.`{name}`" for name in rollup.by)
         column = f"`{merged.layout.partition_by}`"
-        condition = "true" if partitions is None else is_within(column, merged.layout, partitions)
+        condition = "true" if partitions is None else partitions_sql(column, merged.layout, partitions)
         rows = rows.where(condition).alias("r").join(F.broadcast(groups.alias("g")), F.expr(same_group), "left_semi")
     measures = [F.expr(m.sql).cast(m.type.lower()).alias(name) for name, m in rollup.measures.items()]
     return rows.groupBy(*rollup.by).agg(*measures)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-SERVED = "causes_of_the_server"
+SERVER_CAUSES = "causes_of_the_server"
 """The attribute in which ``connect`` stores the chain of an error that came over Spark Connect."""
 
 
@@ -62,7 +62,7 @@ def error_text(error: BaseException) -> str:
 
 def causes_of(error: BaseException) -> list[Cause]:
     """Return the chain of an error, outermost first; never empty."""
-    server_causes: list[Cause] | None = getattr(error, SERVED, None)
+    server_causes: list[Cause] | None = getattr(error, SERVER_CAUSES, None)
     if server_causes:
         return server_causes
     java_error = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
@@ -72,7 +72,7 @@ def causes_of(error: BaseException) -> list[Cause]:
     return _parse_causes(error)
 
 
-def masked(text: str, place: str = "") -> str:
+def mask_text(text: str, place: str = "") -> str:
     """Return a text of the same length with all quoted parts masked, and every occurrence of ``place``."""
     if place:
         text = text.replace(place, "_" * len(place))
@@ -84,23 +84,23 @@ def masked(text: str, place: str = "") -> str:
 
 def _mask_quoted(text: str) -> str:
     """Mask the parts in quotes, unless a letter touches a quote from outside. Visits each quote once."""
-    pieces, done = list[str](), 0
+    pieces, copied_end = list[str](), 0
     for start, end in _quoted_spans(text):
         touches_word = _is_word_character(text[start - 1 : start]) or _is_word_character(text[end : end + 1])
-        if start >= done and not touches_word:
-            pieces += [text[done:start], "_" * (end - start)]
-            done = end
-    return "".join([*pieces, text[done:]])
+        if start >= copied_end and not touches_word:
+            pieces += [text[copied_end:start], "_" * (end - start)]
+            copied_end = end
+    return "".join([*pieces, text[copied_end:]])
 
 
 def _quoted_spans(text: str) -> Iterator[tuple[int, int]]:
     """Return, in order, the start of each quote and the end of the next equal quote that is not escaped."""
-    escaped, quotes = -1, list[tuple[int, str, bool]]()
+    escaped_at, quotes = -1, list[tuple[int, str, bool]]()
     for match in _BACKSLASHES_OR_QUOTE.finditer(text):
         if match["backslashes"]:
-            escaped = match.end() if len(match[0]) % 2 else -1
+            escaped_at = match.end() if len(match[0]) % 2 else -1
         else:
-            quotes.append((match.start(), match[0], match.start() == escaped))
+            quotes.append((match.start(), match[0], match.start() == escaped_at))
     closing: dict[str, int] = {}
     spans = []
     for start, quote, is_escaped in reversed(quotes):
@@ -191,10 +191,13 @@ def _os_number(error: BaseException, message: str) -> int | None:
 
 def _parse_trace(text: str) -> Iterator[Cause]:
     """Read the errors of a trace; each one begins right after the stack frames of the one before it."""
-    hidden = masked(text)
-    starts = [0, *(match.end() for match in _CAUSED_BY.finditer(hidden) if _ends_with_frame(hidden[: match.start()]))]
+    masked_text = mask_text(text)
+    starts = [
+        0,
+        *(match.end() for match in _CAUSED_BY.finditer(masked_text) if _ends_with_frame(masked_text[: match.start()])),
+    ]
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        frames = _STACK_FRAME.search(hidden, start, end)
+        frames = _STACK_FRAME.search(masked_text, start, end)
         yield _parse_section(text[start : frames.start() if frames else end])
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum, auto
 
-from lakehouse.errors.causes import Cause, causes_of, masked
+from lakehouse.errors.causes import Cause, causes_of, mask_text
 from lakehouse.errors.signs import Signs, of_system
 
 
@@ -213,23 +213,23 @@ _MAX_SEARCHED = 16 * 1024  # characters of a message that patterns search
 _KNOWN_NUMBERS = {number for signs in _SIGNS.values() for number in signs.numbers}
 
 
-def means(error: Exception, trouble: Trouble) -> bool:
+def has_trouble(error: Exception, trouble: Trouble) -> bool:
     """Whether an error means this trouble."""
-    return trouble_of(error, (trouble,)) is not None
+    return find_trouble(error, (trouble,)) is not None
 
 
-def is_gone(error: Exception) -> bool:
+def is_version_gone(error: Exception) -> bool:
     """Whether a version of a table, or its changes, can never be read again."""
-    return trouble_of(error, (*PASSING, Trouble.GONE)) is Trouble.GONE
+    return find_trouble(error, (*PASSING, Trouble.GONE)) is Trouble.GONE
 
 
-def trouble_of(error: Exception, among: Iterable[Trouble], place: str = "") -> Trouble | None:
+def find_trouble(error: Exception, troubles: Iterable[Trouble], place: str = "") -> Trouble | None:
     """Return the first of these troubles that an error or one of its causes means; ``None`` if there is none.
 
     ``place`` is the folder or address of a table; its name may contain any words.
     """
     causes = [(cause, _searched_text(cause, place)) for cause in causes_of(error)]
-    return next((trouble for trouble in among if any(_matches(*cause, _SIGNS[trouble]) for cause in causes)), None)
+    return next((trouble for trouble in troubles if any(_matches(*cause, _SIGNS[trouble]) for cause in causes)), None)
 
 
 def matching_line(error: Exception, trouble: Trouble) -> str:
@@ -240,10 +240,10 @@ def matching_line(error: Exception, trouble: Trouble) -> str:
 
 
 def _searched_text(cause: Cause, place: str = "") -> str | None:
-    """Return the beginning of a cause with quoted parts masked; ``None`` if its text does not decide."""
+    """Return the beginning of a cause with quoted parts mask_text; ``None`` if its text does not decide."""
     if cause.number in _KNOWN_NUMBERS or cause.condition or cause.code or cause.kind.startswith(_KNOWN_CLASSES):
         return None
-    return f"{cause.kind}: {masked(cause.message, place)[:_MAX_SEARCHED]}"
+    return f"{cause.kind}: {mask_text(cause.message, place)[:_MAX_SEARCHED]}"
 
 
 def _matches(cause: Cause, text: str | None, signs: Signs) -> bool:

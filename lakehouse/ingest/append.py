@@ -12,11 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
 from lakehouse.ingest.counts import Counts
-from lakehouse.ingest.rejected_records import DecodedBatch, is_covered, position_fields
+from lakehouse.ingest.rejected_records import DecodedBatch, covered_sql, position_fields
 from lakehouse.ledger.commits import Entry
 from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.row_order import IDENTITY_FIELDS, same_record
-from lakehouse.storage.stored_table import Expected, StoredTable
+from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 
 def append_records(merged_table: StoredTable, batch: DecodedBatch, counts: Counts) -> Entry:
@@ -32,13 +32,13 @@ def append_records(merged_table: StoredTable, batch: DecodedBatch, counts: Count
     rows = _to_rows(batch, merged_table.layout.names)
     if commit.kind != "batch" or not _is_new(batch):
         return _insert_missing(merged_table, rows, batch, counts)
-    return merged_table.append(rows, commit, Expected(counts.rows, counts.text_from(commit.source)))
+    return merged_table.append(rows, commit, ExpectedRows(counts.rows, counts.text_from(commit.source)))
 
 
 def _is_new(batch: DecodedBatch) -> bool:
     """Whether no commit, not even an undone one, has read records of these ranges."""
-    reached = batch.ledger.reached.get(batch.plan.source.text, {})
-    return all(part.start >= reached.get(part.partition, 0) for part in batch.plan.ranges if part.span)
+    reached_ends = batch.ledger.reached.get(batch.plan.source.text, {})
+    return all(part.start >= reached_ends.get(part.partition, 0) for part in batch.plan.ranges if part.span)
 
 
 def _to_rows(batch: DecodedBatch, column_names: Sequence[str]) -> DataFrame:
@@ -55,14 +55,14 @@ def _insert_missing(merged_table: StoredTable, rows: DataFrame, batch: DecodedBa
     Delta counts its source twice and commits nothing if the counts differ.
     """
     identity = ", ".join(f"{RECORD}.{name}" for name in IDENTITY_FIELDS)
-    stored_rows = merged_table.rows().where(is_covered(RECORD, batch.plan))
+    stored_rows = merged_table.rows().where(covered_sql(RECORD, batch.plan))
     stored_records = stored_rows.select(F.expr(f"struct({identity}) AS _stored_record")).distinct()
     marked_rows = rows.join(stored_records, F.expr(same_record(RECORD, "_stored_record")), "left")
     marked_rows = marked_rows.withColumn(staged.STALE, F.expr("_stored_record IS NOT NULL"))
     marked_rows = marked_rows.drop("_stored_record").localCheckpoint()
     is_new = f"NOT s.{staged.STALE}"
     spec = MergeSpec(
-        f"{same_record(f's.{RECORD}', f't.{RECORD}')} AND {is_covered(f't.{RECORD}', batch.plan)} AND {is_new}",
+        f"{same_record(f's.{RECORD}', f't.{RECORD}')} AND {covered_sql(f't.{RECORD}', batch.plan)} AND {is_new}",
         from_source([RECORD]),
         from_source(merged_table.layout.names),
         insert_if=is_new,

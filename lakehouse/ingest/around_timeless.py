@@ -87,15 +87,15 @@ def _read_cut(context: TableContext, cut: CutPlan) -> DataFrame:
 def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind) -> DataFrame:
     spark = context.spark
     staged_records = stage_records(context, _read_cut(context, cut), kind)
-    rejected = _to_arrow(cut.timeless_records)
+    rejected_records = _to_arrow(cut.timeless_records)
     rejection_columns = {
-        staged.REASON: pa.array([TIMELESS] * len(rejected), pa.string()),
+        staged.REASON: pa.array([TIMELESS] * len(rejected_records), pa.string()),
         staged.DETAIL: pa.array([timeless_detail(record.milliseconds) for record in cut.timeless_records], pa.string()),
-        staged.LATE: pa.array([False] * len(rejected)),
+        staged.LATE: pa.array([False] * len(rejected_records)),
     }
     for name, values in rejection_columns.items():
-        rejected = rejected.append_column(name, values)
-    return staged_records.unionByName(spark.createDataFrame(rejected), allowMissingColumns=True)
+        rejected_records = rejected_records.append_column(name, values)
+    return staged_records.unionByName(spark.createDataFrame(rejected_records), allowMissingColumns=True)
 
 
 def _to_arrow(records: Sequence[Record]) -> pa.Table:

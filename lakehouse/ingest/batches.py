@@ -21,16 +21,16 @@ from lakehouse.ingest.merge import Target, merge_rows
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
-from lakehouse.kafka import PATIENCE, TimelessRecordError, look, read_failures, read_records, require_same_topic
-from lakehouse.ledger.accounting import sentence
+from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
+from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Bounds, Plan, SourceState, lag_of, words_of
+from lakehouse.ledger.positions import Bounds, Plan, SourceState, lag_of, source_words
 from lakehouse.settings import Settings
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.sql_analysis import require_types
-from lakehouse.storage.table_context import TableContext, again, merged_ledger
+from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict
 
 _REPLAN_ERRORS = (ConflictError, ReadLossError)
 _MAX_LISTED_FIELDS = 20  # unmapped fields
@@ -56,8 +56,8 @@ class Request:
 class Outcome:
     """The result of one commit to the merged table; lag is in positions over all partitions.
 
-    ``more`` means that there may be more to merge, up to the requested end. ``others`` are the unmapped fields, with
-    the number of records that have each.
+    ``has_more`` means that there may be more to merge, up to the requested end. ``unmapped_fields`` has the number of
+    records with each unmapped field.
     """
 
     entry: Entry
@@ -65,35 +65,35 @@ class Outcome:
     lag_before: int
     lag_after: int
     seconds: float
-    more: bool = True
-    others: Mapping[str, int] = field(default_factory=dict)
+    has_more: bool = True
+    unmapped_fields: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Describe the result in one sentence, for a log."""
-        return f"{sentence(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
+        return f"{describe_entry(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
 
 
-def others_of(outcomes: Iterable[Outcome], limit: int = _MAX_LISTED_FIELDS) -> dict[str, int]:
+def most_common_fields(outcomes: Iterable[Outcome], limit: int = _MAX_LISTED_FIELDS) -> dict[str, int]:
     """Return the most common unmapped fields of these batches, at most ``limit``, with their number of records."""
     return dict(_count_unmapped_fields(outcomes).most_common(limit))
 
 
-def others_beyond(outcomes: Sequence[Outcome], limit: int = _MAX_LISTED_FIELDS) -> str:
+def describe_omitted_fields(outcomes: Sequence[Outcome], limit: int = _MAX_LISTED_FIELDS) -> str:
     """Return how many unmapped fields there are beyond ``limit``, in words; empty if there are none."""
-    more = len(_count_unmapped_fields(outcomes)) - limit
-    is_incomplete = any(len(outcome.others) >= MAX_UNMAPPED_FIELDS for outcome in outcomes)
-    return f"{'at least ' if is_incomplete else ''}{more:,} more" if more > 0 else ""
+    omitted_count = len(_count_unmapped_fields(outcomes)) - limit
+    is_incomplete = any(len(outcome.unmapped_fields) >= MAX_UNMAPPED_FIELDS for outcome in outcomes)
+    return f"{'at least ' if is_incomplete else ''}{omitted_count:,} more" if omitted_count > 0 else ""
 
 
 def _count_unmapped_fields(outcomes: Iterable[Outcome]) -> Counter[str]:
-    return sum((Counter(outcome.others) for outcome in outcomes), Counter[str]())
+    return sum((Counter(outcome.unmapped_fields) for outcome in outcomes), Counter[str]())
 
 
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
     """Plan the next batch; reads no record, writes nothing, and needs no JVM."""
     ledger = merged_ledger(settings, table)
     bounds = Bounds(request.limit(table), request.until)
-    return plan_table(table, look(settings, table.topic, PATIENCE), ledger, bounds)
+    return plan_table(table, read_topic(settings, table.topic, PATIENCE), ledger, bounds)
 
 
 def merge_all(
@@ -105,9 +105,9 @@ def merge_all(
     accepts gaps, records the gap and continues after it. Raises ``DataLossError``, ``BrokerError`` and ``TopicError``.
     """
     _log.info("Preparing %s", context.table.name)
-    again(lambda: prepare(context))
+    retry_on_conflict(lambda: prepare(context))
     outcomes: list[Outcome] = []
-    base_outcome = again(lambda: _merge_base(context))
+    base_outcome = retry_on_conflict(lambda: _merge_base(context))
     if base_outcome:
         outcomes.append(base_outcome)
         on_batch(base_outcome)
@@ -118,10 +118,10 @@ def merge_all(
     def merge_next() -> Outcome | None:
         return merge_batch(context, bounds, new_snapshots.pop() if new_snapshots else _read_snapshot(context))
 
-    while outcome := again(merge_next, _REPLAN_ERRORS):
+    while outcome := retry_on_conflict(merge_next, _REPLAN_ERRORS):
         outcomes.append(outcome)
         on_batch(outcome)
-        if not outcome.more:
+        if not outcome.has_more:
             break
     return outcomes
 
@@ -136,10 +136,9 @@ class Snapshot:
 
 def _read_snapshot(context: TableContext) -> Snapshot:
     _log.info("Planning a batch of %s", context.table.name)
-    ledger = (
-        context.ledger()
-    )  # first, so that a batch of another writer in between does not lie after the end of the topic
-    return Snapshot(ledger, look(context.settings, context.table.topic, PATIENCE))
+    # the ledger first, so that a batch of another writer in between does not lie after the end of the topic
+    ledger = context.ledger()
+    return Snapshot(ledger, read_topic(context.settings, context.table.topic, PATIENCE))
 
 
 def prepare(context: TableContext) -> None:
@@ -153,15 +152,15 @@ def prepare(context: TableContext) -> None:
     require_comparable(context.table, context.ledger())
     require_types(context.spark, context.table)
     context.merged.ensure(context.require_consumed)
-    context.stored(rejected_layout).ensure()
+    context.stored_table(rejected_layout).ensure()
 
 
 def _merge_base(context: TableContext) -> Outcome | None:
-    started = time.monotonic()
+    start_time = time.monotonic()
     entry = merge_base(context, context.ledger())
     if entry is None:
         return None
-    return Outcome(require_accounted(entry, context.table), None, 0, 0, time.monotonic() - started)
+    return Outcome(require_accounted(entry, context.table), None, 0, 0, time.monotonic() - start_time)
 
 
 def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Outcome | None:
@@ -169,21 +168,21 @@ def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Ou
 
     A gap that the declaration accepts is a separate commit, before the batch after it.
     """
-    started = time.monotonic()
+    start_time = time.monotonic()
     ledger, state = snapshot.ledger, snapshot.state
     plan = plan_table(context.table, state, ledger, bounds)
     if plan.gap:
         entry = context.merged.commit_nothing(gap_commit(ledger, plan, context.run))
         lag = sum(lag_of(state, ledger.progress).values())
-        return Outcome(entry, None, lag, lag, time.monotonic() - started)
+        return Outcome(entry, None, lag, lag, time.monotonic() - start_time)
     if plan.span == 0:
         return None
     commit = ledger.next_commit("batch", context.run).with_fields(source=plan.source)
     entry, plan, state_after, unmapped_fields = run_batch(context, plan, commit, ledger)
     lag_before, lag_after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
-    reached = plan.progress.positions
-    more = any(reached.get(p, 0) < bounds.until.get(p, end) for p, end in state_after.end.items())
-    return Outcome(entry, plan, lag_before, lag_after, time.monotonic() - started, more, unmapped_fields)
+    positions = plan.progress.positions
+    has_more = any(positions.get(p, 0) < bounds.until.get(p, end) for p, end in state_after.end.items())
+    return Outcome(entry, plan, lag_before, lag_after, time.monotonic() - start_time, has_more, unmapped_fields)
 
 
 class MergedBatch(NamedTuple):
@@ -203,7 +202,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     spark, settings, table = context.spark, context.settings, context.table
     layout = context.merged.layout
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
-    words = words_of(plan.source)
+    words = source_words(plan.source)
     _log.info("Reading %s %ss of %s %s", f"{plan.span:,}", words.position, words.source, plan.stream)
     with rows_expected(spark, plan.span):
         try:
@@ -211,7 +210,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
                 records = stage_records(context, read_records(spark, settings, plan), commit.kind)
         except TimelessRecordError as error:
             plan, records = stage_around_timeless(context, plan, commit.kind, error)
-        state_after = look(context.settings, context.table.topic, PATIENCE)
+        state_after = read_topic(context.settings, context.table.topic, PATIENCE)
         require_same_topic(plan, state_after, command)
         progress = dict(plan.progress.positions) if commit.kind == "batch" else commit.progress
         commit = commit.with_fields(stream=plan.stream, ranges=plan.ranges, progress=progress)
@@ -225,9 +224,9 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
 
 def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Merge the valid records in one commit, and store the others at a time when a crash does no harm."""
-    table, rejected_table = context.table, context.stored(rejected_layout)
+    table, rejected_table = context.table, context.stored_table(rejected_layout)
     batch = replace(batch, commit=with_counts(batch.commit, counts, table))
-    has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, committed=False)
+    has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, is_committed=False)
     entry = _store_rows(context, batch, counts)
     if has_unmarked:
         _mark_resolved(context, batch)
@@ -239,7 +238,7 @@ def _store_rows(context: TableContext, batch: DecodedBatch, counts: Counts) -> E
     if table.is_log:
         return append_records(context.merged, batch, counts)
     rows = batch.records.where(f"{staged.REASON} IS NULL").withColumn(staged.BASE, F.lit(None).cast("bigint"))
-    newest_rows = newest_per_key(rows, table, batch.plan.source, alone=not counts.duplicate)
+    newest_rows = newest_per_key(rows, table, batch.plan.source, has_unique_keys=not counts.duplicate)
     return merge_rows(Target(table, context.merged), newest_rows, counts, batch.commit)
 
 
@@ -248,9 +247,9 @@ def _mark_resolved(context: TableContext, batch: DecodedBatch) -> None:
 
     If another writer prevents this for a batch, the batch stays merged: the next redrive marks them.
     """
-    rejected_table = context.stored(rejected_layout)
+    rejected_table = context.stored_table(rejected_layout)
     try:
-        again(lambda: store_rejected(rejected_table, replace(batch, ledger=context.ledger())))
+        retry_on_conflict(lambda: store_rejected(rejected_table, replace(batch, ledger=context.ledger())))
     except ConflictError:
         if batch.commit.kind != "batch":
             raise

@@ -78,7 +78,7 @@ def count_batch(records: DataFrame, table: StreamTable) -> Counts:
 def _count_unmapped_fields(records: DataFrame) -> dict[str, int]:
     """Count the records with each unmapped field, the most common first; each Arrow batch has counted its own."""
     totals = Counter[str]()
-    for (counts,) in records.where(f"{staged.OTHERS} IS NOT NULL").select(staged.OTHERS).collect():
+    for (counts,) in records.where(f"{staged.UNMAPPED_FIELDS} IS NOT NULL").select(staged.UNMAPPED_FIELDS).collect():
         totals.update(json.loads(counts))
     return dict(totals.most_common(MAX_UNMAPPED_FIELDS))
 
@@ -94,7 +94,10 @@ def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
         aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
     text_columns = (column.name for column in table.columns if column.type == "STRING" or column.is_nested)
     sizes = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in text_columns]
-    aggregates += [F.sum(F.expr(" + ".join(sizes) or "0")).alias("_text"), F.count(staged.OTHERS).alias("_others")]
+    aggregates += [
+        F.sum(F.expr(" + ".join(sizes) or "0")).alias("_text"),
+        F.count(staged.UNMAPPED_FIELDS).alias("_others"),
+    ]
     return records.groupBy(*table.key).agg(*aggregates)
 
 
@@ -128,7 +131,7 @@ def _prune_condition(row: Row, table: StreamTable) -> str:
     terms = []
     partitions = sorted(row["partitions"]) if _partition_follows_key(table) else []
     if table.partition_by and 0 < len(partitions) <= _MOST_PARTITIONS:
-        type_ = {column.name: column.type for column in table.stored}[table.partition_by.name]
+        type_ = {column.name: column.type for column in table.stored_columns}[table.partition_by.name]
         literals = ", ".join(literal(partition, type_) for partition in partitions)
         terms.append(f"t.`{table.partition_by.name}` IN ({literals})")
     for name in _ranged_keys(table):
@@ -142,8 +145,8 @@ def _range_conditions(column: str, minimum: str, maximum: str, type_: str) -> li
     """Return conditions that hold if a column is in a range; of a long text, only the beginning counts."""
     if type_ != "STRING":
         return [f"{column} BETWEEN {literal(minimum, type_)} AND {literal(maximum, type_)}"]
-    upper = [f"{column} <= {_text_literal(maximum)}"] if len(maximum) <= TEXT_BOUND else []
-    return [f"{column} >= {_text_literal(minimum[:TEXT_BOUND])}", *upper]
+    upper_conditions = [f"{column} <= {_text_literal(maximum)}"] if len(maximum) <= TEXT_BOUND else []
+    return [f"{column} >= {_text_literal(minimum[:TEXT_BOUND])}", *upper_conditions]
 
 
 def _text_literal(value: str) -> str:

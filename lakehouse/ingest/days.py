@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.around_timeless import read_around_timeless
-from lakehouse.ingest.replay import find_merged, ranges_after
+from lakehouse.ingest.replay import find_merged_ranges, ranges_after
 from lakehouse.kafka import TimelessRecordError, first_records, offsets_at, read_failures, read_records
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Positions, Range, SourceId, describe_deleted
@@ -48,21 +48,25 @@ def find_ranges(context: TableContext, days: Collection[date]) -> list[Range]:
 
     If producers set the times, this reads all merged records that the topic holds. A range then reaches from the first
     to the last record of days in a row, so it may contain records of other days. Changes nothing. Raises
-    ``LakehouseError`` if records of the first day may have expired, and the errors of ``find_merged``.
+    ``LakehouseError`` if records of the first day may have expired, and the errors of ``find_merged_ranges``.
     """
     settings, topic = context.settings, context.table.topic
-    state, merged_ranges = find_merged(context)
+    state, merged_ranges = find_merged_ranges(context)
     ranges = [part for part in merged_ranges.values() if part.span]
     records = first_records(settings, topic, ranges)
     times = {partition: record.time for partition, record in records.items() if record.time}
-    require_held(context, state.source, state.earliest, times, min(days))
+    require_unexpired(context, state.source, state.earliest, times, min(days))
     if state.producer_time or any(record.producer_time for record in records.values()):
         day_ranges = list(_read_days(context, Plan(state.stream, state.source, tuple(ranges)), days))
-        return join_ranges(part for period in in_a_row(days) for part in ranges_of_period(day_ranges, period))
-    return join_ranges(part for period in in_a_row(days) for part in _look_up(context, ranges, period))
+        return join_ranges(
+            part for period in join_consecutive_days(days) for part in ranges_of_period(day_ranges, period)
+        )
+    return join_ranges(
+        part for period in join_consecutive_days(days) for part in _find_period_ranges(context, ranges, period)
+    )
 
 
-def require_held(
+def require_unexpired(
     context: TableContext, source: SourceId, earliest: Positions, times: Mapping[int, datetime], first_day: date
 ) -> None:
     """Raise ``LakehouseError`` if records of ``first_day`` or a later day may have expired.
@@ -77,14 +81,14 @@ def require_held(
         return
     ledger = whole_ledger(context.settings, context.table)
     limits = {p: _limit_of(p, end, ledger, source, times) for p, end in sorted(suspects.items())}
-    expired = {p: limit for p, limit in limits.items() if limit >= start}
-    if expired:
-        facts = "; ".join(describe_deleted(Range(partition, 0, earliest[partition])) for partition in expired)
+    expired_limits = {p: limit for p, limit in limits.items() if limit >= start}
+    if expired_limits:
+        facts = "; ".join(describe_deleted(Range(partition, 0, earliest[partition])) for partition in expired_limits)
         raise LakehouseError(
             f"{facts}, perhaps with records of {first_day}",
             where=f"topic {context.table.topic}",
             action=f"{context.table.name} keeps their rows, and they cannot be replayed. Replay days from"
-            f" {max(expired.values()).date() + _DAY} on.",
+            f" {max(expired_limits.values()).date() + _DAY} on.",
         )
 
 
@@ -98,7 +102,7 @@ def _limit_of(partition: int, end: int, ledger: Ledger, source: SourceId, times:
     return min([datetime.now(UTC), *merged_at, *([times[partition]] if partition in times else [])])
 
 
-def in_a_row(days: Collection[date]) -> list[Period]:
+def join_consecutive_days(days: Collection[date]) -> list[Period]:
     """Combine days in a row, in order."""
     periods: list[Period] = []
     for day in sorted(set(days)):
@@ -113,22 +117,24 @@ def ranges_of_period(day_ranges: Sequence[DayRange], period: Period) -> Iterator
     """Yield for each partition the range from the first to the last record of a period."""
     parts = [part for part in day_ranges if period.first <= part.day < period.end]
     for partition in sorted({part.partition for part in parts}):
-        own = [part for part in parts if part.partition == partition]
-        yield Range(partition, min(part.first for part in own), max(part.last for part in own) + 1)
+        partition_parts = [part for part in parts if part.partition == partition]
+        yield Range(
+            partition, min(part.first for part in partition_parts), max(part.last for part in partition_parts) + 1
+        )
 
 
 def join_ranges(ranges: Iterable[Range]) -> list[Range]:
     """Return the ranges without empty ones, in order; ranges of a partition that overlap or touch become one."""
-    joined: list[Range] = []
+    joined_ranges: list[Range] = []
     for part in sorted(part for part in ranges if part.span):
-        if joined and joined[-1].partition == part.partition and part.start <= joined[-1].end:
-            joined[-1] = replace(joined[-1], end=max(joined[-1].end, part.end))
+        if joined_ranges and joined_ranges[-1].partition == part.partition and part.start <= joined_ranges[-1].end:
+            joined_ranges[-1] = replace(joined_ranges[-1], end=max(joined_ranges[-1].end, part.end))
         else:
-            joined.append(part)
-    return joined
+            joined_ranges.append(part)
+    return joined_ranges
 
 
-def _look_up(context: TableContext, ranges: Sequence[Range], period: Period) -> Iterator[Range]:
+def _find_period_ranges(context: TableContext, ranges: Sequence[Range], period: Period) -> Iterator[Range]:
     """Ask the broker for the ranges of a period, within these ranges."""
     partitions = [part.partition for part in ranges]
     starts, ends = (offsets_at(context.settings, context.table.topic, partitions, _start_of(day)) for day in period)
@@ -158,10 +164,10 @@ def _read_days(context: TableContext, plan: Plan, days: Collection[date]) -> Ite
 
 def _group_by_day(records: DataFrame, days: Collection[date]) -> list[DayRange]:
     """Return the first and the last offset of each partition and day, from the first to the last of these days."""
-    dated = records.selectExpr(staged.PARTITION, staged.POSITION, f"CAST({staged.TIME} AS DATE) AS day")
-    chosen = dated.where(f"day BETWEEN DATE '{min(days)}' AND DATE '{max(days)}'")
-    grouped = chosen.groupBy(staged.PARTITION, "day").agg(F.min(staged.POSITION), F.max(staged.POSITION))
-    return [DayRange(*row) for row in grouped.collect()]
+    dated_records = records.selectExpr(staged.PARTITION, staged.POSITION, f"CAST({staged.TIME} AS DATE) AS day")
+    chosen_records = dated_records.where(f"day BETWEEN DATE '{min(days)}' AND DATE '{max(days)}'")
+    groups = chosen_records.groupBy(staged.PARTITION, "day").agg(F.min(staged.POSITION), F.max(staged.POSITION))
+    return [DayRange(*row) for row in groups.collect()]
 
 
 def _start_of(day: date) -> datetime:

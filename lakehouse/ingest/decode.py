@@ -22,14 +22,14 @@ from lakehouse.decoding import staged
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.record_parts import HEADER, TIME, VALUE
-from lakehouse.decoding.verdicts import Decoded, Rules, decode_slices
+from lakehouse.decoding.verdicts import DecodedRecords, Rules, decode_slices
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
 _SCHEMA = (
     f"IF(octet_length({staged.VALUE}) >= 5 AND substring({staged.VALUE}, 1, 1) = X'00',"
     f" CAST(conv(hex(substring({staged.VALUE}, 2, 4)), 16, 10) AS BIGINT), NULL)"
 )
-_VERDICT = f"{staged.OTHERS} STRING, {staged.REASON} STRING, {staged.DETAIL} STRING, {staged.LATE} BOOLEAN"
+_VERDICT = f"{staged.UNMAPPED_FIELDS} STRING, {staged.REASON} STRING, {staged.DETAIL} STRING, {staged.LATE} BOOLEAN"
 
 
 def decode_records(records: DataFrame, table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> DataFrame:
@@ -68,15 +68,16 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they do not need this package."""
     fields, late_rule, record_format = table.fields, table.late.rule if table.late else None, table.format
     _ship_by_value(record_format)
-    pickled_path, others_column = _pickle_fast_path(), staged.OTHERS  # a string: workers may not have the module
+    pickled_path = _pickle_fast_path()
+    unmapped_column = staged.UNMAPPED_FIELDS  # a string: workers may not have the module
 
-    def to_struct(decoded: Decoded) -> pa.Array:
+    def to_struct(decoded_slice: DecodedRecords) -> pa.Array:
         """Return the verdicts; the first of them has the unmapped fields."""
-        verdicts, unmapped_fields = decoded
+        verdicts, unmapped_fields = decoded_slice
         fields_json = json.dumps(unmapped_fields) if unmapped_fields else None
         column = pa.array([fields_json, *[None] * (len(verdicts) - 1)][: len(verdicts)], pa.string())
         names = [field.name for field in verdicts.type]
-        return pa.StructArray.from_arrays([column, *verdicts.flatten()], [others_column, *names])
+        return pa.StructArray.from_arrays([column, *verdicts.flatten()], [unmapped_column, *names])
 
     def load() -> tuple[Rules, Any]:
         rules = Rules(fields, late_rule, record_format.parser(schemas))

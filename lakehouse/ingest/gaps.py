@@ -10,7 +10,7 @@ from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Gap, Plan, Progress, SourceState, find_expired, find_gap, plan_batch
-from lakehouse.ledger.reached import beyond
+from lakehouse.ledger.reached import reached_beyond
 
 
 def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
@@ -21,7 +21,7 @@ def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
     """
     plan = plan_batch(state, ledger.progress, bounds)
     if ledger.progress is None:
-        return replace(plan, gap=find_expired(state)) if ledger.unread else plan
+        return replace(plan, gap=find_expired(state)) if ledger.has_undone_progress else plan
     former_positions = ledger.reached.get(state.source.text)
     if plan.gap is None or former_positions is None or ledger.progress.source == state.source:
         return plan
@@ -38,7 +38,7 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
     require_comparable(table, ledger)
     plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
-        raise loss(plan.gap, table)
+        raise data_loss_error(plan.gap, table)
     return plan
 
 
@@ -50,7 +50,7 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
     if table.order != "offset" or ledger.progress is None:
         return
     progress = {ledger.progress.source.text: dict(ledger.progress.positions)}
-    if any(any(ends.values()) for ends in beyond(ledger.reached, progress).values()):
+    if any(any(ends.values()) for ends in reached_beyond(ledger.reached, progress).values()):
         raise DeclarationError(
             f"Table {table.name} has rows from a deleted topic, from another topic, or of records that the broker has"
             " lost: their offsets cannot be compared with the current ones",
@@ -59,7 +59,7 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
         )
 
 
-def loss(gap: Gap, table: StreamTable) -> DataLossError:
+def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
     """Return the error of a gap that nobody has accepted."""
     action = f"If the loss is known and accepted, continue with: lakehouse accept-gap {table.name}"
     if not can_be_accepted(gap, table):

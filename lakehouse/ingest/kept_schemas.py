@@ -48,6 +48,10 @@ def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
     ledger_of(settings, table.schemas_name)
     uri = settings.table_uri(table.schemas_name)
     with log_failures(uri):
-        stored = open_table(uri)
-        rows = pa.table(stored.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist() if stored else []
+        schema_table = open_table(uri)
+        rows = (
+            pa.table(schema_table.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist()
+            if schema_table
+            else []
+        )
     return Schemas({row["id"]: WriterSchema(row["schema"], tuple(row["references"] or ()), kind) for row in rows}, {})

@@ -19,13 +19,13 @@ from lakehouse.ingest.merge import Target, merge_rows
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.sources import read_reference
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.ledger import Ledger, to_consume
+from lakehouse.ledger.ledger import Ledger, version_to_consume
 from lakehouse.settings import Settings
 from lakehouse.storage.comparison import comparable
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, equal_values, from_source
 from lakehouse.storage.stored_table import StoredTable
-from lakehouse.storage.table_context import TableContext, again
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class BaseLoad:
     version: int
 
     @property
-    def changed(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether any base row is new or different."""
         return bool(self.inserted or self.updated)
 
@@ -60,7 +60,7 @@ class ReferenceLoad:
 
 def base_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the base rows: one row for each key."""
-    columns = [TableColumn.declared(column) for column in table.stored]
+    columns = [TableColumn.from_declaration(column) for column in table.stored_columns]
     return Layout(
         table.base_name,
         settings.table_uri(table.base_name),
@@ -72,8 +72,8 @@ def base_layout(table: StreamTable, settings: Settings) -> Layout:
         anchors=table.key,
         key=table.key,
         declaration=table.fingerprint,
-        of=table.name,
-        fixed=[*table.key, *([table.version] if table.version else [])],
+        declaration_name=table.name,
+        fixed_columns=[*table.key, *([table.version] if table.version else [])],
         sync=settings.sync,
     )
 
@@ -88,11 +88,11 @@ def load_base(context: TableContext, folder: Path | None = None) -> BaseLoad:
     base = context.table.base
     if base is None:
         raise LakehouseError(f"Table {context.table.name} declares no base files", action="Declare base= to load some.")
-    return again(lambda: _load_base(context, base, folder))
+    return retry_on_conflict(lambda: _load_base(context, base, folder))
 
 
 def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseLoad:
-    table, base = context.table, context.stored(base_layout)
+    table, base = context.table, context.stored_table(base_layout)
     ledger = base.ledger()
     last_folder = ledger.newest.commit.folder if ledger.newest else None
     source_folder = (folder or Path(last_folder or files.default_folder)).expanduser().resolve()
@@ -116,7 +116,7 @@ def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseL
 
 def _newest_in_load(rows: DataFrame, table: StreamTable) -> DataFrame:
     place = "struct(_file, _place)"
-    column_names = [column.name for column in table.stored if column.name not in (*table.key, *table.keep)]
+    column_names = [column.name for column in table.stored_columns if column.name not in (*table.key, *table.keep)]
     values = [F.expr(f"max_by(struct(`{c}`), {place}).`{c}`").alias(c) for c in column_names]
     kept_values = [F.expr(f"max_by(`{c}`, {place}) FILTER (WHERE `{c}` IS NOT NULL)").alias(c) for c in table.keep]
     if not values and not kept_values:
@@ -141,7 +141,7 @@ def _upsert(base: StoredTable, table: StreamTable, newest_rows: DataFrame, commi
 
 def reference_layout(table: StreamTable, reference: Reference, settings: Settings) -> Layout:
     """Return the layout of a reference table: one row for each of its keys."""
-    columns = [TableColumn.declared(column) for column in reference.columns]
+    columns = [TableColumn.from_declaration(column) for column in reference.columns]
     uri = settings.table_uri(reference.name)
     return Layout(
         reference.name,
@@ -149,8 +149,8 @@ def reference_layout(table: StreamTable, reference: Reference, settings: Setting
         reference.doc,
         columns,
         retention=table.retention,
-        of=table.name,
-        fixed=reference.key,
+        declaration_name=table.name,
+        fixed_columns=reference.key,
         sync=settings.sync,
     )
 
@@ -161,17 +161,19 @@ def load_reference(context: TableContext, reference: Reference) -> ReferenceLoad
     If another writer is first, the file is read again. Raises ``BaseFileError`` if a line cannot be loaded; nothing is
     loaded then.
     """
-    stored = StoredTable(context.spark, reference_layout(context.table, reference, context.settings))
-    return again(lambda: _make_equal(stored, reference, context.run))
+    reference_table = StoredTable(context.spark, reference_layout(context.table, reference, context.settings))
+    return retry_on_conflict(lambda: _make_equal(reference_table, reference, context.run))
 
 
-def _make_equal(stored: StoredTable, reference: Reference, run: str) -> ReferenceLoad:
+def _make_equal(reference_table: StoredTable, reference: Reference, run: str) -> ReferenceLoad:
     """Insert, update and delete the rows that differ from the file, in one commit; no commit if none differs."""
-    rows = read_reference(stored.spark, reference).localCheckpoint()
-    ledger = stored.ensured_ledger()
-    names = stored.layout.names
+    rows = read_reference(reference_table.spark, reference).localCheckpoint()
+    ledger = reference_table.ensured_ledger()
+    names = reference_table.layout.names
     same_key, is_equal = equal_keys(reference.key), equal_values(names)
-    joined_rows = rows.alias("s").join(stored.rows().alias("t"), F.expr(same_key), "full").where(f"NOT ({is_equal})")
+    joined_rows = (
+        rows.alias("s").join(reference_table.rows().alias("t"), F.expr(same_key), "full").where(f"NOT ({is_equal})")
+    )
     columns = [F.coalesce(f"s.{c}", f"t.{c}").alias(c) if c in reference.key else F.col(f"s.{c}") for c in names]
     columns.append(F.expr(f"s.`{reference.key[0]}` IS NULL").alias("_is_gone"))
     changed_rows = joined_rows.select(*columns).localCheckpoint()
@@ -179,7 +181,7 @@ def _make_equal(stored: StoredTable, reference: Reference, run: str) -> Referenc
     spec = MergeSpec(same_key, values, values, delete_if="s._is_gone")
     if changed_rows.isEmpty():
         return ReferenceLoad(reference.name, rows.count(), 0, 0, 0, ledger.version)
-    entry = stored.merge(changed_rows, spec, ledger.next_commit("load", run))
+    entry = reference_table.merge(changed_rows, spec, ledger.next_commit("load", run))
     metrics = entry.metrics
     return ReferenceLoad(
         reference.name, rows.count(), metrics.inserted, metrics.updated, metrics.deleted, entry.version
@@ -191,7 +193,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
 
     Versions of the base table that changed no row count as merged: maintenance does not cause another merge.
     """
-    table, base = context.table, context.stored(base_layout)
+    table, base = context.table, context.stored_table(base_layout)
     base_ledger = base.ledger()
     if not base_ledger.exists or base_ledger.is_consumed(ledger.consumed):
         return None
@@ -200,7 +202,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         {
             staged.REASON: F.lit(None).cast("string"),
             staged.LATE: F.lit(False),
-            staged.OTHERS: F.lit(None).cast("string"),
+            staged.UNMAPPED_FIELDS: F.lit(None).cast("string"),
             staged.TIME: F.lit(None).cast("timestamp"),
             staged.PARTITION: F.lit(None).cast("int"),
             staged.POSITION: F.lit(None).cast("bigint"),
@@ -213,8 +215,8 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     commit = ledger.next_commit("base", context.run).with_fields(
         read=counts.read,
         duplicate=counts.duplicate,
-        consumed=to_consume(base_ledger),
+        consumed=version_to_consume(base_ledger),
         declaration=table.fingerprint,
     )
-    newest_rows = newest_per_key(rows, table, None, alone=not counts.duplicate)
+    newest_rows = newest_per_key(rows, table, None, has_unique_keys=not counts.duplicate)
     return merge_rows(Target(table, context.merged), newest_rows, counts, commit)

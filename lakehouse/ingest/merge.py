@@ -15,10 +15,17 @@ from lakehouse.ingest.counts import Counts
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.comparison import comparable_row, struct_of
-from lakehouse.storage.layout import DECLARED
+from lakehouse.storage.layout import COLUMNS_PROPERTY
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
-from lakehouse.storage.row_order import KEPT, Newer, kept_order, newer_than_stored, same_record, stored_with
-from lakehouse.storage.stored_table import Expected, StoredTable
+from lakehouse.storage.row_order import (
+    KEPT,
+    NewerConditions,
+    kept_order,
+    newer_than_stored,
+    same_record,
+    stored_order_fields,
+)
+from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 
 @dataclass(frozen=True)
@@ -43,16 +50,22 @@ class Target:
         types = {column.name: column.type for column in self.merged.layout.columns}
         return {name: types.get(name, "") for name in names}
 
-    def value_columns(self, stored: DataFrame) -> list[str]:
+    def value_columns(self, stored_rows: DataFrame) -> list[str]:
         """Return the columns of the layout without the key, and ``_kept`` even if no column is kept any longer."""
         names = [name for name in self.merged.layout.names if name not in self.table.key]
-        return [*names, KEPT] if KEPT in stored.columns and KEPT not in names else names
+        return [*names, KEPT] if KEPT in stored_rows.columns and KEPT not in names else names
 
-    def undeclared(self, stored: DataFrame) -> list[str]:
+    def undeclared_columns(self, stored_rows: DataFrame) -> list[str]:
         """Return the columns that are not declared any longer: a newer record has no value for them."""
         delta_table = open_table(self.merged.layout.uri)
-        declared = delta_table.metadata().configuration.get(DECLARED, "").split(",") if delta_table else []
-        return [name for name in stored.columns if name in declared and name not in (*self.merged.layout.names, KEPT)]
+        declared_names = (
+            delta_table.metadata().configuration.get(COLUMNS_PROPERTY, "").split(",") if delta_table else []
+        )
+        return [
+            name
+            for name in stored_rows.columns
+            if name in declared_names and name not in (*self.merged.layout.names, KEPT)
+        ]
 
 
 def merge_rows(target: Target, newest_rows: DataFrame, counts: Counts, commit: Commit) -> Entry:
@@ -64,50 +77,50 @@ def merge_rows(target: Target, newest_rows: DataFrame, counts: Counts, commit: C
     the batch as a source row.
     """
 
-    def compare_few(stored: DataFrame) -> DataFrame:
-        compared_rows = _compare(target, stored, newest_rows, counts).drop(staged.MET)
+    def compare_few(stored_rows: DataFrame) -> DataFrame:
+        compared_rows = _compare(target, stored_rows, newest_rows, counts).drop(staged.MATCHED_ROW)
         # a stale row has the stored texts, and is not written
         texts = {name: F.expr(f"IF({staged.STALE}, NULL, `{name}`)") for name in sorted(target.text_columns)}
         return compared_rows.withColumns(texts) if texts else compared_rows
 
-    def compare_many(stored: DataFrame) -> tuple[DataFrame, MergeSpec]:
-        compared_rows = _compare(target, stored, newest_rows, counts).localCheckpoint()
-        return compared_rows.hint(counts.join), _store_spec(target, stored, counts)
+    def compare_many(stored_rows: DataFrame) -> tuple[DataFrame, MergeSpec]:
+        compared_rows = _compare(target, stored_rows, newest_rows, counts).localCheckpoint()
+        return compared_rows.hint(counts.join), _store_spec(target, stored_rows, counts)
 
     keep = target.table.keep
     # stored values of kept columns were not counted
     text = None if target.text_columns & {*keep} else counts.text_from(commit.source, 1 + len(keep))
-    expected = Expected(counts.rows, text, counts.partitions)
+    expected = ExpectedRows(counts.rows, text, counts.partitions)
     return target.merged.store_compared(compare_few, compare_many, commit, expected)
 
 
-def _store_spec(target: Target, stored: DataFrame, counts: Counts) -> MergeSpec:
+def _store_spec(target: Target, stored_rows: DataFrame, counts: Counts) -> MergeSpec:
     """Return how Spark stores compared rows."""
     is_new = f"NOT s.{staged.STALE}"
     return MergeSpec(
         f"{target.same_key} AND {counts.prune} AND {is_new}",
-        _assignments(target, stored),
+        _assignments(target, stored_rows),
         {name: _insert_value(name) for name in target.merged.layout.names},
         insert_if=is_new,
     )
 
 
-def _with_stored_orders(stored: DataFrame, newest_rows: DataFrame, table: StreamTable) -> DataFrame:
+def _with_stored_orders(stored_rows: DataFrame, newest_rows: DataFrame, table: StreamTable) -> DataFrame:
     """Give ``_kept`` the fields of the stored column, in their order: an earlier declaration may have had others."""
     if not table.keep:
         return newest_rows
     order_fields = {field.name for field in kept_order(table)}
-    type_ = stored.schema[KEPT].dataType
+    type_ = stored_rows.schema[KEPT].dataType
 
-    def order_sql(kept: StructField) -> str:
+    def order_sql(kept_field: StructField) -> str:
         values = {
-            field.name: f"{KEPT}.`{kept.name}`.{field.name}" if field.name in order_fields else "NULL"
-            for field in _fields(kept.dataType)
+            field.name: f"{KEPT}.`{kept_field.name}`.{field.name}" if field.name in order_fields else "NULL"
+            for field in _fields(kept_field.dataType)
         }
         fields = (f"'{name}', {value}" for name, value in values.items())
-        return f"named_struct({', '.join(fields)})" if kept.name in table.keep else "NULL"
+        return f"named_struct({', '.join(fields)})" if kept_field.name in table.keep else "NULL"
 
-    orders = ", ".join(f"'{kept.name}', {order_sql(kept)}" for kept in _fields(type_))
+    orders = ", ".join(f"'{kept_field.name}', {order_sql(kept_field)}" for kept_field in _fields(type_))
     return newest_rows.withColumn(KEPT, F.expr(f"CAST(named_struct({orders}) AS {type_.simpleString()})"))
 
 
@@ -115,14 +128,14 @@ def _fields(type_: DataType) -> list[StructField]:
     return type_.fields if isinstance(type_, StructType) else []
 
 
-def _compare(target: Target, stored: DataFrame, newest_rows: DataFrame, counts: Counts) -> DataFrame:
+def _compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, counts: Counts) -> DataFrame:
     """Return the rows to store, each with its stored row (``_met``, NULL if there is none) and whether it is stale."""
-    newer, value_columns = newer_than_stored(target.table), target.value_columns(stored)
+    newer_conditions, value_columns = newer_than_stored(target.table), target.value_columns(stored_rows)
     has_stored = f"t.`{target.table.key[0]}` IS NOT NULL"
-    flags = {staged.NEWER: newer.row}
-    flags |= {f"{staged.NEWER}_{name}": condition for name, condition in newer.keep.items()}
-    source = _with_stored_orders(stored, newest_rows, target.table).alias("s")
-    joined_rows = source.join(stored.alias("t"), F.expr(f"{target.same_key} AND {counts.prune}"), "left")
+    flags = {staged.IS_NEWER: newer_conditions.row}
+    flags |= {f"{staged.IS_NEWER}_{name}": condition for name, condition in newer_conditions.keep.items()}
+    source = _with_stored_orders(stored_rows, newest_rows, target.table).alias("s")
+    joined_rows = source.join(stored_rows.alias("t"), F.expr(f"{target.same_key} AND {counts.prune}"), "left")
     pairs = joined_rows.selectExpr(
         "struct(s.*) AS s",
         f"IF({has_stored}, struct({_qualified_names('t', value_columns)}), NULL) AS t",
@@ -130,19 +143,19 @@ def _compare(target: Target, stored: DataFrame, newest_rows: DataFrame, counts: 
     )
     return pairs.selectExpr(
         *(f"s.`{name}`" for name in target.table.key),
-        *(f"{value} AS `{name}`" for name, value in _stored_values(target, stored, newer).items()),
-        f"{comparable_row('t', target.column_types(value_columns))} AS {staged.MET}",
+        *(f"{value} AS `{name}`" for name, value in _stored_values(target, stored_rows, newer_conditions).items()),
+        f"{comparable_row('t', target.column_types(value_columns))} AS {staged.MATCHED_ROW}",
         f"NOT ({' OR '.join(f'`{flag}`' for flag in flags)}) AS {staged.STALE}",
     )
 
 
-def _stored_values(target: Target, stored: DataFrame, newer: Newer) -> dict[str, str]:
+def _stored_values(target: Target, stored_rows: DataFrame, newer_conditions: NewerConditions) -> dict[str, str]:
     """Return the values of the row to store as SQL: each is from ``s`` or from ``t``."""
-    value_columns = target.value_columns(stored)
-    flags = {name: f"{staged.NEWER}_{name}" for name in newer.keep}
-    values = {c: f"IF(`{flags.get(c, staged.NEWER)}`, s.`{c}`, t.`{c}`)" for c in value_columns if c != KEPT}
+    value_columns = target.value_columns(stored_rows)
+    flags = {name: f"{staged.IS_NEWER}_{name}" for name in newer_conditions.keep}
+    values = {c: f"IF(`{flags.get(c, staged.IS_NEWER)}`, s.`{c}`, t.`{c}`)" for c in value_columns if c != KEPT}
     if KEPT in value_columns:
-        kept_fields = _fields(stored.schema[KEPT].dataType)
+        kept_fields = _fields(stored_rows.schema[KEPT].dataType)
         orders = (f"'{field.name}', {_kept_order_value(target.table, field)}" for field in kept_fields)
         values[KEPT] = f"named_struct({', '.join(orders)})"
     return values
@@ -150,34 +163,38 @@ def _stored_values(target: Target, stored: DataFrame, newer: Newer) -> dict[str,
 
 def _insert_value(name: str) -> str:
     """Return the value to insert for a row that had no stored row; if its stored row was deleted since, fail."""
-    return f"IF(s.{staged.MET} IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))" if name == RECORD else f"s.`{name}`"
+    return (
+        f"IF(s.{staged.MATCHED_ROW} IS NULL, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
+        if name == RECORD
+        else f"s.`{name}`"
+    )
 
 
-def _assignments(target: Target, stored: DataFrame) -> dict[str, str]:
+def _assignments(target: Target, stored_rows: DataFrame) -> dict[str, str]:
     """Return the values to store if the stored row is the one that was compared; if it is another one, fail.
 
     Columns that are not declared any longer become NULL with a new record.
     """
-    value_columns = target.value_columns(stored)
-    is_compared_row = f"s.{staged.MET} <=> {struct_of('t', target.column_types(value_columns))}"
+    value_columns = target.value_columns(stored_rows)
+    is_compared_row = f"s.{staged.MATCHED_ROW} <=> {struct_of('t', target.column_types(value_columns))}"
     guarded_record = f"IF({is_compared_row}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
     is_same_record = same_record(f"s.{RECORD}", f"t.{RECORD}", "base")
-    undeclared = {c: f"IF({is_same_record}, t.`{c}`, NULL)" for c in target.undeclared(stored)}
-    return from_source(value_columns) | {RECORD: guarded_record} | undeclared
+    undeclared_columns = {c: f"IF({is_same_record}, t.`{c}`, NULL)" for c in target.undeclared_columns(stored_rows)}
+    return from_source(value_columns) | {RECORD: guarded_record} | undeclared_columns
 
 
 def _qualified_names(side: str, names: Sequence[str]) -> str:
     return ", ".join(f"{side}.`{name}`" for name in names)
 
 
-def _kept_order_value(table: StreamTable, kept: StructField) -> str:
+def _kept_order_value(table: StreamTable, kept_field: StructField) -> str:
     """Return the order to store for a kept column; for a formerly kept one, NULL once a newer row brings its value."""
-    stored_order = f"t.{KEPT}.`{kept.name}`"
-    if kept.name not in table.keep:
-        return f"IF({staged.NEWER}, NULL, {stored_order})"
-    row_values = stored_with(table, kept.name)
+    stored_order = f"t.{KEPT}.`{kept_field.name}`"
+    if kept_field.name not in table.keep:
+        return f"IF({staged.IS_NEWER}, NULL, {stored_order})"
+    row_values = stored_order_fields(table, kept_field.name)
     fields = ", ".join(
         f"'{field.name}', {row_values.get(field.name, f'{stored_order}.{field.name}')}"
-        for field in _fields(kept.dataType)
+        for field in _fields(kept_field.dataType)
     )
-    return f"IF(`{staged.NEWER}_{kept.name}`, s.{KEPT}.`{kept.name}`, named_struct({fields}))"
+    return f"IF(`{staged.IS_NEWER}_{kept_field.name}`, s.{KEPT}.`{kept_field.name}`, named_struct({fields}))"

@@ -16,16 +16,18 @@ from lakehouse.storage.row_order import KEPT, ORDER, kept_order, order_of
 _SOURCE = "source"  # the same for all rows of a batch: added after the reduction to few rows
 
 
-def newest_per_key(rows: DataFrame, table: StreamTable, source: SourceId | None, *, alone: bool = False) -> DataFrame:
+def newest_per_key(
+    rows: DataFrame, table: StreamTable, source: SourceId | None, *, has_unique_keys: bool = False
+) -> DataFrame:
     """Reduce rows to one for each key: the newest row, with the newest value of each kept column.
 
     In: declared columns, partition column and order (``_time``, ``_partition``, ``_position``, ``_sequence``,
     ``_base``). Out: the columns of the merged table, with the common ``source`` of the rows (``None`` for base rows).
     The order of a kept column is NULL if no row of the key has a value or an erasing null for it; an erasing null has
-    an order and no value. ``alone`` means that each key has one row, as was counted: nothing is compared then.
+    an order and no value. ``has_unique_keys`` means that each key has one row, as was counted: nothing is compared.
     """
     separate = {*table.key, *table.keep}
-    row_columns = [column.name for column in table.stored if column.name not in separate]
+    row_columns = [column.name for column in table.stored_columns if column.name not in separate]
     columns = ", ".join(f"`{c}`" for c in [*row_columns, *_order_columns(ORDER, table).values()])
     kept_order_columns = ", ".join(_order_columns(kept_order(table), table).values())
     parts = {"_newest": (f"struct({columns})", "true")}
@@ -33,7 +35,7 @@ def newest_per_key(rows: DataFrame, table: StreamTable, source: SourceId | None,
         f"_newest_{name}": (f"struct(`{name}`, {kept_order_columns})", _has_kept_value(table, name))
         for name in table.keep
     }
-    if alone:
+    if has_unique_keys:
         newest_parts = (F.expr(f"IF({condition}, {sql}, NULL)").alias(name) for name, (sql, condition) in parts.items())
         reduced_rows = rows.select(*table.key, *newest_parts)
     else:

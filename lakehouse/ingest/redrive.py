@@ -17,11 +17,11 @@ from lakehouse.ingest.batches import Outcome, merge_decided, prepare
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
-from lakehouse.ingest.unresolved_rejections import unresolved
+from lakehouse.ingest.unresolved_rejections import unresolved_sql
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId
-from lakehouse.storage.table_context import TableContext, again, whole_ledger
+from lakehouse.storage.table_context import TableContext, retry_on_conflict, whole_ledger
 
 Place = tuple[int, int]
 """Partition and position."""
@@ -52,10 +52,10 @@ def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
             where=f"table {context.table.name}",
             action=f"First run: lakehouse merge {context.table.name}",
         )
-    again(lambda: prepare(context))
+    retry_on_conflict(lambda: prepare(context))
     outcomes = []
-    for part in _split(context, reason):
-        outcome = again(partial(_redrive_part, context, part))
+    for part in _split_records(context, reason):
+        outcome = retry_on_conflict(partial(_redrive_part, context, part))
         if outcome:
             outcomes.append(outcome)
     return outcomes
@@ -80,17 +80,17 @@ class _Part:
         return rows
 
 
-def _split(context: TableContext, reason: str | None) -> Iterator[_Part]:
+def _split_records(context: TableContext, reason: str | None) -> Iterator[_Part]:
     """Split the records into parts of the size of a batch; the last part of a source has the rest."""
     limit, ledger = context.table.max_records, whole_ledger(context.settings, context.table)
     counts = _unresolved_rows(context, ledger, reason).groupBy("position.source").count().collect()
     for source, count in sorted((row[0] or "", row[1]) for row in counts):
         part = _Part(SourceId.parse(source), reason)
-        for remaining in range(count, 0, -limit):
+        for remaining_count in range(count, 0, -limit):
             part = replace(part, after=part.last_place, last_place=None)
-            if remaining > limit:
+            if remaining_count > limit:
                 part = replace(part, last_place=_find_last_place(part.rows(context, ledger), limit))
-            if part.last_place is None and remaining > limit:
+            if part.last_place is None and remaining_count > limit:
                 return  # another process has resolved the rest
             yield part
 
@@ -103,14 +103,14 @@ def _find_last_place(rows: DataFrame, limit: int) -> Place | None:
 
 
 def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) -> DataFrame:
-    rows = context.stored(rejected_layout).rows()
-    rows = rows.where(unresolved(ledger)).where("time IS NOT NULL")  # records without a time never pass
+    rows = context.stored_table(rejected_layout).rows()
+    rows = rows.where(unresolved_sql(ledger)).where("time IS NOT NULL")  # records without a time never pass
     return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
 
 
 def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     """Redrive some records in one commit; ``None`` if none of them passes."""
-    started = time.monotonic()
+    start_time = time.monotonic()
     ledger = whole_ledger(context.settings, context.table)
     rows = part.rows(context, ledger)
     records = stage_records(context, rows.selectExpr(*_RECORD), "redrive")
@@ -118,10 +118,10 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     plan = Plan(context.table.topic, part.source, _covering_ranges(records))
     batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.read == counts.rejected:
-        store_rejected(context.stored(rejected_layout), batch)
+        store_rejected(context.stored_table(rejected_layout), batch)
         return None
     entry: Entry = merge_decided(context, batch, counts)
-    return Outcome(entry, None, 0, 0, time.monotonic() - started, others=counts.unmapped_fields)
+    return Outcome(entry, None, 0, 0, time.monotonic() - start_time, unmapped_fields=counts.unmapped_fields)
 
 
 def _covering_ranges(records: DataFrame) -> tuple[Range, ...]:

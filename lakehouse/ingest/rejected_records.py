@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
-from lakehouse.ingest.unresolved_rejections import is_open, was_undone
+from lakehouse.ingest.unresolved_rejections import open_sql, undone_sql
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Consumed
 from lakehouse.ledger.ledger import Ledger
@@ -37,7 +37,7 @@ _DECISION = (
 _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
 _FAILS = f"s.{staged.REASON} IS NOT NULL"
 # a broker that was restored from an older copy reuses offsets; if the time is NULL, only the detail has it
-_SAME = (
+_SAME_RECORD = (
     f"{same_place('t.position', 's.position')} AND t.time IS NOT DISTINCT FROM s.{{of}}time"
     " AND CASE WHEN t.time IS NULL THEN t.detail END IS NOT DISTINCT FROM"
     " CASE WHEN s.{of}time IS NULL THEN s.{of}detail END"
@@ -72,7 +72,7 @@ class DecodedBatch:
     ledger: Ledger
 
 
-def store_rejected(rejected_table: StoredTable, batch: DecodedBatch, *, committed: bool = True) -> bool:
+def store_rejected(rejected_table: StoredTable, batch: DecodedBatch, *, is_committed: bool = True) -> bool:
     """Store which records of a batch are rejected, for their positions only.
 
     Returns whether records wait to be marked as resolved. A record that is already stored is updated, or marked as
@@ -80,45 +80,45 @@ def store_rejected(rejected_table: StoredTable, batch: DecodedBatch, *, committe
     from a backup without it, the record is unresolved again, at any position. Writes nothing if nothing changes.
 
     A batch stores its rejected records before it commits: until then they lie at or after the progress. No commit
-    marks a record as resolved before it has merged it (``committed``): another commit may take its number, and the
+    marks a record as resolved before it has merged it (``is_committed``): another commit may take its number, and the
     record would be in no table and in no list. Until then, records that pass wait.
     """
     if not batch.commit.rejected and not count_rows(rejected_table.layout.uri):
         return False
     rejected_ledger = rejected_table.ledger()
-    everywhere = bool(batch.ledger.undone) or went_back(rejected_ledger.consumed, batch.ledger)
-    may_change = _may_change(batch, everywhere)
+    is_everywhere = bool(batch.ledger.undone_numbers) or is_restored_before(rejected_ledger.consumed, batch.ledger)
+    may_change = _may_change(batch, is_everywhere)
     stored_rows = rejected_table.rows().alias("t").where(may_change)
-    rows = _rows_to_store(stored_rows, batch, "full" if everywhere else "left", committed).localCheckpoint()
-    ((changed, waiting),) = rows.agg(F.count_if("_changes"), F.count_if("_waits")).collect()
-    if changed:
+    rows = _rows_to_store(stored_rows, batch, "full" if is_everywhere else "left", is_committed).localCheckpoint()
+    ((changed_count, waiting_count),) = rows.agg(F.count_if("_changes"), F.count_if("_waits")).collect()
+    if changed_count:
         consumed = Consumed(table_id=batch.ledger.table_id, version=batch.ledger.version)
-        commit_fields = {"rejected": changed, "consumed": consumed}
+        commit_fields = {"rejected": changed_count, "consumed": consumed}
         commit = rejected_ledger.next_commit("rejected", batch.commit.run).with_fields(**commit_fields)
         values = from_source([column.name for column in _COLUMNS])
-        spec = MergeSpec(f"{_SAME.format(of='')} AND {may_change}", values, values)
+        spec = MergeSpec(f"{_SAME_RECORD.format(of='')} AND {may_change}", values, values)
         rejected_table.merge(rows.where("_changes").select("row.*"), spec, commit)
-    return bool(waiting)
+    return bool(waiting_count)
 
 
-def _rows_to_store(stored_rows: DataFrame, batch: DecodedBatch, join: str, committed: bool) -> DataFrame:
+def _rows_to_store(stored_rows: DataFrame, batch: DecodedBatch, join: str, is_committed: bool) -> DataFrame:
     """Return the rows that differ from the stored ones, and those that wait to be marked."""
     has_no_registry = batch.commit.kind == "replay"  # only a registry reports why a schema cannot be used
     records = batch.records.select(
         F.expr(f"struct({position_fields(batch.plan)})").alias("position"), *(f"_{c.name}" for c in _RECORD)
     )
-    same = _SAME.format(of="_")
-    joined_rows = records.alias("s").join(stored_rows.alias("t"), F.expr(same), join)
-    passes = f"({same} AND {is_open('t.', batch.ledger)})"
+    is_same_record = _SAME_RECORD.format(of="_")
+    joined_rows = records.alias("s").join(stored_rows.alias("t"), F.expr(is_same_record), join)
+    passes = f"({is_same_record} AND {open_sql('t.', batch.ledger)})"
     keeps_reason = f"s.{staged.REASON} = 'unknown_schema' AND t.position IS NOT NULL"
     has_new_reason = f"{_FAILS} AND NOT ({keeps_reason})" if has_no_registry else _FAILS
     values = {"position": f"IF({has_new_reason}, s.position, t.position)"}
     values |= {c.name: f"IF({has_new_reason}, s._{c.name}, t.{c.name})" for c in _RECORD}
-    values |= _decision_values(batch, passes if committed else "false")
+    values |= _decision_values(batch, passes if is_committed else "false")
     new_row = f"struct({', '.join(f'{values[c.name]} AS {c.name}' for c in _COLUMNS)})"
     stored_row = f"struct({', '.join(f't.{c.name}' for c in _COLUMNS)})"
     changes = f"({_FAILS} OR t.position IS NOT NULL) AND NOT {new_row} <=> {stored_row}"
-    waits = "false" if committed else f"NOT {_FAILS} AND {passes}"
+    waits = "false" if is_committed else f"NOT {_FAILS} AND {passes}"
     rows = joined_rows.selectExpr(f"{new_row} AS row", f"{changes} AS _changes", f"{waits} AS _waits")
     return rows.where("_changes OR _waits")
 
@@ -129,20 +129,20 @@ def _decision_values(batch: DecodedBatch, passes: str) -> dict[str, str]:
     A stored record keeps the number of the batch that rejected it, unless another batch rejects it.
     """
     number, is_batch, ledger = f"{batch.commit.number}L", batch.commit.kind == "batch", batch.ledger
-    undone = was_undone("t.", ledger)
+    is_undone = undone_sql("t.", ledger)
 
-    def resolved(value: str, stored_value: str) -> str:
-        cases = f"WHEN {_FAILS} THEN NULL WHEN {passes} THEN {value} WHEN {undone} THEN NULL"
+    def resolution_sql(value: str, stored_value: str) -> str:
+        cases = f"WHEN {_FAILS} THEN NULL WHEN {passes} THEN {value} WHEN {is_undone} THEN NULL"
         return f"CASE {cases} ELSE {stored_value} END"
 
     return {
         "number": f"IF({_FAILS}, {number if is_batch else f'coalesce(t.number, {number})'}, t.number)",
-        "resolved_number": resolved(number, "t.resolved_number"),
-        "resolved_table_id": resolved(quoted(ledger.table_id), "t.resolved_table_id"),
+        "resolved_number": resolution_sql(number, "t.resolved_number"),
+        "resolved_table_id": resolution_sql(quoted(ledger.table_id), "t.resolved_table_id"),
     }
 
 
-def went_back(consumed: Consumed | None, merged_ledger: Ledger) -> bool:
+def is_restored_before(consumed: Consumed | None, merged_ledger: Ledger) -> bool:
     """Whether the merged table is older than the version that was consumed, as after a restore from a backup."""
     if consumed is None or consumed.table_id != merged_ledger.table_id or consumed.version <= merged_ledger.version:
         return False
@@ -150,10 +150,10 @@ def went_back(consumed: Consumed | None, merged_ledger: Ledger) -> bool:
     return merged_table is not None and consumed.version > merged_table.version()
 
 
-def _may_change(batch: DecodedBatch, everywhere: bool) -> str:
+def _may_change(batch: DecodedBatch, is_everywhere: bool) -> str:
     """Return a condition on stored rows, made of literals, that holds for every row that can change."""
-    undone = was_undone("t.", batch.ledger) if everywhere else "false"
-    return f"({is_covered('t.position', batch.plan)} OR {undone})"
+    is_undone = undone_sql("t.", batch.ledger) if is_everywhere else "false"
+    return f"({covered_sql('t.position', batch.plan)} OR {is_undone})"
 
 
 def position_fields(plan: Plan) -> str:
@@ -162,7 +162,7 @@ def position_fields(plan: Plan) -> str:
     return ", ".join(f"{value} AS {name}" for name, value in values.items())
 
 
-def is_covered(position: str, plan: Plan) -> str:
+def covered_sql(position: str, plan: Plan) -> str:
     """Return a condition, made of literals, that holds for the positions in the ranges of a plan."""
     is_inside = " OR ".join(_is_in_range(position, part) for part in plan.ranges if part.span) or "false"
     return f"({position}.source = {quoted(plan.source.text)} AND ({is_inside}))"

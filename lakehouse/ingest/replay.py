@@ -7,10 +7,10 @@ from functools import partial
 
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
-from lakehouse.ingest.gaps import loss
-from lakehouse.kafka import PATIENCE, TopicState, look
-from lakehouse.ledger.positions import Plan, Range, find_gap, share_out, words_of
-from lakehouse.storage.table_context import TableContext, again
+from lakehouse.ingest.gaps import data_loss_error
+from lakehouse.kafka import PATIENCE, TopicState, read_topic
+from lakehouse.ledger.positions import Plan, Range, divide_limit, find_gap, source_words
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 
 def replay(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
@@ -19,20 +19,22 @@ def replay(context: TableContext, ranges: list[Range] | None = None, request: Re
     Each commit reads at most as many positions as the declaration or the request allows. It is recorded as a replay and
     changes neither the progress nor the rows. Raises ``LakehouseError`` for a range that is gone or was not merged yet.
     """
-    again(lambda: prepare(context))
+    retry_on_conflict(lambda: prepare(context))
     limit = request.limit(context.table)
-    plans = (part for plan in _replay_plans(context, ranges) for part in in_batches(plan, limit))
+    plans = (part for plan in _replay_plans(context, ranges) for part in split_into_batches(plan, limit))
     return [outcome for plan in plans for outcome in _replay_plan(context, plan)]
 
 
-def in_batches(plan: Plan, limit: int) -> Iterator[Plan]:
+def split_into_batches(plan: Plan, limit: int) -> Iterator[Plan]:
     """Split a plan into plans of at most ``limit`` positions, in order; all partitions advance in each."""
-    remaining = plan.ranges
-    while sum(part.span for part in remaining):
-        shares = share_out({part.partition: part.span for part in remaining}, limit)
-        ranges = tuple(Range(part.partition, part.start, part.start + shares[part.partition]) for part in remaining)
+    remaining_ranges = plan.ranges
+    while sum(part.span for part in remaining_ranges):
+        shares = divide_limit({part.partition: part.span for part in remaining_ranges}, limit)
+        ranges = tuple(
+            Range(part.partition, part.start, part.start + shares[part.partition]) for part in remaining_ranges
+        )
         yield replace(plan, ranges=ranges)
-        remaining = ranges_after(remaining, ranges)
+        remaining_ranges = ranges_after(remaining_ranges, ranges)
 
 
 def ranges_after(ranges: tuple[Range, ...], read_ranges: tuple[Range, ...]) -> tuple[Range, ...]:
@@ -42,45 +44,48 @@ def ranges_after(ranges: tuple[Range, ...], read_ranges: tuple[Range, ...]) -> t
 
 def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Plan]:
     """Check all ranges and return their plans; several if a partition has more than one range."""
-    state, merged_ranges = find_merged(context)
+    state, merged_ranges = find_merged_ranges(context)
     empty_ranges = {p: Range(p, part.end, part.end) for p, part in merged_ranges.items()}
     for part in ranges or []:
-        merged = merged_ranges.get(part.partition)
-        if merged is None or not merged.start <= part.start <= part.end <= merged.end:
-            words, available = words_of(state.source), f"{merged.start} to {merged.end}" if merged else "nothing"
+        merged_range = merged_ranges.get(part.partition)
+        if merged_range is None or not merged_range.start <= part.start <= part.end <= merged_range.end:
+            words, available = (
+                source_words(state.source),
+                f"{merged_range.start} to {merged_range.end}" if merged_range else "nothing",
+            )
             raise LakehouseError(
                 f"{words.position.capitalize()}s {part.start} to {part.end} of partition {part.partition} cannot be"
                 " replayed",
                 where=f"{words.source} {state.stream}",
                 action=f"Of this partition, {available} is merged and still in the {words.source}.",
             )
-    turns = [merged_ranges] if ranges is None else [empty_ranges | turn for turn in in_turns(ranges)]
+    turns = [merged_ranges] if ranges is None else [empty_ranges | turn for turn in split_into_turns(ranges)]
     return [Plan(state.stream, state.source, tuple(turn[p] for p in sorted(turn))) for turn in turns]
 
 
-def in_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
+def split_into_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
     """Yield groups of ranges in their order, each with at most one range of a partition."""
-    remaining = list(ranges)
-    while remaining:
-        turn = {part.partition: part for part in reversed(remaining)}
-        remaining = [part for part in remaining if part is not turn[part.partition]]
+    remaining_ranges = list(ranges)
+    while remaining_ranges:
+        turn = {part.partition: part for part in reversed(remaining_ranges)}
+        remaining_ranges = [part for part in remaining_ranges if part is not turn[part.partition]]
         yield turn
 
 
-def find_merged(context: TableContext) -> tuple[TopicState, dict[int, Range]]:
+def find_merged_ranges(context: TableContext) -> tuple[TopicState, dict[int, Range]]:
     """Return the state of the source, and for each partition the merged range that it still holds, perhaps empty.
 
     Changes nothing. Raises ``LakehouseError`` if nothing was merged yet, and ``DataLossError`` for an open gap: its
     positions may belong to other records now.
     """
     table, progress = context.table, context.ledger().progress
-    state = look(context.settings, table.topic, PATIENCE)
+    state = read_topic(context.settings, table.topic, PATIENCE)
     if progress is None:
         action = f"First run: lakehouse merge {table.name}"
         raise LakehouseError("Nothing has been merged yet", where=f"table {table.name}", action=action)
     gap = find_gap(state, progress)
     if gap:
-        raise loss(gap, table)
+        raise data_loss_error(gap, table)
     ends = {p: max(progress.positions.get(p, first), first) for p, first in state.earliest.items()}
     return state, {p: Range(p, first, ends[p]) for p, first in state.earliest.items()}
 
@@ -88,13 +93,13 @@ def find_merged(context: TableContext) -> tuple[TopicState, dict[int, Range]]:
 def _replay_plan(context: TableContext, plan: Plan) -> Iterator[Outcome]:
     """Replay a plan in one commit, or in several if a commit merges only its beginning."""
     while plan.span:
-        outcome = again(partial(_replay_batch, context, plan))
+        outcome = retry_on_conflict(partial(_replay_batch, context, plan))
         yield outcome
         plan = replace(plan, ranges=ranges_after(plan.ranges, outcome.plan.ranges if outcome.plan else plan.ranges))
 
 
 def _replay_batch(context: TableContext, plan: Plan) -> Outcome:
-    started = time.monotonic()
+    start_time = time.monotonic()
     ledger = context.ledger()
     batch = run_batch(context, plan, ledger.next_commit("replay", context.run), ledger)
-    return Outcome(batch.entry, batch.plan, 0, 0, time.monotonic() - started, others=batch.unmapped_fields)
+    return Outcome(batch.entry, batch.plan, 0, 0, time.monotonic() - start_time, unmapped_fields=batch.unmapped_fields)

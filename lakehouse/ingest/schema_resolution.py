@@ -6,7 +6,7 @@ from contextlib import suppress
 from lakehouse.declaration import Rejection, StreamTable
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, UnusableSchemaError, WriterSchema
-from lakehouse.decoding.formats.framing import unframed
+from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.errors import RegistryError
 from lakehouse.ingest.kept_schemas import COLUMNS, kept_schemas, schemas_layout
 from lakehouse.kafka.registry_client import Registry, SchemaRefusedError, registry, writer_schema_of
@@ -14,9 +14,9 @@ from lakehouse.settings import Settings
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.storage.table_context import TableContext
 
-MOST_ASKED = 1_000
+MAX_REQUESTED_IDS = 1_000
 """Maximum number of unknown ids that are requested for one batch: bytes of another format may look like any id."""
-_CONFIRMED = 100  # of the first and of the last ids
+_MAX_CONFIRMED = 100  # of the first and of the last ids
 _ID_LIMIT = 2**31  # the ids of a registry are lower
 
 
@@ -28,25 +28,27 @@ def resolve_schemas(context: TableContext, known_schemas: Schemas, ids: Sequence
     registry does not answer, and if it permits us to read none. An id that it does not have stays unknown. The result
     also has the reasons why other schemas cannot be used.
     """
-    new_ids = [schema_id for schema_id in ids if schema_id not in known_schemas.known and schema_id < _ID_LIMIT]
-    unknown_ids = _likely_first(new_ids, known_schemas)[:MOST_ASKED]
-    known_ids = [schema_id for schema_id in ids if schema_id in known_schemas.known]
+    new_ids = [schema_id for schema_id in ids if schema_id not in known_schemas.by_id and schema_id < _ID_LIMIT]
+    unknown_ids = _likely_first(new_ids, known_schemas)[:MAX_REQUESTED_IDS]
+    known_ids = [schema_id for schema_id in ids if schema_id in known_schemas.by_id]
     ids_to_confirm = known_ids if confirm else []
     if unknown_ids:
         ids_to_confirm = list(dict.fromkeys([*known_ids, *_first_and_last(known_schemas)]))
     if not unknown_ids and not ids_to_confirm:
         return known_schemas
     with registry(context.settings) as client:
-        confirmed = [
+        confirmations = [
             _is_unchanged(client, i, known_schemas, context.table, is_in_batch=i in ids) for i in ids_to_confirm
         ]
-        schemas, unusable = _read_schemas(client, context.table.format, unknown_ids, trusted=any(confirmed))
+        schemas, unusable_reasons = _read_schemas(
+            client, context.table.format, unknown_ids, is_trusted=any(confirmations)
+        )
     if schemas:
         _keep_schemas(context, schemas)
-    return Schemas({**known_schemas.known, **schemas}, unusable)
+    return Schemas({**known_schemas.by_id, **schemas}, unusable_reasons)
 
 
-def look_up(
+def look_up_schemas(
     settings: Settings, record_format: Format, values: Iterable[bytes | None], known_schemas: Schemas = NO_SCHEMAS
 ) -> Schemas:
     """Return the ``known_schemas``, and those that the registry has for the other ids in records of a format.
@@ -56,49 +58,51 @@ def look_up(
     ids = set[int]()
     for value in values:
         with suppress(Rejection):
-            ids.add(unframed(value)[0])
-    unknown_ids = {schema_id for schema_id in ids - known_schemas.known.keys() if schema_id < _ID_LIMIT}
+            ids.add(split_frame(value)[0])
+    unknown_ids = {schema_id for schema_id in ids - known_schemas.by_id.keys() if schema_id < _ID_LIMIT}
     if not unknown_ids:
         return known_schemas
     with registry(settings) as client:
-        first_ids = sorted(unknown_ids)[:MOST_ASKED]
-        schemas, unusable = _read_schemas(client, record_format, first_ids, trusted=bool(known_schemas.known))
-    return Schemas({**known_schemas.known, **schemas}, unusable)
+        first_ids = sorted(unknown_ids)[:MAX_REQUESTED_IDS]
+        schemas, unusable_reasons = _read_schemas(
+            client, record_format, first_ids, is_trusted=bool(known_schemas.by_id)
+        )
+    return Schemas({**known_schemas.by_id, **schemas}, unusable_reasons)
 
 
 def _first_and_last(known_schemas: Schemas) -> list[int]:
     """Return the ids that a recreated registry gives to other schemas first; not all, as each needs a request."""
-    ids = sorted(known_schemas.known)
-    return [*ids[:_CONFIRMED], *ids[-_CONFIRMED:]]
+    ids = sorted(known_schemas.by_id)
+    return [*ids[:_MAX_CONFIRMED], *ids[-_MAX_CONFIRMED:]]
 
 
 def _likely_first(ids: list[int], known_schemas: Schemas) -> list[int]:
     """Return first the next ids of a registry, then the others in their order: they may be bytes of another format."""
-    last_id = max(known_schemas.known, default=0)
-    next_ids = sorted(schema_id for schema_id in ids if last_id < schema_id <= last_id + MOST_ASKED // 2)
+    last_id = max(known_schemas.by_id, default=0)
+    next_ids = sorted(schema_id for schema_id in ids if last_id < schema_id <= last_id + MAX_REQUESTED_IDS // 2)
     return [*next_ids, *(schema_id for schema_id in ids if schema_id not in {*next_ids})]
 
 
 def _read_schemas(
-    client: Registry, record_format: Format, ids: Collection[int], *, trusted: bool
+    client: Registry, record_format: Format, ids: Collection[int], *, is_trusted: bool
 ) -> tuple[dict[int, WriterSchema], dict[int, str]]:
-    """Return the schemas of ids, and why others cannot be used. ``trusted``: the registry has let us read some."""
-    schemas, unusable = dict[int, WriterSchema](), dict[int, str]()
+    """Return the schemas of ids, and why others cannot be used. ``is_trusted``: the registry has let us read some."""
+    schemas, unusable_reasons = dict[int, WriterSchema](), dict[int, str]()
     refusal: SchemaRefusedError | None = None
     for schema_id in ids:
         try:
             schema = writer_schema_of(client, schema_id, record_format)
         except UnusableSchemaError as error:
-            unusable[schema_id] = str(error).encode("utf-8", "replace").decode()
+            unusable_reasons[schema_id] = str(error).encode("utf-8", "replace").decode()
             continue
         except SchemaRefusedError as error:
-            unusable[schema_id], refusal = "the registry does not permit us to read it", error
+            unusable_reasons[schema_id], refusal = "the registry does not permit us to read it", error
             continue
         if schema is not None:
             schemas[schema_id] = schema
-    if refusal and not schemas and not trusted:  # without any right to read, no record can be judged
+    if refusal and not schemas and not is_trusted:  # without any right to read, no record can be judged
         raise refusal
-    return schemas, unusable
+    return schemas, unusable_reasons
 
 
 def _is_unchanged(
@@ -108,7 +112,7 @@ def _is_unchanged(
 
     Raises ``RegistryError`` if it has another schema. If we may not read the schema, raises only if it is in the batch.
     """
-    kept_schema, record_format = known_schemas.known[schema_id], table.format
+    kept_schema, record_format = known_schemas.by_id[schema_id], table.format
     try:
         schema = writer_schema_of(client, schema_id, record_format)
     except UnusableSchemaError as error:
@@ -139,10 +143,10 @@ def _keep_schemas(context: TableContext, schemas: Mapping[int, WriterSchema]) ->
     rows = [(i, record_format.fingerprint(s), s.text, list(s.references)) for i, s in schemas.items()]
     columns = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
     spec = MergeSpec(equal_keys(["id"]), insert=from_source([column.name for column in COLUMNS]))
-    schema_table = context.stored(schemas_layout)
+    schema_table = context.stored_table(schemas_layout)
     commit = schema_table.ensured_ledger().next_commit("load", context.run)
     schema_table.merge(context.spark.createDataFrame(rows, columns), spec, commit)
-    stored_schemas = kept_schemas(context.settings, context.table).known
+    stored_schemas = kept_schemas(context.settings, context.table).by_id
     for schema_id, schema in schemas.items():
         if record_format.fingerprint(stored_schemas[schema_id]) != record_format.fingerprint(schema):
             raise _changed_error(context.table, f"Schema {schema_id} of the registry has changed")

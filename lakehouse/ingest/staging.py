@@ -30,9 +30,9 @@ def stage_records(context: TableContext, records: DataFrame, kind: Kind) -> Data
     from lakehouse.ingest.schema_resolution import resolve_schemas  # noqa: PLC0415 - the registry is slow to import
 
     schemas = resolve_schemas(context, known_schemas, _schema_ids(decoded_records), confirm=kind == "batch")
-    if schemas.known.keys() > known_schemas.known.keys():
+    if schemas.by_id.keys() > known_schemas.by_id.keys():
         decoded_records = decode_records(records, table, schemas).localCheckpoint()
-    return _explain_rejections(decoded_records, schemas.unusable)
+    return _explain_rejections(decoded_records, schemas.unusable_reasons)
 
 
 def _schema_ids(records: DataFrame) -> list[int]:
@@ -42,12 +42,12 @@ def _schema_ids(records: DataFrame) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def _explain_rejections(records: DataFrame, unusable: Mapping[int, str]) -> DataFrame:
+def _explain_rejections(records: DataFrame, unusable_reasons: Mapping[int, str]) -> DataFrame:
     """Set the reason and the detail of records with an unusable schema, without decoding them again."""
-    if not unusable:
+    if not unusable_reasons:
         return records
-    is_unusable = f"{staged.REASON} = 'unknown_schema' AND {staged.SCHEMA} IN ({', '.join(map(str, unusable))})"
-    cases = " ".join(f"WHEN {i} THEN {quoted(f'schema {i}: {reason}'[:500])}" for i, reason in unusable.items())
+    is_unusable = f"{staged.REASON} = 'unknown_schema' AND {staged.SCHEMA} IN ({', '.join(map(str, unusable_reasons))})"
+    cases = " ".join(f"WHEN {i} THEN {quoted(f'schema {i}: {reason}'[:500])}" for i, reason in unusable_reasons.items())
     return records.withColumns(
         {
             staged.DETAIL: F.expr(f"IF({is_unusable}, CASE {staged.SCHEMA} {cases} END, {staged.DETAIL})"),

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lakehouse.errors.causes import Cause as ErrorCause
-from lakehouse.errors.causes import masked
-from lakehouse.kafka.security import encrypted, ssl_context
-from lakehouse.local.wire import API_VERSIONS, SASL_HANDSHAKE, ask
+from lakehouse.errors.causes import mask_text
+from lakehouse.kafka.security import ssl_context, uses_tls
+from lakehouse.local.wire import API_VERSIONS, SASL_HANDSHAKE, send_request
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 
@@ -92,7 +92,7 @@ _CAUSES_OF_ERRORS = (
 
 def match_cause(causes: Iterable[ErrorCause]) -> Cause | None:
     """Return the cause that the errors of a client name, ``None`` if they name none."""
-    errors = [(error.kind, masked(error.line)) for error in causes]
+    errors = [(error.kind, mask_text(error.line)) for error in causes]
     matching_causes = (
         cause
         for class_pattern, message_pattern, cause in _CAUSES_OF_ERRORS
@@ -101,7 +101,7 @@ def match_cause(causes: Iterable[ErrorCause]) -> Cause | None:
     return next(matching_causes, None)
 
 
-def chain_of(errors: Iterable[BaseException]) -> Iterator[ErrorCause]:
+def chain_errors(errors: Iterable[BaseException]) -> Iterator[ErrorCause]:
     """Yield Python errors with the errors they were raised from; errors of TLS have a message of their own."""
     for raised_error in errors:
         error: BaseException | None = raised_error
@@ -119,7 +119,7 @@ def find_cause(settings: Settings, errors: Sequence[BaseException], limit: float
     If the logged ``errors`` do not name the cause, probes the first server over plain sockets, each for at most
     ``limit`` seconds.
     """
-    cause = match_cause(chain_of(errors)) or _probe(settings, limit)
+    cause = match_cause(chain_errors(errors)) or _probe(settings, limit)
     if cause is _REFUSES_CERTIFICATE and not settings.kafka_client_certificate_file:
         return _WANTS_CERTIFICATE  # older versions of TLS have one alert for both
     return cause
@@ -128,12 +128,12 @@ def find_cause(settings: Settings, errors: Sequence[BaseException], limit: float
 def _probe(settings: Settings, limit: float) -> Cause | None:
     server = urlsplit(f"//{bootstrap_servers(settings).split(',')[0]}")
     address = (server.hostname or "", server.port or 0)
-    tls = ssl_context(settings) if encrypted(settings) else None
+    tls = ssl_context(settings) if uses_tls(settings) else None
     try:
         with _connect(address, limit, tls) as connection:
             return _compare_sasl(connection, settings)
     except ssl.SSLError as error:
-        return match_cause(chain_of([error])) or _cause_if(_NO_TLS, lambda: _answers_in_plaintext(address, limit))
+        return match_cause(chain_errors([error])) or _cause_if(_NO_TLS, lambda: _answers_in_plaintext(address, limit))
     except TimeoutError:
         return None
     except OSError:
@@ -151,8 +151,8 @@ def _cause_if(cause: Cause, applies: Callable[[], bool]) -> Cause | None:
 
 def _compare_sasl(connection: socket.socket, settings: Settings) -> Cause | None:
     """Request a SASL handshake: the answer of the broker shows whether it requires SASL."""
-    ask(connection, API_VERSIONS)
-    answer = ask(connection, SASL_HANDSHAKE, struct.pack(">h", 0))
+    send_request(connection, API_VERSIONS)
+    answer = send_request(connection, SASL_HANDSHAKE, struct.pack(">h", 0))
     requires_sasl = struct.unpack(">h", answer[:2])[0] != _ILLEGAL_SASL_STATE
     uses_sasl = settings.kafka_security_protocol.startswith("SASL")
     if requires_sasl == uses_sasl:
@@ -162,7 +162,7 @@ def _compare_sasl(connection: socket.socket, settings: Settings) -> Cause | None
 
 def _answers_in_plaintext(address: tuple[str, int], limit: float) -> bool:
     with _connect(address, limit, None) as connection:
-        return bool(ask(connection, API_VERSIONS))
+        return bool(send_request(connection, API_VERSIONS))
 
 
 def _accepts_tls(address: tuple[str, int], limit: float) -> bool:

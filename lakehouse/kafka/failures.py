@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from lakehouse.errors import BrokerError, BrokerRefusedError, ReadLossError, SettingsError, TopicError
 from lakehouse.errors.causes import Cause as ErrorCause
 from lakehouse.errors.causes import causes_of
-from lakehouse.errors.troubles import Trouble, matching_line, means
+from lakehouse.errors.troubles import Trouble, has_trouble, matching_line
 from lakehouse.kafka.connection_causes import match_cause
 from lakehouse.ledger.positions import Plan, SourceState
 
@@ -38,12 +38,12 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if means(error, Trouble.RECORDS_GONE):
+        if has_trouble(error, Trouble.RECORDS_GONE):
             raise records_gone_error(plan, command) from error
-        if means(error, Trouble.NO_SUCH_TIME):
+        if has_trouble(error, Trouble.NO_SUCH_TIME):
             raise _timeless_error(plan, command, matching_line(error, Trouble.NO_SUCH_TIME)) from error
         _require_accepted_properties(causes_of(error))
-        if means(error, Trouble.BROKER):
+        if has_trouble(error, Trouble.BROKER):
             raise _broker_error(plan, command, causes_of(error)) from error
         raise
 

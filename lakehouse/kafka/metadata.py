@@ -19,7 +19,7 @@ from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16,
 from lakehouse.errors import BrokerRefusedError
 from lakehouse.kafka.incarnation import Incarnation
 
-_MISSING = (UnknownTopicOrPartitionError.errno, InvalidTopicError.errno)
+_MISSING_CODES = (UnknownTopicOrPartitionError.errno, InvalidTopicError.errno)
 _NO_ID = bytes(16)
 _TAGS = ("tags", TaggedFields)
 
@@ -40,7 +40,7 @@ def require_ids(topic: TopicMetadata) -> None:
         "its cluster": not topic.incarnation.cluster_id,
         "the topic": topic.incarnation.topic_id == _text(_NO_ID),
     }
-    owners = " and ".join(owner for owner, missing in is_missing.items() if missing)
+    owners = " and ".join(owner for owner, is_id_missing in is_missing.items() if is_id_missing)
     if owners:
         raise BrokerRefusedError(
             f"The broker reports no id of {owners}: a topic that is deleted and created again would look the same,"
@@ -68,7 +68,7 @@ async def describe_topics(admin: AIOKafkaAdminClient, topics: Sequence[str] | No
 
 
 def _exists(code: int) -> bool:
-    if code in _MISSING:
+    if code in _MISSING_CODES:
         return False
     error = for_code(code)
     if code and not error.retriable:

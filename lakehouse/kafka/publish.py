@@ -67,37 +67,37 @@ def publish(
     for it. Records that it acknowledged before stay in the topic.
     """
     require_own_keys(table)
-    writing = _writing_of(settings, table, options.schema)
+    value_writer = _make_value_writer(settings, table, options.schema)
     create_topic(settings, table)
 
     async def send(clients: Clients) -> int:
         async with clients.open(AIOKafkaProducer, **_PRODUCER_ARGUMENTS) as producer:
-            return await _Sender(producer, table, writing, options).send(lines)
+            return await _Sender(producer, table, value_writer, options).send(lines)
 
     return ask(settings, None, send)
 
 
 @dataclass(frozen=True)
-class Writing:
+class ValueWriter:
     """Converts a line into the value of a record, and parses that value again."""
 
     write: Callable[[bytes], bytes]
     parser: Parser
 
 
-def _writing_of(settings: Settings, table: StreamTable, schema: str | None) -> Writing:
+def _make_value_writer(settings: Settings, table: StreamTable, schema: str | None) -> ValueWriter:
     if schema is not None and not table.has_schemas:
         raise TopicError(
             "The format of the table has no schemas", where=f"table {table.name}", action="Omit the schema."
         )
     if not table.format.framed:
-        return Writing(table.format.writer(), table.format.parser())
-    from lakehouse.kafka.writing import writing_of  # noqa: PLC0415 - the registry client is slow to import
+        return ValueWriter(table.format.writer(), table.format.parser())
+    from lakehouse.kafka.writing import choose_value_writer  # noqa: PLC0415 - the registry client is slow to import
 
-    return Writing(*writing_of(settings, table, schema))
+    return ValueWriter(*choose_value_writer(settings, table, schema))
 
 
-def written(write: Callable[[bytes], bytes], line: bytes, number: int, action: str = _CORRECT) -> bytes:
+def write_line(write: Callable[[bytes], bytes], line: bytes, number: int, action: str = _CORRECT) -> bytes:
     """Return a line, without its line end, as the value of a record; ``TopicError`` if the format cannot write it."""
     try:
         return write(line.removesuffix(b"\n").removesuffix(b"\r"))
@@ -127,40 +127,40 @@ class _Sender:
     """Sends records, and keeps the number of sent and acknowledged records and the first failure."""
 
     def __init__(
-        self, producer: AIOKafkaProducer, table: StreamTable, writing: Writing, options: PublishOptions
+        self, producer: AIOKafkaProducer, table: StreamTable, value_writer: ValueWriter, options: PublishOptions
     ) -> None:
         self._producer = producer
         self._table = table
-        self._writing = writing
+        self._value_writer = value_writer
         self._options = options
         self._keys = tuple(table.by_name[name].field for name in table.key)
-        self._sent = 0
-        self._acknowledged = 0
+        self._sent_count = 0
+        self._acknowledged_count = 0
         self._failure: BaseException | None = None
 
     async def send(self, lines: Iterable[bytes]) -> int:
-        started = time.monotonic()
+        start_time = time.monotonic()
         for line in lines:
             if self._options.rate:
-                await self._wait_until(started + self._sent / self._options.rate)
-            await self._send_value(written(self._writing.write, line, self._sent + 1))
-            if self._sent % _SENDS_PER_YIELD == 0:
+                await self._wait_until(start_time + self._sent_count / self._options.rate)
+            await self._send_value(write_line(self._value_writer.write, line, self._sent_count + 1))
+            if self._sent_count % _SENDS_PER_YIELD == 0:
                 await asyncio.sleep(0)
             self._require_no_failure()
         await self._drain()
-        return self._acknowledged
+        return self._acknowledged_count
 
     async def _send_value(self, value: bytes) -> None:
-        key = record_key(value, self._keys, self._writing.parser)
+        key = record_key(value, self._keys, self._value_writer.parser)
         try:
             future = await self._producer.send(self._table.topic, value, key)
         except MessageSizeTooLargeError:
-            fact = f"Record {self._sent + 1} has {len(value)} bytes, more than the broker accepts"
-            where = f"topic {self._table.topic}"
+            fact = f"Record {self._sent_count + 1} has {len(value)} bytes, more than the broker accepts"
+            place = f"topic {self._table.topic}"
             action = "The records before it were sent. Shorten this one."
-            raise TopicError(fact, where=where, action=action) from None
+            raise TopicError(fact, where=place, action=action) from None
         future.add_done_callback(self._on_acknowledgement)
-        self._sent += 1
+        self._sent_count += 1
 
     async def _wait_until(self, send_time: float) -> None:
         await asyncio.sleep(max(0.0, send_time - time.monotonic()))
@@ -170,17 +170,17 @@ class _Sender:
         if failure is not None or future.cancelled():
             self._failure = self._failure or failure
             return
-        self._acknowledged += 1
+        self._acknowledged_count += 1
         if self._options.on_progress:
-            self._options.on_progress(self._acknowledged)
+            self._options.on_progress(self._acknowledged_count)
 
     async def _drain(self) -> None:
         """Wait for every acknowledgement, as long as some arrive."""
-        while self._acknowledged < self._sent:
-            acknowledged_before = self._acknowledged
+        while self._acknowledged_count < self._sent_count:
+            acknowledged_before = self._acknowledged_count
             await asyncio.wait([asyncio.ensure_future(self._producer.flush())], timeout=_STALL_SECONDS)
             self._require_no_failure()
-            if self._acknowledged == acknowledged_before < self._sent:
+            if self._acknowledged_count == acknowledged_before < self._sent_count:
                 raise TimeoutError
 
     def _require_no_failure(self) -> None:

@@ -31,7 +31,7 @@ _TRUST = "Set LAKEHOUSE_REGISTRY_CA_FILE to the authority that signed it."
 _URL = "Correct LAKEHOUSE_REGISTRY_URL: it is the part before /subjects and /schemas."
 _RIGHTS = "Correct LAKEHOUSE_REGISTRY_USERNAME and LAKEHOUSE_REGISTRY_PASSWORD, or LAKEHOUSE_REGISTRY_TOKEN."
 _COMPATIBLE = "Nothing was sent. Give new fields defaults, or change the compatibility rule of this subject."
-_LATER = (
+_TRY_LATER = (
     "Nothing was written. Start it (the embedded one with: lakehouse up registry), or correct LAKEHOUSE_REGISTRY_URL."
 )
 _NO_ANSWER_ERRORS = (requests.exceptions.RequestException, HTTPError, OSError)
@@ -79,12 +79,12 @@ class Registry:
         Only a schema of this ``kind`` comes with the schemas that it refers to: the caller cannot use another kind.
         Raises ``UnusableSchemaError`` if one of these is missing, and ``SchemaRefusedError`` if we may not read it.
         """
-        response = self._ask("GET", f"schemas/ids/{schema_id}", missing=(_NO_SCHEMA,))
+        response = self._ask("GET", f"schemas/ids/{schema_id}", missing_codes=(_NO_SCHEMA,))
         return None if response is None else self._parse_schema(response, kind)
 
-    def newest(self, subject: str) -> int | None:
+    def newest_id(self, subject: str) -> int | None:
         """Return the id of the newest schema of a subject, ``None`` if it has none."""
-        response = self._ask("GET", f"subjects/{quote(subject, safe='')}/versions/latest", missing=_NOT_FOUND)
+        response = self._ask("GET", f"subjects/{quote(subject, safe='')}/versions/latest", missing_codes=_NOT_FOUND)
         return None if response is None else self._field(response, "id", int)
 
     def register(self, subject: str, text: str, kind: str = DEFAULT_KIND) -> int:
@@ -121,20 +121,20 @@ class Registry:
     def _read_version(self, subject: str, version: int) -> Mapping[str, Any]:
         if (subject, version) not in self._versions:
             path = f"subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"
-            response = self._ask("GET", path, missing=_NOT_FOUND)
+            response = self._ask("GET", path, missing_codes=_NOT_FOUND)
             if response is None:
                 raise UnusableSchemaError(f"it refers to version {version} of {subject}, which does not exist")
             self._versions[subject, version] = self._require(response, dict)
         return self._versions[subject, version]
 
-    def _ask(self, method: str, path: str, request: Any = None, missing: range | tuple[int, ...] = ()) -> Any:
-        """Return one answer, ``None`` for an error code in ``missing``; repeat the request while there is no answer."""
+    def _ask(self, method: str, path: str, request: Any = None, missing_codes: range | tuple[int, ...] = ()) -> Any:
+        """Return one answer, ``None`` for one of ``missing_codes``; repeat the request while there is no answer."""
         while True:
-            started = time.monotonic()
+            start_time = time.monotonic()
             try:
                 status, body = self._send_in_time(method, path, None if request is None else json.dumps(request))
                 if status not in _TEMPORARY:
-                    return self._parse_answer(path, status, body, missing)
+                    return self._parse_answer(path, status, body, missing_codes)
                 fact = f"The schema registry answers with {status} to {path}"
             except requests.exceptions.SSLError as error:
                 raise self._error(f"The schema registry is not trusted: {_innermost_message(error)}", _TRUST) from None
@@ -144,9 +144,9 @@ class Registry:
             except _NO_ANSWER_ERRORS as error:
                 fact = f"The schema registry cannot be reached: {_innermost_message(error)}"
             if self._patience < _PAUSE:
-                raise self._error(fact, _LATER)
+                raise self._error(fact, _TRY_LATER)
             time.sleep(_PAUSE)
-            self._patience -= time.monotonic() - started
+            self._patience -= time.monotonic() - start_time
 
     def _send_in_time(self, method: str, path: str, request: str | None) -> tuple[int, bytes]:
         """Send one request with a limit for all of it: a client's own limit restarts with each byte of a header."""
@@ -154,7 +154,7 @@ class Registry:
 
     def _send(self, method: str, path: str, request: str | None) -> tuple[int, bytes]:
         """Send one request and read its whole answer within a time limit, even if the answer arrives slowly."""
-        started = time.monotonic()
+        start_time = time.monotonic()
         answer = self._session.request(
             method,
             f"{self._url}/{path}",
@@ -167,11 +167,11 @@ class Registry:
             body = b""
             while chunk := answer.raw.read1(65_536, decode_content=True):
                 body += chunk
-                if len(body) > _MAX_BYTES or time.monotonic() - started > _ANSWER:
+                if len(body) > _MAX_BYTES or time.monotonic() - start_time > _ANSWER:
                     raise OSError(f"an answer of more than {_MAX_BYTES >> 20} MiB, or {_ANSWER:.0f} seconds")
             return answer.status_code, body
 
-    def _parse_answer(self, path: str, status: int, body: bytes, missing: range | tuple[int, ...]) -> Any:
+    def _parse_answer(self, path: str, status: int, body: bytes, missing_codes: range | tuple[int, ...]) -> Any:
         try:
             response = json.loads(body)
         except (ValueError, RecursionError):
@@ -179,7 +179,7 @@ class Registry:
         code = response.get("error_code") if isinstance(response, dict) else None
         if status == 200 and response is not None:
             return response
-        if code in missing and status not in _REFUSALS:
+        if code in missing_codes and status not in _REFUSALS:
             return None
         message = f": {str(response.get('message') or '')[:300]}" if isinstance(response, dict) else ""
         if status in _REFUSALS:

@@ -13,16 +13,16 @@ _MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-_PLAIN, _ENCRYPTED = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+_PLAIN_KEY, _ENCRYPTED_KEY = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
 _PBES2 = bytes.fromhex("2a864886f70d01050d")  # encryption scheme of newer tools, as an object identifier in the file
 
 
 def client_security(settings: Settings) -> dict[str, Any]:
     """Return the arguments that every aiokafka client takes; ``SettingsError`` if one cannot be used."""
     options: dict[str, Any] = {"security_protocol": settings.kafka_security_protocol}
-    if encrypted(settings):
+    if uses_tls(settings):
         options["ssl_context"] = ssl_context(settings)
-    if authenticated(settings):
+    if uses_sasl(settings):
         user, password = _credentials(settings)
         options["sasl_mechanism"] = settings.kafka_sasl_mechanism
         options |= {"sasl_plain_username": user, "sasl_plain_password": password}
@@ -32,10 +32,10 @@ def client_security(settings: Settings) -> dict[str, Any]:
 def spark_security(settings: Settings) -> dict[str, str]:
     """Return the same settings as options of Spark's Kafka source; certificates and key are passed as text."""
     options: dict[str, str] = {"kafka.security.protocol": settings.kafka_security_protocol}
-    if encrypted(settings):
+    if uses_tls(settings):
         ssl_context(settings)
         options |= _store_options(settings)
-    if authenticated(settings):
+    if uses_sasl(settings):
         user, password = (_quote(text) for text in _credentials(settings))
         module = _MODULES[settings.kafka_sasl_mechanism]
         options["kafka.sasl.mechanism"] = settings.kafka_sasl_mechanism
@@ -43,12 +43,12 @@ def spark_security(settings: Settings) -> dict[str, str]:
     return options
 
 
-def encrypted(settings: Settings) -> bool:
+def uses_tls(settings: Settings) -> bool:
     """Whether the settings ask for TLS."""
     return settings.kafka_security_protocol in ("SSL", "SASL_SSL")
 
 
-def authenticated(settings: Settings) -> bool:
+def uses_sasl(settings: Settings) -> bool:
     """Whether the settings ask for a user name and a password."""
     return settings.kafka_security_protocol.startswith("SASL")
 
@@ -87,12 +87,12 @@ def _load_certificate(context: ssl.SSLContext, settings: Settings, certificate: 
 def _require_readable(key: Path) -> None:
     """Refuse a key that Spark's client cannot read: it reads fewer formats, and the settings serve all clients."""
     text = _text(key)
-    if _PLAIN in text:
+    if _PLAIN_KEY in text:
         return
-    if _ENCRYPTED not in text:
+    if _ENCRYPTED_KEY not in text:
         fact = "has no private key in PKCS#8, the only format that Spark's client reads"
         command = "openssl pkcs8 -topk8 -nocrypt -in OLD.key -out NEW.key"
-    elif _PBES2 in b64decode(text.partition(_ENCRYPTED)[2].partition("-----")[0]):
+    elif _PBES2 in b64decode(text.partition(_ENCRYPTED_KEY)[2].partition("-----")[0]):
         fact = "has a key encrypted with PBES2, which Spark's client cannot read"
         command = "openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in OLD.key -out NEW.key (or -nocrypt, without a password)"
     else:
@@ -138,5 +138,5 @@ def _credentials(settings: Settings) -> tuple[str, str]:
 
 def _quote(text: str) -> str:
     """Quote a text for Java's tokenizer: a line end would end it, and error messages would show the rest as a name."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(char if char >= " " else f"\\{ord(char):03o}" for char in escaped) + '"'
+    escaped_text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(char if char >= " " else f"\\{ord(char):03o}" for char in escaped_text) + '"'

@@ -18,7 +18,7 @@ PATIENCE = 15.0
 """Seconds to wait before a batch: a dead leader is replaced after 9, by the broker's default."""
 
 
-def look(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
+def read_topic(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
     """Return the identity of a topic, and the earliest and the last stable offset of each partition.
 
     An open transaction holds the end back: records after it are not committed. ``producer_time`` is also true if the

@@ -22,7 +22,7 @@ from lakehouse.settings import Settings
 
 MIN_MILLISECONDS, MAX_MILLISECONDS = -9_223_372_036_854_000, 9_223_372_036_854_775
 """The times that Spark's source can read, in milliseconds since 1970, both inclusive."""
-NEAR = 1_000
+MAX_NEAR_RECORDS = 1_000
 """Maximum number of records between two timeless ones that are read here too, without another read by Spark."""
 _NEAR_BYTES = 1024 * 1024
 MOST_HOLES = 4
@@ -129,7 +129,7 @@ class _Cut:
         if self._records_since is not None:
             self._records_since.append(record)
             self._bytes_since += _size(record)
-            is_far = len(self._records_since) > NEAR or self._bytes_since > _NEAR_BYTES
+            is_far = len(self._records_since) > MAX_NEAR_RECORDS or self._bytes_since > _NEAR_BYTES
             if is_far or record.milliseconds < _SHIFTED_BEFORE:
                 self._records_since = None
         return True

@@ -16,7 +16,9 @@ from lakehouse.kafka.registry_client import Registry, registry, writer_schema_of
 from lakehouse.settings import Settings
 
 
-def writing_of(settings: Settings, table: StreamTable, schema: str | None) -> tuple[Callable[[bytes], bytes], Parser]:
+def choose_value_writer(
+    settings: Settings, table: StreamTable, schema: str | None
+) -> tuple[Callable[[bytes], bytes], Parser]:
     """Return the function that turns a line into the value of a record, and the one that parses it again.
 
     The schema is registered under ``TOPIC-value``: ``schema``, or the newest one of that subject, or one generated
@@ -42,7 +44,7 @@ def _choose_schema(
 ) -> tuple[int, WriterSchema | None]:
     """Return the id of the schema for the records, and the schema itself if values are written by it."""
     record_format = table.format
-    newest_id = None if text else client.newest(subject)
+    newest_id = None if text else client.newest_id(subject)
     if newest_id is not None:
         newest_schema = writer_schema_of(client, newest_id, record_format) if record_format.needs_schemas else None
         if newest_schema or not record_format.needs_schemas:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.positions import words_of
+from lakehouse.ledger.positions import source_words
 
 FIGURES = ("read", "rejected", "duplicate", "late", "source_rows", "inserted", "updated", "stale")
 """Records read, and of these rejected, duplicate and late; rows merged, and of these inserted, updated and stale."""
@@ -23,7 +23,7 @@ def sums(entries: Iterable[Entry]) -> dict[str, int]:
     return {name: sum(count[name] for count in counts) for name in FIGURES}
 
 
-def in_words(entry: Entry) -> str:
+def describe_counts(entry: Entry) -> str:
     """Describe the counts in one line."""
     counts = figures(entry)
     records = f"{counts['read']:,} records read, " + ", ".join(f"{counts[name]:,} {name}" for name in FIGURES[1:4])
@@ -31,14 +31,14 @@ def in_words(entry: Entry) -> str:
     return f"{records}; {counts['source_rows']:,} rows merged, {rows}"
 
 
-def sentence(entry: Entry) -> str:
+def describe_entry(entry: Entry) -> str:
     """Describe what a commit did."""
     commit = entry.commit
     subject = f"{commit.kind} {commit.number} is version {entry.version}"
     if commit.kind == "gap":
         gaps = ", ".join(f"partition {gap.partition} {gap.start} to {gap.end}" for gap in commit.gap)
-        return f"{subject}: skipped {words_of(commit.source).position}s that are gone, {gaps}"
+        return f"{subject}: skipped {source_words(commit.source).position}s that are gone, {gaps}"
     if commit.kind == "acceptance":
         versions = ", ".join(map(str, commit.accepted))
         return f"{subject}: accepted the differences at version {versions}: {commit.reason}"
-    return f"{subject}: {in_words(entry)}"
+    return f"{subject}: {describe_counts(entry)}"

@@ -27,9 +27,18 @@ def active_files(
     import pyarrow.compute as pc
 
     with log_failures(uri):
-        added = pa.table(table.get_add_actions(flatten=True))
-    value = added[f"partition.{partition}"].cast(pa.string()) if partition else pa.nulls(added.num_rows, pa.string())
-    columns = {"path": added["path"], "rows": added["num_records"], "size": added["size_bytes"], "partition": value}
+        add_actions = pa.table(table.get_add_actions(flatten=True))
+    value = (
+        add_actions[f"partition.{partition}"].cast(pa.string())
+        if partition
+        else pa.nulls(add_actions.num_rows, pa.string())
+    )
+    columns = {
+        "path": add_actions["path"],
+        "rows": add_actions["num_records"],
+        "size": add_actions["size_bytes"],
+        "partition": value,
+    }
     files = pa.table(columns)
     if partition is None or values is None:
         return files

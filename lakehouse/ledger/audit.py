@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.differences import accepted, differences, unaccounted
+from lakehouse.ledger.differences import differences, find_acceptances, unaccounted_versions
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.restore_advice import restore_advice
 
-_SHOWN = 5  # problems described in full; the rest are counted
+_MAX_SHOWN = 5  # problems described in full; the rest are counted
 _FACTS = {
     "records_accounted": "read = rejected + duplicate + rows merged in every commit",
     "rows_accounted": "stale = rows merged - inserted - updated is at least 0",
@@ -31,7 +31,7 @@ def audit(ledger: Ledger) -> list[Finding]:
 
     A difference that a person accepted fails no check; the check names it and the reason for accepting it.
     """
-    all_differences, accepting_entries = differences(ledger.entries), accepted(ledger.entries)
+    all_differences, accepting_entries = differences(ledger.entries), find_acceptances(ledger.entries)
     findings = []
     for check, fact in _FACTS.items():
         of_check = [difference for difference in all_differences if difference.check == check]
@@ -47,22 +47,22 @@ def audit(ledger: Ledger) -> list[Finding]:
     return findings
 
 
-def batches_accounted(ledger: Ledger, written: Sequence[Entry] = ()) -> Finding:
+def batches_accounted(ledger: Ledger, run_entries: Sequence[Entry] = ()) -> Finding:
     """Check by the arithmetic of ``audit`` every commit since the newest one up to which everything adds up.
 
     ``ledger`` may be a short part of the history: its newest commit lists the older versions that do not add up. The
     check fails until the audit passes: until a person accepts the difference, or restores a version before it.
-    ``written`` are the entries of a run, which may reach further back than ``ledger``. A touched key that has two rows
-    breaks the arithmetic: one record matches both rows and is counted twice.
+    ``run_entries`` are the entries of a run, which may reach further back than ``ledger``. A touched key that has two
+    rows breaks the arithmetic: one record matches both rows and is counted twice.
     """
     oldest = min((entry.version for entry in ledger.entries), default=0)
-    older = sorted((e for e in written if e.version < oldest), key=lambda entry: entry.version, reverse=True)
+    older = sorted((e for e in run_entries if e.version < oldest), key=lambda entry: entry.version, reverse=True)
     extended = replace(ledger, entries=(*ledger.entries, *older))
-    accepted_versions = accepted(extended.entries).keys()
+    accepted_versions = find_acceptances(extended.entries).keys()
     open_differences = [d for d in differences(extended.entries) if d.version not in accepted_versions]
     fact = "every commit accounts for its records, follows the one before it, and touched no duplicate key"
-    note = "" if written else " (the run had nothing to commit)"
-    advice = accept_advice(ledger, unaccounted(extended.entries))
+    note = "" if run_entries else " (the run had nothing to commit)"
+    advice = accept_advice(ledger, unaccounted_versions(extended.entries))
     return finding("batches_accounted", [d.text for d in open_differences], fact + note, advice)
 
 
@@ -71,7 +71,7 @@ def accept_advice(ledger: Ledger, versions: Iterable[int]) -> str:
     sorted_versions = sorted(set(versions))
     if not sorted_versions:
         return ""
-    options = " ".join(f"--version {version}" for version in sorted_versions[:_SHOWN])
+    options = " ".join(f"--version {version}" for version in sorted_versions[:_MAX_SHOWN])
     name = ledger.uri.rstrip("/").rpartition("/")[2]
     version_before = sorted_versions[0] - 1
     return (
@@ -89,8 +89,10 @@ def finding(check: str, problems: Iterable[str], fact: str, advice: str = "") ->
     texts = list(problems)
     if not texts:
         return Finding(check, True, f"Holds: {fact}.")
-    more = f" And {len(texts) - _SHOWN} more." if len(texts) > _SHOWN else ""
-    return Finding(check, False, f"Does not hold: {fact}. {' '.join(texts[:_SHOWN])}{more} {advice}".rstrip())
+    omitted_text = f" And {len(texts) - _MAX_SHOWN} more." if len(texts) > _MAX_SHOWN else ""
+    return Finding(
+        check, False, f"Does not hold: {fact}. {' '.join(texts[:_MAX_SHOWN])}{omitted_text} {advice}".rstrip()
+    )
 
 
 def every_change_kept(ledger: Ledger) -> Finding:
@@ -112,9 +114,9 @@ def changes_kept(*, reconciled: bool) -> Finding:
     return finding("changes_kept", [problem] if reconciled else [], "the table recorded every change of the run")
 
 
-def rows_unchanged(written: Sequence[Entry], advice: str) -> Finding:
+def rows_unchanged(run_entries: Sequence[Entry], advice: str) -> Finding:
     """Check the commits of a replay, whose records were merged before: none of them changed a row."""
-    counts = [(e.version, e.metrics.inserted, e.metrics.updated, e.metrics.deleted) for e in written]
+    counts = [(e.version, e.metrics.inserted, e.metrics.updated, e.metrics.deleted) for e in run_entries]
     problems = [
         f"Version {version} inserted {inserted:,}, updated {updated:,} and deleted {deleted:,} rows."
         for version, inserted, updated, deleted in counts

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakehouse.ledger.positions import Range, SourceId
-from lakehouse.ledger.reached import Reached
+from lakehouse.ledger.reached import ReachedEnds
 
 Kind = Literal[
     "batch",
@@ -109,7 +109,7 @@ class Commit(Frozen):
     source: SourceId | None = None
     ranges: tuple[Range, ...] = ()
     progress: dict[int, int] | None = None
-    reached: Reached = {}
+    reached: ReachedEnds = {}
     read: int = 0
     rejected: int = 0
     duplicate: int = 0
@@ -126,7 +126,7 @@ class Commit(Frozen):
     reason: str = ""
 
     @property
-    def ends(self) -> Reached:
+    def ends(self) -> ReachedEnds:
         """The progress by source, as in ``reached``."""
         return {self.source.text: self.progress} if self.source and self.progress else {}
 
@@ -248,8 +248,8 @@ _MERGED_ROWS: Final = {
 
 def _metrics(operation: str, kind: Kind, counts: Mapping[str, Any]) -> Metrics:
     if operation == "WRITE":
-        appended = 0 if kind == "rewrite" else _first_count(counts, _APPENDED_ROWS)
-        return Metrics(source_rows=appended, inserted=appended)
+        appended_rows = 0 if kind == "rewrite" else _first_count(counts, _APPENDED_ROWS)
+        return Metrics(source_rows=appended_rows, inserted=appended_rows)
     return Metrics(**{name: _first_count(counts, delta_names) for name, delta_names in _MERGED_ROWS.items()})
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from lakehouse.ledger.accounting import in_words
+from lakehouse.ledger.accounting import describe_counts
 from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.positions import Range, words_of
+from lakehouse.ledger.positions import Range, source_words
 
 _PROGRESS_KINDS = ("batch", "gap", "recovery", "maintenance", "rewrite", "acceptance")  # they record the progress
 _CARRYING_KINDS = ("maintenance", "rewrite", "acceptance")  # of these, kinds that do not advance the progress
@@ -47,14 +47,14 @@ def differences(entries: Sequence[Entry]) -> list[Difference]:
     return [*older, *in_part]
 
 
-def accepted(entries: Iterable[Entry]) -> dict[int, Entry]:
+def find_acceptances(entries: Iterable[Entry]) -> dict[int, Entry]:
     """Return the versions whose differences a person accepted, each with the commit that records it."""
     return {version: entry for entry in entries for version in entry.commit.accepted}
 
 
-def unaccounted(entries: Sequence[Entry]) -> tuple[int, ...]:
+def unaccounted_versions(entries: Sequence[Entry]) -> tuple[int, ...]:
     """Return the versions with open differences, as the next commit lists them: the oldest hundred."""
-    versions = {difference.version for difference in differences(entries)} - accepted(entries).keys()
+    versions = {difference.version for difference in differences(entries)} - find_acceptances(entries).keys()
     return tuple(sorted(versions)[:_MAX_UNACCOUNTED])
 
 
@@ -62,14 +62,14 @@ def _unread_records(entries: Iterable[Entry]) -> Iterator[Difference]:
     for entry in entries:
         commit, rows = entry.commit, entry.metrics.source_rows
         if commit.read != commit.rejected + commit.duplicate + rows:
-            text = f"Version {entry.version}: {in_words(entry)}; replay its ranges to merge the missing records."
+            text = f"Version {entry.version}: {describe_counts(entry)}; replay its ranges to merge the missing records."
             yield Difference("records_accounted", entry.version, text)
 
 
 def _extra_rows(entries: Iterable[Entry]) -> Iterator[Difference]:
     for entry in entries:
         if entry.metrics.stale < 0:
-            text = f"Version {entry.version}: {in_words(entry)}; it wrote more rows than it received."
+            text = f"Version {entry.version}: {describe_counts(entry)}; it wrote more rows than it received."
             yield Difference("rows_accounted", entry.version, text)
 
 
@@ -91,14 +91,14 @@ def _break_texts(before: Entry, entry: Entry) -> Iterator[str]:
     if kind == "gap":
         yield from _unnamed_skips(before, entry) if is_same_source else ()
     elif not is_same_source:
-        word = words_of(entry.commit.source).source
+        word = source_words(entry.commit.source).source
         yield f"reads a different {word} than version {before.version}, and no gap records the change."
     else:
         yield from _jumps(before, entry)
 
 
 def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
-    progress, words = before.commit.progress or {}, words_of(entry.commit.source)
+    progress, words = before.commit.progress or {}, source_words(entry.commit.source)
     for part in entry.commit.ranges if progress else ():
         expected = progress.get(part.partition, 0)
         if part.partition not in progress and part.start:
@@ -115,12 +115,12 @@ def _jumps(before: Entry, entry: Entry) -> Iterator[str]:
 
 def _unnamed_skips(before: Entry, gap: Entry) -> Iterator[str]:
     """Yield the positions that a gap in the same source skips without naming them."""
-    progress, word = before.commit.progress or {}, words_of(gap.commit.source).position
+    progress, word = before.commit.progress or {}, source_words(gap.commit.source).position
     for partition, start in sorted((gap.commit.progress or {}).items()):
-        skipped = Range(partition, progress.get(partition, 0 if progress else start), start)
-        if skipped.span > 0 and skipped not in gap.commit.gap:
+        skipped_range = Range(partition, progress.get(partition, 0 if progress else start), start)
+        if skipped_range.span > 0 and skipped_range not in gap.commit.gap:
             yield (
-                f"skips {word}s {skipped.start} to {start - 1} of partition {partition} without naming them;"
+                f"skips {word}s {skipped_range.start} to {start - 1} of partition {partition} without naming them;"
                 " replay them."
             )
 

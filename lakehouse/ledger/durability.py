@@ -54,7 +54,7 @@ def sync_commits(uri: str) -> None:
         raise disk_failure(error, uri) from error
 
 
-def require_whole(uri: str) -> None:
+def require_undamaged(uri: str) -> None:
     """Raise ``TableDamagedError`` if a power failure left a commit incomplete; writes nothing.
 
     The error names the version to which the table has to be restored. Checks only the entries after the marker.
@@ -89,18 +89,18 @@ def _unsynced_versions(table: Path) -> Iterator[int]:
     if version is None:
         versions = (int(name.stem) for name in (table / LOG).glob("*.json") if name.stem.isdecimal())
         return iter(sorted(versions)[-_MAX_COMPARED:])
-    return _following(table, version)
+    return _versions_after(table, version)
 
 
-def _following(table: Path, version: int) -> Iterator[int]:
+def _versions_after(table: Path, version: int) -> Iterator[int]:
     while _entry(table, version + 1).exists() or _entry(table, version + 2).exists():
         version += 1
         yield version
 
 
 def _find_damage(table: Path) -> _Damage | None:
-    added: dict[str, tuple[int, int]] = {}
-    changes: dict[str, tuple[int, int]] = {}
+    added_files: dict[str, tuple[int, int]] = {}
+    change_files: dict[str, tuple[int, int]] = {}
     for version in _unsynced_versions(table):
         actions, entry = _read(_entry(table, version)), _entry(table, version)
         if actions is None or is_cut(actions):
@@ -114,13 +114,13 @@ def _find_damage(table: Path) -> _Damage | None:
             remedy = "Delete that checkpoint, and _last_checkpoint"
             return _Damage(version, checkpoint, "its checkpoint is truncated", remedy)
         for path in (action["remove"]["path"] for action in actions if action.get("remove")):
-            added.pop(path, None)
-        for kind, files in (("add", added), ("cdc", changes)):
+            added_files.pop(path, None)
+        for kind, files in (("add", added_files), ("cdc", change_files)):
             for file in (action[kind] for action in actions if action.get(kind)):
                 files.setdefault(file["path"], (version, file["size"]))
     # VACUUM may have deleted files of changes
-    existing_changes = {path: file for path, file in changes.items() if _path(table, path).exists()}
-    local_files = {path: file for path, file in added.items() if Store(path).folder}
+    existing_changes = {path: file for path, file in change_files.items() if _path(table, path).exists()}
+    local_files = {path: file for path, file in added_files.items() if Store(path).folder}
     return _find_damaged_file(table, local_files | existing_changes)
 
 
@@ -152,10 +152,10 @@ def _read(entry: Path) -> list[Action] | None:
 def _file_problem(file: Path, size: int | None = None) -> str | None:
     """Return what is wrong with a data file of the given size in bytes; ``None`` if it is complete."""
     try:
-        with file.open("rb") as opened:
-            actual_size = opened.seek(0, os.SEEK_END)
-            opened.seek(max(0, actual_size - len(_PARQUET_ENDS[0])))
-            has_parquet_end = opened.read() in _PARQUET_ENDS
+        with file.open("rb") as data_file:
+            actual_size = data_file.seek(0, os.SEEK_END)
+            data_file.seek(max(0, actual_size - len(_PARQUET_ENDS[0])))
+            has_parquet_end = data_file.read() in _PARQUET_ENDS
     except FileNotFoundError:
         return "a data file is missing"
     if size is not None and actual_size != size:
@@ -169,8 +169,8 @@ def _sync(table: Path, versions: Iterable[int]) -> None:
     for version in versions:
         entry = _entry(table, version)
         for action in _read(entry) or ():
-            described = (action.get(kind) for kind in ("add", "cdc"))
-            files |= {_path(table, file["path"]) for file in described if file}
+            described_files = (action.get(kind) for kind in ("add", "cdc"))
+            files |= {_path(table, file["path"]) for file in described_files if file}
         entries += [entry, entry.with_suffix(".checkpoint.parquet")]
     folders = {folder for file in files for folder in file.parents if folder.is_relative_to(table)}
     _sync_all([*_with_checksums(files), *folders])
@@ -192,11 +192,11 @@ def _sync_all(paths: Iterable[Path]) -> None:
 
 def _sync_one(path: Path) -> None:
     with suppress(FileNotFoundError):
-        opened = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(opened)
+            os.fsync(descriptor)
         finally:
-            os.close(opened)
+            os.close(descriptor)
 
 
 def _marker(table: Path) -> Path:

@@ -13,11 +13,11 @@ from deltalake import DeltaTable
 
 from lakehouse.errors import LedgerError
 from lakehouse.ledger.commits import Commit, Consumed, Entry, Kind, Totals, entry_of, identity_of
-from lakehouse.ledger.differences import unaccounted
+from lakehouse.ledger.differences import unaccounted_versions
 from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.log_cache import LogCache
 from lakehouse.ledger.positions import Progress
-from lakehouse.ledger.reached import Reached, beyond, furthest
+from lakehouse.ledger.reached import ReachedEnds, merge_reached, reached_beyond
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
 from lakehouse.ledger.row_versions import unchanged_versions
@@ -34,10 +34,10 @@ class Ledger:
 
     - ``transaction``: the table's transaction number; 0 if it has no lakehouse commit.
     - ``complete``: whether the history reaches back to the creation of the table.
-    - ``undone``: the numbers of our commits that a RESTORE undid or voided; their metadata is no longer valid.
-    - ``unread``: whether progress was undone with them.
-    - ``reread``: the end of the positions that they read.
-    - ``unchanged``: versions known to have changed no row, such as maintenance.
+    - ``undone_numbers``: the numbers of our commits that a RESTORE undid or voided; their metadata is no longer valid.
+    - ``has_undone_progress``: whether progress was undone with them.
+    - ``undone_ends``: the end of the positions that they read.
+    - ``unchanged_versions``: versions known to have changed no row, such as maintenance.
     - ``unknown_restore``: the version of a RESTORE before all entries, if the version that it restored is unknown.
     """
 
@@ -49,10 +49,10 @@ class Ledger:
     complete: bool = True
     entries: tuple[Entry, ...] = ()
     foreign: tuple[Foreign, ...] = field(default=())
-    undone: frozenset[int] = frozenset()
-    unread: bool = False
-    reread: Reached = field(default_factory=dict)
-    unchanged: frozenset[int] = frozenset()
+    undone_numbers: frozenset[int] = frozenset()
+    has_undone_progress: bool = False
+    undone_ends: ReachedEnds = field(default_factory=dict)
+    unchanged_versions: frozenset[int] = frozenset()
     unknown_restore: int | None = None
 
     @property
@@ -78,7 +78,7 @@ class Ledger:
             stream=last.stream if last else None,
             source=last.source if last else None,
             progress=last.progress if last else None,
-            reached=beyond(self.reached, last.ends if last else {}),
+            reached=reached_beyond(self.reached, last.ends if last else {}),
             totals_before=self.totals,
             consumed=last.consumed if last else None,
             folder=last.folder if last else None,
@@ -96,19 +96,19 @@ class Ledger:
         return Progress(commit.source, commit.progress)
 
     @property
-    def reached(self) -> Reached:
+    def reached(self) -> ReachedEnds:
         """The end of the positions that were ever read, also by undone commits; their rows may be in the table."""
         last = self.newest.commit if self.newest else None
-        return furthest(self.reread, last.reached, last.ends) if last else self.reread
+        return merge_reached(self.undone_ends, last.reached, last.ends) if last else self.undone_ends
 
     def merged_by_key(self) -> "Ledger":
         """Return the ledger for a table with a key, in which records that are read again replace the same rows."""
-        return replace(self, reread={})
+        return replace(self, undone_ends={})
 
     @property
     def unaccounted(self) -> tuple[int, ...]:
         """The versions with open differences, oldest first."""
-        return unaccounted(self.entries)
+        return unaccounted_versions(self.entries)
 
     @property
     def consumed(self) -> Consumed | None:
@@ -124,35 +124,37 @@ class Ledger:
     def rows_version(self) -> int:
         """The newest version that may have changed a row; derived tables record this version."""
         version = self.version
-        while version in self.unchanged:
+        while version in self.unchanged_versions:
             version -= 1
         return version
 
     def next_change(self, version: int) -> int:
         """Return the first version after this one that may have changed a row; beyond the newest if none did."""
         version += 1
-        while version in self.unchanged:
+        while version in self.unchanged_versions:
             version += 1
         return version
 
     def is_consumed(self, consumed: Consumed | None) -> bool:
         """Whether a consumer of that version has seen every row of this table."""
         return (
-            consumed is not None and self.next_change(consumed.version) > self.version and still_holds(self, consumed)
+            consumed is not None
+            and self.next_change(consumed.version) > self.version
+            and has_consumed_version(self, consumed)
         )
 
 
 _CACHE = LogCache[Ledger](lambda ledger: ledger.version)
 
 
-def to_consume(ledger: Ledger) -> Consumed:
+def version_to_consume(ledger: Ledger) -> Consumed:
     """Return the version that a derived table consumes now: the newest one that may have changed a row."""
     info = read_commit(ledger.uri, ledger.rows_version)
     commit = identity_of(info) if info else None
     return Consumed(table_id=ledger.table_id, version=ledger.rows_version, commit=commit)
 
 
-def still_holds(ledger: Ledger, consumed: Consumed) -> bool:
+def has_consumed_version(ledger: Ledger, consumed: Consumed) -> bool:
     """Whether the consumed version is in this table, and was made by the same commit if that is known.
 
     It is not if the table was recreated or restored from a backup, because version numbers are then used again.
@@ -209,10 +211,10 @@ def ledger_as_of(table: DeltaTable, uri: str, name: str, limit: int | None = Non
             complete=_oldest_version(history) == 0,
             entries=tuple(valid.entries),
             foreign=tuple(valid.foreign),
-            undone=frozenset(valid.undone),
-            unread=valid.progress_undone,
-            reread=valid.reached,
-            unchanged=unchanged_versions(history),
+            undone_numbers=frozenset(valid.undone_numbers),
+            has_undone_progress=valid.has_undone_progress,
+            undone_ends=valid.undone_ends,
+            unchanged_versions=unchanged_versions(history),
             unknown_restore=valid.unknown_restore,
         )
 

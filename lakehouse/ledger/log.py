@@ -13,10 +13,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from lakehouse.errors import TableDamagedError, TableError
 from lakehouse.errors.time_limit import in_time
 from lakehouse.errors.troubles import Trouble
-from lakehouse.ledger.durability import require_whole
+from lakehouse.ledger.durability import require_undamaged
 from lakehouse.ledger.log_cache import LogCache
 from lakehouse.ledger.log_files import LOG, Action, LogFiles
-from lakehouse.ledger.table_failures import damaged_log, disk_failure, explained, log_failures
+from lakehouse.ledger.table_failures import damaged_log_error, disk_failure, explain_error, log_failures
 from lakehouse.settings.store import Store
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ File = tuple[str, str]  # its path, and the id of its deletion vector
 
 @dataclass(frozen=True)
 class FileChanges:
-    """The changes of one commit to the table's active files; no earlier version has the ``created`` ones."""
+    """The changes of one commit to the table's active files; no earlier version has the ``created_files``."""
 
     version: int
-    added: frozenset[File]
-    removed: frozenset[File]
-    created: frozenset[File] = frozenset()
+    added_files: frozenset[File]
+    removed_files: frozenset[File]
+    created_files: frozenset[File] = frozenset()
 
 
 def open_table(uri: str) -> DeltaTable | None:
@@ -58,10 +58,10 @@ def open_uncached(uri: str) -> DeltaTable | None:
             with log_failures(uri), suppress(TableNotFoundError):
                 table = _open(uri)
                 if _is_empty(uri, table.version()):
-                    raise damaged_log(f"the entry of version {table.version()} is empty", uri)
+                    raise damaged_log_error(f"the entry of version {table.version()} is empty", uri)
                 return table
         except TableDamagedError:
-            require_whole(uri)  # reports damage after a power failure as such
+            require_undamaged(uri)  # reports damage after a power failure as such
             raise
     other_names = sorted(names - {LOG}, key=lambda name: (name.startswith(("_", ".")), name))
     if other_names:
@@ -92,7 +92,7 @@ def open_version(uri: str, version: int) -> DeltaTable:
     except (DeltaError, OSError, ValueError) as error:
         message = f"The log no longer shows version {version} as a whole: older entries have expired"
         expired = TableError(message, where=uri, action="Choose a newer version.")
-        raise (explained(error, uri, but=Trouble.DAMAGED_LOG) or expired) from error
+        raise (explain_error(error, uri, excluded_trouble=Trouble.DAMAGED_LOG) or expired) from error
     return table
 
 
@@ -118,7 +118,7 @@ def history_of(table: DeltaTable, uri: str, limit: int | None = None) -> list[In
     history, version = table.history(limit), table.version()
     is_shorter = len(history) < min(limit or version + 1, version + 1)
     log = LogFiles(uri)
-    if log.holds(version + 1) or (is_shorter and log.holds(version - len(history))):
+    if log.has_version(version + 1) or (is_shorter and log.has_version(version - len(history))):
         return list(islice(_read_by_name(uri, version), limit))
     return history
 
@@ -150,7 +150,7 @@ def file_changes(uri: str, newest: int) -> Iterator[FileChanges]:
 def holds_version(uri: str, version: int) -> bool:
     """Whether the log of a table holds the commit of this version; does not read it."""
     with log_failures(uri):
-        return LogFiles(uri).holds(version)
+        return LogFiles(uri).has_version(version)
 
 
 def read_commit(uri: str, version: int) -> Info | None:
@@ -164,11 +164,11 @@ def _file_changes(version: int, actions: Iterable[Action]) -> FileChanges:
     by_kind = {kind: [action[kind] for action in actions if action.get(kind)] for kind in ("add", "remove")}
     if not by_kind["remove"] and not any(file.get("dataChange") for file in by_kind["add"]):
         by_kind["add"] = []  # files that were active before, with new statistics
-    added = frozenset(map(_file, by_kind["add"]))
+    added_files = frozenset(map(_file, by_kind["add"]))
     infos = [action["commitInfo"] for action in actions if action.get("commitInfo")]
     is_restore = any(info.get("operation") == "RESTORE" for info in infos)
-    created = frozenset[File]() if is_restore else added
-    return FileChanges(version, added, frozenset(map(_file, by_kind["remove"])), created)
+    created_files = frozenset[File]() if is_restore else added_files
+    return FileChanges(version, added_files, frozenset(map(_file, by_kind["remove"])), created_files)
 
 
 def _file(action: Action) -> File:

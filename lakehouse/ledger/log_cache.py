@@ -50,8 +50,8 @@ def _state_of(uri: str, version: int) -> _State | None:
     try:
         if _stat(f"{log}/{version + 1:020d}.json"):
             return None
-        compared = range(max(0, version + 1 - _COMMITS), version + 1)
-        commits = tuple(_stat(f"{log}/{number:020d}.json") for number in compared)
+        compared_versions = range(max(0, version + 1 - _COMMITS), version + 1)
+        commits = tuple(_stat(f"{log}/{number:020d}.json") for number in compared_versions)
         checkpoint_stat = _stat(last_checkpoint)
         number = json.loads(Path(last_checkpoint).read_bytes())["version"] if checkpoint_stat else 0
         checkpoint = (checkpoint_stat, _stat(f"{log}/{number:020d}.checkpoint.parquet"))
@@ -69,9 +69,9 @@ class LogCache(Generic[T]):
 
     def read(self, key: Hashable, uri: str, read: Callable[[], T]) -> T:
         """Return the cached value if the log has not changed since; else read it."""
-        cached = self._values.get(key)
-        if cached and cached[0] == _state_of(uri, cached[0].version):
-            return cached[1]
+        cached_value = self._values.get(key)
+        if cached_value and cached_value[0] == _state_of(uri, cached_value[0].version):
+            return cached_value[1]
         folder_before, began_at = None, time.time_ns()
         with suppress(OSError):
             folder_before = _stat(f"{uri}/{LOG}")

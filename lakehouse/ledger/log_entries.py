@@ -41,7 +41,7 @@ def _count(counters: Mapping[str, Any], name: str) -> int:
     return int(counters.get(name, 0))
 
 
-def _has_too_few_rows(actions: Sequence[Action], written: int) -> bool:
+def _has_too_few_rows(actions: Sequence[Action], row_count: int) -> bool:
     """Compare rows, since Spark's count of the files of a WRITE may include an empty file that the entry omits."""
     counts = [json.loads(action["add"].get("stats") or "{}").get("numRecords") for action in actions if "add" in action]
-    return None not in counts and sum(counts) < written
+    return None not in counts and sum(counts) < row_count

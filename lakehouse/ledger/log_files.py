@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from lakehouse.ledger.table_failures import damaged_log
+from lakehouse.ledger.table_failures import damaged_log_error
 from lakehouse.settings.store import Store
 
 LOG = "_delta_log"
@@ -17,7 +17,7 @@ Action = dict[str, Any]  # a line of a commit
 class _Files(Protocol):
     """The location of a log; reading a missing file raises ``FileNotFoundError``."""
 
-    def holds(self, name: str) -> bool: ...
+    def has_file(self, name: str) -> bool: ...
 
     def read(self, name: str) -> bytes: ...
 
@@ -31,9 +31,9 @@ class LogFiles:
         self._uri, store = uri, Store(uri)
         self._files: _Files = _Folder(Path(uri)) if store.is_path else _InStore(store)
 
-    def holds(self, version: int) -> bool:
+    def has_version(self, version: int) -> bool:
         """Whether the commit of a version exists; does not read it."""
-        return self._files.holds(_name(version))
+        return self._files.has_file(_name(version))
 
     def written_at(self, version: int) -> int:
         """The modification time of a commit's file, in milliseconds since 1970."""
@@ -51,7 +51,7 @@ class LogFiles:
                 return
             actions = [json.loads(line) for line in commit.splitlines() if line.strip()]
             if not actions:
-                raise damaged_log(f"{_name(version)} is empty", self._uri)
+                raise damaged_log_error(f"{_name(version)} is empty", self._uri)
             yield version, actions
 
 
@@ -61,7 +61,7 @@ class _Folder:
     def __init__(self, table: Path) -> None:
         self._table = table
 
-    def holds(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         return (self._table / name).exists()
 
     def read(self, name: str) -> bytes:
@@ -79,7 +79,7 @@ class _InStore:
 
         self._store = DeltaStorageHandler(store.uri, store.options)
 
-    def holds(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         with suppress(FileNotFoundError):
             self._store.open_input_file(name)
             return True

@@ -15,14 +15,14 @@ Positions = Mapping[int, int]
 
 
 @dataclass(frozen=True)
-class Words:
+class SourceWords:
     """The words for a source of one kind and for a position in it."""
 
     source: str = "source"
     position: str = "position"
 
 
-_WORDS = {"kafka": Words("topic", "offset")}
+_WORDS = {"kafka": SourceWords("topic", "offset")}
 
 
 @dataclass(frozen=True, order=True)
@@ -78,10 +78,10 @@ class SourceId:
             ) from error
 
 
-def words_of(source: SourceId | str | None) -> Words:
+def source_words(source: SourceId | str | None) -> SourceWords:
     """Return the words for a source, also in the form of rows, and its positions; generic words if it is unknown."""
     kind = source.kind if isinstance(source, SourceId) else (source or "").partition(":")[0]
-    return _WORDS.get(kind, Words())
+    return _WORDS.get(kind, SourceWords())
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class SourceState:
 
     def differs_from(self, before: SourceId) -> str:
         """Return a sentence that another source was merged before."""
-        return f"Another {words_of(before).source} was merged: it was {before.text} and is {self.source.text}"
+        return f"Another {source_words(before).source} was merged: it was {before.text} and is {self.source.text}"
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def plan_batch(state: SourceState, progress: Progress | None, bounds: Bounds = B
     ends = {p: _end(p, starts[p], state, bounds.until) for p in state.end}
     # a batch that is smaller than the lag increases the sum by its limit: the next turn begins where this one ends
     turn = sum(starts.values())
-    shares = share_out({p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
+    shares = divide_limit({p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
     ranges = tuple(Range(p, starts[p], starts[p] + shares[p]) for p in sorted(starts))
     return Plan(state.stream, state.source, ranges, find_gap(state, progress))
 
@@ -192,7 +192,7 @@ def _end(partition: int, start: int, state: SourceState, until: Positions) -> in
     return max(start, min(state.end[partition], until.get(partition, state.end[partition])))
 
 
-def share_out(lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:
+def divide_limit(lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:
     """Divide a limit among the partitions: small lags in full, the rest equally among the large ones.
 
     Every partition with lag gets a share. If there are more of them than the limit, one position each goes to those
@@ -203,11 +203,11 @@ def share_out(lags: Positions, limit: int | None, turn: int = 0) -> dict[int, in
         return dict(lags)
     partitions = sorted(lags)
     first = turn % max(1, len(partitions))
-    served = [p for p in partitions[first:] + partitions[:first] if lags[p]][:limit]
-    shares, remaining = dict.fromkeys(lags, 0), limit
-    for index, partition in enumerate(sorted(served, key=lambda p: lags[p])):
-        shares[partition] = min(lags[partition], remaining // (len(served) - index))
-        remaining -= shares[partition]
+    served_partitions = [p for p in partitions[first:] + partitions[:first] if lags[p]][:limit]
+    shares, remaining_limit = dict.fromkeys(lags, 0), limit
+    for index, partition in enumerate(sorted(served_partitions, key=lambda p: lags[p])):
+        shares[partition] = min(lags[partition], remaining_limit // (len(served_partitions) - index))
+        remaining_limit -= shares[partition]
     return shares
 
 
@@ -224,22 +224,22 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
     if progress is None:
         return None
     if state.source != progress.source:
-        positions, word = sorted(progress.positions.items()), words_of(state.source).position
+        positions, word = sorted(progress.positions.items()), source_words(state.source).position
         unmerged = ", ".join(f"partition {p} from {word} {position}" for p, position in positions)
         text = f"{state.differs_from(progress.source)}; unmerged records of the old one are not available: {unmerged}"
         return Gap((text,), tuple(Range(p, position, position) for p, position in positions))
     partitions = sorted({*progress.positions, *state.end})
     losses = [loss for p in partitions for loss in _losses(p, progress.next_position(p), state)]
-    expired = all(part.end == state.earliest.get(part.partition) for _, part in losses)
-    return Gap(tuple(text for text, _ in losses), tuple(part for _, part in losses), expired) if losses else None
+    is_expired = all(part.end == state.earliest.get(part.partition) for _, part in losses)
+    return Gap(tuple(text for text, _ in losses), tuple(part for _, part in losses), is_expired) if losses else None
 
 
 def find_expired(state: SourceState) -> Gap | None:
     """Find records that were deleted from the front of partitions, merged or not; ``None`` if there are none."""
-    deleted = tuple(Range(p, 0, earliest) for p, earliest in sorted(state.earliest.items()) if earliest)
+    deleted_ranges = tuple(Range(p, 0, earliest) for p, earliest in sorted(state.earliest.items()) if earliest)
     text = "and the table no longer has the rows that were merged from them"
-    facts = tuple(f"{describe_deleted(part)}, {text}" for part in deleted)
-    return Gap(facts, deleted, expired=True) if deleted else None
+    facts = tuple(f"{describe_deleted(part)}, {text}" for part in deleted_ranges)
+    return Gap(facts, deleted_ranges, expired=True) if deleted_ranges else None
 
 
 def describe_deleted(part: Range) -> str:
@@ -250,14 +250,14 @@ def describe_deleted(part: Range) -> str:
 def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple[str, Range]]:
     """Yield at most one loss of a partition: deleted from the front, cut off at the end, or the whole partition."""
     if partition not in state.end:
-        word = words_of(state.source).position
+        word = source_words(state.source).position
         text = f"Partition {partition} no longer exists, and its records from {word} {position} on are gone"
         yield text, Range(partition, position, position)
         return
     earliest, end = state.earliest[partition], state.end[partition]
     if position < earliest:
-        lost = Range(partition, position, earliest)
-        yield f"{describe_deleted(lost)} before they were merged", lost
+        lost_range = Range(partition, position, earliest)
+        yield f"{describe_deleted(lost_range)} before they were merged", lost_range
     elif position > end:
         text = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
         yield text, Range(partition, end, position)

@@ -12,7 +12,7 @@ from typing import Any
 
 from lakehouse.ledger.commits import Entry, Upkeep, committed_at, entry_of, metadata_of
 from lakehouse.ledger.log import File, FileChanges, file_changes
-from lakehouse.ledger.reached import Reached, furthest
+from lakehouse.ledger.reached import ReachedEnds, merge_reached
 
 Info = Mapping[str, Any]  # a commit of a history, as deltalake returns it
 _STORING_KINDS = ("batch", "derived", "load", "rejected")  # before such a commit, the undone numbers are stored
@@ -32,25 +32,25 @@ class ValidHistory:
     """The valid commits of a history, newest first, and the numbers of our commits that a RESTORE undid or voided.
 
     - ``unknown_restore``: the version of a RESTORE before all valid commits, if the version it restored is unknown.
-    - ``reached``: the end of the positions that undone commits read, by source and partition.
+    - ``undone_ends``: the end of the positions that undone commits read, by source and partition.
     - ``oldest_restored``: the oldest version that a RESTORE restored.
-    - ``progress_undone``: whether progress was undone.
+    - ``has_undone_progress``: whether progress was undone.
     """
 
     entries: list[Entry] = field(default_factory=list)
     foreign: list[Foreign] = field(default_factory=list)
-    undone: set[int] = field(default_factory=set)
-    reached: Reached = field(default_factory=dict)
-    progress_undone: bool = False
+    undone_numbers: set[int] = field(default_factory=set)
+    undone_ends: ReachedEnds = field(default_factory=dict)
+    has_undone_progress: bool = False
     unknown_restore: int | None = None
     oldest_restored: int | None = None
 
     def undo(self, entries: Iterable[Entry]) -> None:
         """Record lakehouse commits that are no longer valid."""
         for entry in entries:
-            self.undone.add(entry.commit.number)
-            self.progress_undone |= bool(entry.commit.progress)
-            self.reached = furthest(self.reached, entry.commit.reached, entry.commit.ends)
+            self.undone_numbers.add(entry.commit.number)
+            self.has_undone_progress |= bool(entry.commit.progress)
+            self.undone_ends = merge_reached(self.undone_ends, entry.commit.reached, entry.commit.ends)
 
     def is_complete_from(self, oldest: int) -> bool:
         """Whether a history back to this version contains everything that the next commit needs.
@@ -139,17 +139,17 @@ def changes_since_newest_file(changes: Iterable[FileChanges]) -> list[FileChange
 
     So the log is read only as far back as the restored version.
     """
-    taken = []
+    newest_changes = []
     is_active: dict[File, bool] = {}  # in the newest version
     for change in changes:
-        taken.append(change)
-        for file in change.added:
+        newest_changes.append(change)
+        for file in change.added_files:
             is_active.setdefault(file, True)
-        for file in change.removed:
+        for file in change.removed_files:
             is_active.setdefault(file, False)
-        if any(is_active[file] for file in change.created):
+        if any(is_active[file] for file in change.created_files):
             break
-    return taken
+    return newest_changes
 
 
 def versions_with_newest_files(changes: list[FileChanges]) -> list[int]:
@@ -161,15 +161,15 @@ def versions_with_newest_files(changes: list[FileChanges]) -> list[int]:
     was_active: dict[File, bool] = {}
     switched_files: list[set[File]] = []
     for change in reversed(changes):
-        now_active = dict.fromkeys(change.removed, False) | dict.fromkeys(change.added, True)
+        now_active = dict.fromkeys(change.removed_files, False) | dict.fromkeys(change.added_files, True)
         switched_files.append(
             {file for file, active in now_active.items() if was_active.get(file, not active) is not active}
         )
         was_active |= now_active
-    differing: set[File] = set()
+    differing_files: set[File] = set()
     versions = []
-    for files, older in zip(reversed(switched_files), changes[1:], strict=False):
-        differing ^= files
-        if not differing:
-            versions.append(older.version)
+    for files, older_change in zip(reversed(switched_files), changes[1:], strict=False):
+        differing_files ^= files
+        if not differing_files:
+            versions.append(older_change.version)
     return versions

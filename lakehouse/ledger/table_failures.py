@@ -19,7 +19,7 @@ from lakehouse.errors import (
     TableError,
 )
 from lakehouse.errors.causes import error_text
-from lakehouse.errors.troubles import Trouble, matching_line, trouble_of
+from lakehouse.errors.troubles import Trouble, find_trouble, matching_line
 from lakehouse.ledger.restore_advice import restore_advice
 
 _MAX_QUOTED = 400  # characters of another program's message
@@ -94,7 +94,7 @@ _EXPLANATIONS: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
 def disk_failure(error: OSError, uri: str) -> LakehouseError:
     """Return an error of the disk as an error that names the table and the remedy."""
     action = "Make the folder of the tables writable, or correct LAKEHOUSE_TABLES."
-    return explained(error, uri) or TableError(str(error.strerror), where=uri, action=action)
+    return explain_error(error, uri) or TableError(str(error.strerror), where=uri, action=action)
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def log_failures(uri: str) -> Iterator[None]:
     except (DeltaError, OSError, ValueError) as error:
         message = f"The table's log cannot be read: {_one_line(error_text(error))}"
         unknown = TableError(message, where=uri, action=_READ_MESSAGE)
-        raise (explained(error, uri) or unknown) from error
+        raise (explain_error(error, uri) or unknown) from error
 
 
 @contextmanager
@@ -120,18 +120,18 @@ def write_failures(uri: str) -> Iterator[None]:
     except (DeltaError, OSError, ValueError) as error:
         _, meaning, action = _EXPLANATIONS[Trouble.NOT_WRITTEN]
         unknown = TableError(f"{meaning}: {_one_line(error_text(error))}", where=uri, action=action)
-        raise (explained(error, uri, but=Trouble.DAMAGED_LOG) or unknown) from error
+        raise (explain_error(error, uri, excluded_trouble=Trouble.DAMAGED_LOG) or unknown) from error
 
 
-def damaged_log(detail: str, uri: str) -> LakehouseError:
+def damaged_log_error(detail: str, uri: str) -> LakehouseError:
     """Return the error for a log with a file whose contents are not what was written."""
     error_type, meaning, action = _EXPLANATIONS[Trouble.DAMAGED_LOG]
     return error_type(f"{meaning}: {detail}", where=uri, action=action)
 
 
-def explained(error: Exception, uri: str, but: Trouble | None = None) -> LakehouseError | None:
+def explain_error(error: Exception, uri: str, excluded_trouble: Trouble | None = None) -> LakehouseError | None:
     """Return what an error of Spark, deltalake or the disk means for a table; ``None`` if it is unknown."""
-    trouble = trouble_of(error, [trouble for trouble in _EXPLANATIONS if trouble is not but], uri)
+    trouble = find_trouble(error, [trouble for trouble in _EXPLANATIONS if trouble is not excluded_trouble], uri)
     if trouble is None:
         return None
     error_type, meaning, action = _EXPLANATIONS[trouble]

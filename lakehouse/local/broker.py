@@ -51,10 +51,10 @@ class EmbeddedBroker(Embedded):
         ports = remembered_ports(self._folder)
         if ports is None:
             return draw_ports(self._folder)
-        wait(lambda: not self._kafka.in_use and are_free(ports), _SHUTDOWN_SECONDS)
-        if self._kafka.in_use:
-            what = "Another broker still uses the data of this home"
-            raise BrokerError(what, where=str(self._folder), action="Stop that broker and try again.")
+        wait(lambda: not self._kafka.is_in_use and are_free(ports), _SHUTDOWN_SECONDS)
+        if self._kafka.is_in_use:
+            message = "Another broker still uses the data of this home"
+            raise BrokerError(message, where=str(self._folder), action="Stop that broker and try again.")
         return ports if are_free(ports) else draw_ports(self._folder)
 
 
@@ -68,5 +68,5 @@ def running_broker(settings: Settings) -> Iterator[str]:
     if settings.kafka_bootstrap_servers:
         yield settings.kafka_bootstrap_servers
         return
-    with EmbeddedBroker(settings).running() as address:
+    with EmbeddedBroker(settings).run_if_needed() as address:
         yield address

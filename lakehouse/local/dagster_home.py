@@ -93,13 +93,13 @@ def migrate_dagster_storage(settings: Settings) -> None:
                 command, env=environment, capture_output=True, text=True, check=False, timeout=_STORAGE_SECONDS
             )
         except subprocess.TimeoutExpired:
-            what = f"Dagster's storage does not answer within {_STORAGE_SECONDS:.0f} seconds"
-            raise SetupError(what, where=str(folder), action=action) from None
+            message = f"Dagster's storage does not answer within {_STORAGE_SECONDS:.0f} seconds"
+            raise SetupError(message, where=str(folder), action=action) from None
     if migration.returncode:
         log = settings.log_file("dagster-storage.log")
         log.write_text(migration.stderr, encoding="utf-8")
-        what = "Dagster's storage cannot be opened; this file has its error"
-        raise SetupError(what, where=str(log), action=action)
+        message = "Dagster's storage cannot be opened; this file has its error"
+        raise SetupError(message, where=str(log), action=action)
 
 
 def _make_folder(folder: Path) -> Path:
@@ -111,5 +111,5 @@ def _make_folder(folder: Path) -> Path:
 
 
 def _folder_error(folder: str, cause: str) -> SettingsError:
-    what = f"The folder in DAGSTER_HOME cannot be used: {cause}"
-    return SettingsError(what, where=folder, action="Correct it, or unset DAGSTER_HOME.")
+    message = f"The folder in DAGSTER_HOME cannot be used: {cause}"
+    return SettingsError(message, where=folder, action="Correct it, or unset DAGSTER_HOME.")

@@ -47,8 +47,10 @@ def materialize(
             process.terminate()
             raise
     if process.returncode:
-        what = f"The Dagster run failed: {cause or 'it reported no cause'}"
-        raise LakehouseError(what, where=str(log), action="Read the end of that log. Then run the same command again.")
+        message = f"The Dagster run failed: {cause or 'it reported no cause'}"
+        raise LakehouseError(
+            message, where=str(log), action="Read the end of that log. Then run the same command again."
+        )
 
 
 def _read_output(lines: Iterable[str], log: TextIO, on_step: Callable[[str, str], None]) -> str:

@@ -66,9 +66,9 @@ class Embedded(ABC):
         """The exit code of the server; ``None`` while it runs, or if this object has not started one."""
         return self._child.exit_code if self._child else None
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the server that this object started runs and answers."""
-        return self._child is not None and self._child.alive() and self._answers()
+        return self._child is not None and self._child.is_alive() and self._answers()
 
     def start(self) -> None:
         """Start the server and return when it answers. It continues with existing data.
@@ -78,8 +78,8 @@ class Embedded(ABC):
         """
         self.stop()
         if not self._claim():
-            what = f"Another process already runs the {self.name} of this home"
-            raise self.error(what, where=str(self._folder), action="Use that one, or stop it first.")
+            message = f"Another process already runs the {self.name} of this home"
+            raise self.error(message, where=str(self._folder), action="Use that one, or stop it first.")
         self._launch()
 
     def start_or_join(self) -> bool:
@@ -88,8 +88,8 @@ class Embedded(ABC):
         Raises what ``start`` raises, and ``error`` if the other process's server does not answer.
         """
         if not wait(lambda: self._claim() or self._answers(), _START_SECONDS):
-            what = f"The {self.name} that another process runs for this home does not answer"
-            raise self.error(what, where=str(self.log), action="Stop that process and try again.")
+            message = f"The {self.name} that another process runs for this home does not answer"
+            raise self.error(message, where=str(self.log), action="Stop that process and try again.")
         if not self._lock.is_locked:
             return False
         self._launch()
@@ -103,13 +103,13 @@ class Embedded(ABC):
         self._lock.release()
 
     @contextmanager
-    def running(self) -> Iterator[str]:
+    def run_if_needed(self) -> Iterator[str]:
         """Yield its address. If no process of this home runs it, it runs for the ``with`` block."""
-        started = self.start_or_join()
+        is_started = self.start_or_join()
         try:
             yield self.address
         finally:
-            if started:
+            if is_started:
                 self.stop()
 
     def _claim(self) -> bool:
@@ -130,16 +130,16 @@ class Embedded(ABC):
             raise
 
     def _require_ready(self, child: Child) -> None:
-        wait(lambda: self._answers() or not child.alive(), _START_SECONDS)
-        if not child.alive():
+        wait(lambda: self._answers() or not child.is_alive(), _START_SECONDS)
+        if not child.is_alive():
             raise self._failure(f"The {self.name} ended during its start, with exit code {child.exit_code}")
         if not self._answers():
             raise self._failure(f"The {self.name} did not answer within {_START_SECONDS:.0f} seconds")
 
-    def _failure(self, what: str) -> LakehouseError:
+    def _failure(self, message: str) -> LakehouseError:
         cause = self._last_error()
         action = f"Its log says: {cause[:300]}" if cause else "Its log contains no error."
-        return self.error(what, where=str(self.log), action=action)
+        return self.error(message, where=str(self.log), action=action)
 
 
 def wait(condition: Callable[[], bool], limit: float) -> bool:

@@ -32,13 +32,13 @@ class FailedRun:
 
     run: str
     job: str
-    ended: datetime
+    ended_at: datetime
 
     def __str__(self) -> str:
         """The run in one sentence."""
         is_declared = self.job and not self.job.startswith(_IMPLICIT_JOB_PREFIX)
         job = self.job if is_declared else "A run of assets without a declared job"
-        return f"{job} failed at {self.ended:%Y-%m-%d %H:%M} UTC"
+        return f"{job} failed at {self.ended_at:%Y-%m-%d %H:%M} UTC"
 
 
 def failed_runs(folder: Path) -> list[FailedRun] | None:
@@ -57,7 +57,7 @@ def failed_runs(folder: Path) -> list[FailedRun] | None:
     now = time.time()
     with closing(sqlite3.connect(_storage_uri(storage), uri=True, timeout=_PATIENCE)) as connection:
         rows = connection.execute(_QUERY, [now - _DAY_SECONDS, now + _DAY_SECONDS, _MAX_RUNS])
-        return [FailedRun(run, job, datetime.fromtimestamp(ended, UTC)) for run, job, ended in rows]
+        return [FailedRun(run, job, datetime.fromtimestamp(end_time, UTC)) for run, job, end_time in rows]
 
 
 def _storage_uri(storage: Path) -> str:

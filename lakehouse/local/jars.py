@@ -88,33 +88,33 @@ def ensure_jars(settings: Settings, group: Group) -> list[Path]:
 
 
 def _complete_cache(settings: Settings, jars: Sequence[Jar], group: Group) -> None:
-    missing = [jar for jar in jars if jar.state == "missing"]
-    if missing:
+    missing_jars = [jar for jar in jars if jar.state == "missing"]
+    if missing_jars:
         incoming = settings.jar_folder / "incoming"
         fetch(group, incoming)
-        for jar in missing:
+        for jar in missing_jars:
             _store(incoming, jar)
         shutil.rmtree(incoming)
-    damaged = [jar.path for jar in jars if jar.state == "damaged"]
-    if damaged:
+    damaged_paths = [jar.path for jar in jars if jar.state == "damaged"]
+    if damaged_paths:
         raise SetupError(
             "A jar is damaged: its SHA-256 is not the expected one",
-            where=str(damaged[0]),
+            where=str(damaged_paths[0]),
             action="Delete this file and run the same command again, which fetches it again.",
         )
     _store_stamps(settings, jars)
 
 
 def _store(incoming: Path, jar: Jar) -> None:
-    fetched = Jar(jar.group, incoming / jar.group / jar.path.name, jar.sha256)
-    if fetched.state != "sound":
+    fetched_jar = Jar(jar.group, incoming / jar.group / jar.path.name, jar.sha256)
+    if fetched_jar.state != "sound":
         shutil.rmtree(incoming)
         raise SetupError(
             f"{jar.path.name} was fetched and discarded: its SHA-256 is not the expected one",
             action="Run the same command again, from another network if this one alters downloads.",
         )
     jar.path.parent.mkdir(exist_ok=True)
-    fetched.path.replace(jar.path)
+    fetched_jar.path.replace(jar.path)
 
 
 @contextmanager

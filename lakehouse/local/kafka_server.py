@@ -25,7 +25,7 @@ class Kafka:
         self.log = folder / "broker.log"
 
     @property
-    def in_use(self) -> bool:
+    def is_in_use(self) -> bool:
         """Whether a broker still uses the data: it takes a moment to end after its parent was killed."""
         lock = self._data / ".lock"
         if not lock.exists():

@@ -20,9 +20,9 @@ def hold_lock(file: Path, limit: float) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        what = f"Another process has kept this lock for {limit:.0f} seconds"
+        message = f"Another process has kept this lock for {limit:.0f} seconds"
         action = "Check what that process waits for, or end it. Then run it again."
-        raise SetupError(what, where=str(file), action=action) from None
+        raise SetupError(message, where=str(file), action=action) from None
     try:
         yield
     finally:

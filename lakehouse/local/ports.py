@@ -6,7 +6,7 @@ import socket
 from dataclasses import asdict
 from pathlib import Path
 
-from lakehouse.local.wire import API_VERSIONS, ask
+from lakehouse.local.wire import API_VERSIONS, send_request
 from lakehouse.settings.broker_address import LOOPBACK, PORTS_FILE, Ports
 
 # Below the range that systems use for outgoing connections.
@@ -47,7 +47,7 @@ def is_free(port: int) -> bool:
     return True
 
 
-def accepts(host: str, port: int, limit: float = 3.0) -> bool:
+def accepts_connection(host: str, port: int, limit: float = 3.0) -> bool:
     """Whether any server accepts a connection there within ``limit`` seconds."""
     try:
         socket.create_connection((host, port), timeout=limit).close()
@@ -63,7 +63,7 @@ def broker_answers(port: int, limit: float = 1.0) -> bool:
     """
     try:
         with socket.create_connection((LOOPBACK, port), timeout=limit) as connection:
-            ask(connection, API_VERSIONS)
+            send_request(connection, API_VERSIONS)
     except OSError:
         return False
     return True

@@ -47,7 +47,7 @@ class Child:
             )
         self.pid = self._process.pid
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the program is running."""
         return self._process.poll() is None
 

@@ -18,7 +18,13 @@ from lakehouse.local.locks import hold_lock
 from lakehouse.local.ports import draw_port, is_free
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import LOOPBACK
-from lakehouse.settings.registry_address import PORT_FILE, registry_folder, registry_url, remembered_port, require_own
+from lakehouse.settings.registry_address import (
+    PORT_FILE,
+    registry_folder,
+    registry_url,
+    remembered_port,
+    require_own_registry,
+)
 
 _SHUTDOWN_SECONDS = 5.0
 _REQUEST_SECONDS = 2.0
@@ -32,7 +38,7 @@ class EmbeddedRegistry(Embedded):
     error = RegistryError
 
     def __init__(self, settings: Settings) -> None:
-        require_own(settings)
+        require_own_registry(settings)
         super().__init__(settings, registry_folder(settings))
 
     @property
@@ -115,5 +121,5 @@ def running_registry(settings: Settings) -> Iterator[str]:
     if settings.registry_url:
         yield settings.registry_url
         return
-    with EmbeddedRegistry(settings).running() as address:
+    with EmbeddedRegistry(settings).run_if_needed() as address:
         yield address

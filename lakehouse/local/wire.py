@@ -9,7 +9,7 @@ API_VERSIONS, SASL_HANDSHAKE = (18, 0), (17, 1)
 _MAX_RESPONSE_BYTES = 1 << 20  # a longer response does not come from Kafka
 
 
-def ask(connection: socket.socket, request: tuple[int, int], body: bytes = b"") -> bytes:
+def send_request(connection: socket.socket, request: tuple[int, int], body: bytes = b"") -> bytes:
     """Send one request and return the body of its response; ``OSError`` if the server is not a Kafka broker."""
     correlation_id = secrets.randbits(31)
     message = struct.pack(">hhih", *request, correlation_id, -1) + body

@@ -11,13 +11,13 @@ from lakehouse.declaration.snapshot import differences
 from lakehouse.ledger.commits import committed_at
 from lakehouse.ledger.log import open_table, read_history
 from lakehouse.settings import Settings
-from lakehouse.storage.layout import DECLARES
+from lakehouse.storage.layout import DECLARATION_PROPERTY
 
 Info = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Redeclared:
+class Redeclaration:
     """A version that was written with a changed declaration, and the differences from the declaration before."""
 
     version: int
@@ -25,17 +25,21 @@ class Redeclared:
     changes: tuple[str, ...]
 
 
-def redeclared(settings: Settings, table: StreamTable) -> list[Redeclared]:
+def list_redeclarations(settings: Settings, table: StreamTable) -> list[Redeclaration]:
     """All changes of the declaration in the table's history, oldest first; empty if the table does not exist."""
     uri = settings.table_uri(table.name)
     return list(_changes(read_history(uri))) if open_table(uri) else []
 
 
-def _changes(history: Sequence[Info]) -> Iterator[Redeclared]:
-    for info, previous, current in _declarations(history):
-        changes = tuple(text for _, text in differences(previous, current)) if previous else ()
+def _changes(history: Sequence[Info]) -> Iterator[Redeclaration]:
+    for info, previous_declaration, current_declaration in _declarations(history):
+        changes = (
+            tuple(text for _, text in differences(previous_declaration, current_declaration))
+            if previous_declaration
+            else ()
+        )
         if changes:
-            yield Redeclared(int(info["version"]), committed_at(info), changes)
+            yield Redeclaration(int(info["version"]), committed_at(info), changes)
 
 
 def _declarations(history: Sequence[Info]) -> Iterator[tuple[Info, str, str]]:
@@ -63,4 +67,4 @@ def _recorded_declaration(info: Info) -> str:
         properties = json.loads(parameter) if isinstance(parameter, str) else parameter
     except ValueError:
         return ""
-    return str(properties.get(DECLARES, "")) if isinstance(properties, dict) else ""
+    return str(properties.get(DECLARATION_PROPERTY, "")) if isinstance(properties, dict) else ""

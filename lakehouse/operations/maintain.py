@@ -15,7 +15,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
 from lakehouse.ledger.commits import Consumed
-from lakehouse.ledger.ledger import Ledger, ledger_of, still_holds
+from lakehouse.ledger.ledger import Ledger, has_consumed_version, ledger_of
 from lakehouse.ledger.log import active_files, read_history
 from lakehouse.operations.layouts import derived_layouts, layouts_of
 from lakehouse.settings import Settings
@@ -23,7 +23,7 @@ from lakehouse.spark.sessions import FILE_SIZE
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.parquet_properties import partitions_without_codec
 from lakehouse.storage.stored_table import StoredTable
-from lakehouse.storage.table_context import TableContext, again
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 _MIN_SMALL_FILES = 2  # small files in one partition that are worth a compaction
 _CODEC = "spark.sql.parquet.compression.codec"
@@ -76,21 +76,21 @@ def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lam
         if refresh_errors is None and layout.name == context.table.name:
             continue
         with failures.collect():
-            stored = context.merged if layout.name == context.table.name else StoredTable(context.spark, layout)
-            if stored.ledger().exists:
-                results.append(_maintain_table(context, stored, refresh_errors or {}))
+            stored_table = context.merged if layout.name == context.table.name else StoredTable(context.spark, layout)
+            if stored_table.ledger().exists:
+                results.append(_maintain_table(context, stored_table, refresh_errors or {}))
                 on_table(results[-1])
     failures.raise_all()
     return results
 
 
-def _maintain_table(context: TableContext, stored: StoredTable, refresh_errors: dict[str, str]) -> Maintained:
-    name = stored.layout.name
+def _maintain_table(context: TableContext, stored_table: StoredTable, refresh_errors: dict[str, str]) -> Maintained:
+    name = stored_table.layout.name
     if name in refresh_errors:
-        return _skip(stored, refresh_errors[name])
+        return _skip(stored_table, refresh_errors[name])
     is_merged = name == context.table.name
     readers = _DerivedReaders(context.settings, context.table, refresh_errors) if is_merged else None
-    return _TableMaintenance(stored, context.run).maintain(readers)
+    return _TableMaintenance(stored_table, context.run).maintain(readers)
 
 
 class _Failures:
@@ -138,9 +138,9 @@ def _collect_message(errors: dict[str, str], name: str) -> Iterator[None]:
         errors[name] = str(error)
 
 
-def _skip(stored: StoredTable, reason: str) -> Maintained:
-    files = sum(len(sizes) for sizes in _file_sizes(stored.layout))
-    return Maintained(stored.layout.name, stored.ledger().version, files, files, kept=reason)
+def _skip(stored_table: StoredTable, reason: str) -> Maintained:
+    files = sum(len(sizes) for sizes in _file_sizes(stored_table.layout))
+    return Maintained(stored_table.layout.name, stored_table.ledger().version, files, files, kept=reason)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class _DerivedReaders:
         ledger = ledger_of(self.settings, self.table.name)
         if ledger.is_consumed(consumed):
             return False
-        first = ledger.next_change(consumed.version) if consumed and still_holds(ledger, consumed) else 0
+        first = ledger.next_change(consumed.version) if consumed and has_consumed_version(ledger, consumed) else 0
         timestamps = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}
         first_at = datetime.fromtimestamp(timestamps[first] / 1000, UTC) if first in timestamps else None
         return first_at is not None and datetime.now(UTC) - first_at > self.table.retention / 2
@@ -182,42 +182,49 @@ class _DerivedReaders:
 class _TableMaintenance:
     """The maintenance of one table."""
 
-    stored: StoredTable
+    stored_table: StoredTable
     run: str
 
     def maintain(self, readers: _DerivedReaders | None) -> Maintained:
         """Compact, vacuum and carry the ledger forward, each only if needed."""
-        ledger = again(lambda: self.stored.ensured_ledger(None))
-        file_sizes = _file_sizes(self.stored.layout)
+        ledger = retry_on_conflict(lambda: self.stored_table.ensured_ledger(None))
+        file_sizes = _file_sizes(self.stored_table.layout)
         before = sum(len(sizes) for sizes in file_sizes)
         uncompressed_partitions = self._uncompressed_partitions()
         if _is_idle(ledger) and not uncompressed_partitions:
-            return Maintained(self.stored.layout.name, ledger.version, before, before, idle=True)
+            return Maintained(self.stored_table.layout.name, ledger.version, before, before, idle=True)
         if any(sum(size < FILE_SIZE for size in sizes) >= _MIN_SMALL_FILES for sizes in file_sizes):
-            again(lambda: self.stored.upkeep(self.stored.layout.compaction, self.run))
+            retry_on_conflict(lambda: self.stored_table.run_upkeep(self.stored_table.layout.compaction, self.run))
         if uncompressed_partitions:
-            again(self._compress)
-        kept = readers.reason_to_wait() if readers else None
-        removed = None if kept else self._vacuum(ledger.version)
-        if kept is None:
-            again(lambda: self._carry_ledger_forward(is_merged=readers is not None))
-        after = sum(len(sizes) for sizes in _file_sizes(self.stored.layout))
-        return Maintained(self.stored.layout.name, self.stored.ledger().version, before, after, removed, kept=kept)
+            retry_on_conflict(self._compress)
+        wait_reason = readers.reason_to_wait() if readers else None
+        removed_count = None if wait_reason else self._vacuum(ledger.version)
+        if wait_reason is None:
+            retry_on_conflict(lambda: self._carry_ledger_forward(is_merged=readers is not None))
+        after = sum(len(sizes) for sizes in _file_sizes(self.stored_table.layout))
+        return Maintained(
+            self.stored_table.layout.name,
+            self.stored_table.ledger().version,
+            before,
+            after,
+            removed_count,
+            kept=wait_reason,
+        )
 
     def _uncompressed_partitions(self) -> set[str | None]:
         """The partitions that have files without a codec, if Spark is configured to write one."""
-        partitions = partitions_without_codec(self.stored.layout)
-        if not partitions or self.stored.spark.conf.get(_CODEC) in ("none", "uncompressed"):
+        partitions = partitions_without_codec(self.stored_table.layout)
+        if not partitions or self.stored_table.spark.conf.get(_CODEC) in ("none", "uncompressed"):
             return set()
         return partitions
 
     def _compress(self) -> None:
         if uncompressed_partitions := self._uncompressed_partitions():  # the partitions that compaction did not rewrite
-            self.stored.upkeep(self.stored.layout.rewrite_statement(uncompressed_partitions), self.run)
+            self.stored_table.run_upkeep(self.stored_table.layout.rewrite_statement(uncompressed_partitions), self.run)
 
     def _vacuum(self, last_version: int) -> int | None:
-        again(lambda: self.stored.upkeep(f"VACUUM {self.stored.layout.sql}", self.run))
-        history = read_history(self.stored.layout.uri, _RECENT_COMMITS)
+        retry_on_conflict(lambda: self.stored_table.run_upkeep(f"VACUUM {self.stored_table.layout.sql}", self.run))
+        history = read_history(self.stored_table.layout.uri, _RECENT_COMMITS)
         ends = [
             commit for commit in history if commit["operation"] == "VACUUM END" and commit["version"] > last_version
         ]
@@ -226,10 +233,10 @@ class _TableMaintenance:
 
     def _carry_ledger_forward(self, *, is_merged: bool) -> None:
         """Commit the state of the ledger again; for the merged table, also which of all its commits do not add up."""
-        commit = self.stored.next_commit("maintenance", self.run)
+        commit = self.stored_table.next_commit("maintenance", self.run)
         if is_merged:
-            commit = commit.with_fields(unaccounted=self.stored.ledger(whole=True).unaccounted)
-        self.stored.commit_nothing(commit)
+            commit = commit.with_fields(unaccounted=self.stored_table.ledger(whole=True).unaccounted)
+        self.stored_table.commit_nothing(commit)
 
 
 def _is_idle(ledger: Ledger) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.unresolved_rejections import is_open, unresolved
+from lakehouse.ingest.unresolved_rejections import open_sql, unresolved_sql
 from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.log import open_table
@@ -29,15 +29,15 @@ def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> Re
     The function does not read the bytes of the records.
     """
     uri = settings.table_uri(table.rejected_name)
-    stored = open_table(uri)
-    if stored is None or not holds_files(uri):
+    rejected_table = open_table(uri)
+    if rejected_table is None or not holds_files(uri):
         return RejectionCounts(0, 0)
     import duckdb  # noqa: PLC0415 - a table without rejected records does not need it
 
     with suppress(LakehouseError), log_failures(uri):
         ledger_of(settings, table.rejected_name)
-        rows = stored.to_pyarrow_table(columns=["position", "resolved_number", "resolved_table_id"])
-        is_unresolved, is_resolved = unresolved(merged, quoted_text), f"NOT {is_open('', merged, quoted_text)}"
+        rows = rejected_table.to_pyarrow_table(columns=["position", "resolved_number", "resolved_table_id"])
+        is_unresolved, is_resolved = unresolved_sql(merged, quoted_text), f"NOT {open_sql('', merged, quoted_text)}"
         with duckdb.connect(":memory:") as connection:
             connection.register("stored", rows)
             counts = f"count(*) FILTER (WHERE {is_unresolved}), count(*) FILTER (WHERE {is_resolved})"

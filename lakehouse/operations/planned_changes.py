@@ -14,9 +14,9 @@ from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.operations.layouts import derived_layouts, loaded_layouts
 from lakehouse.settings import Settings
-from lakehouse.storage.layout import DECLARED, DECLARES, Layout
+from lakehouse.storage.layout import COLUMNS_PROPERTY, DECLARATION_PROPERTY, Layout
 from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.schema_change.diff import Lack, lack_of
+from lakehouse.storage.schema_change.diff import SchemaDiff, read_schema_diff
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import merged_ledger
 
@@ -127,7 +127,7 @@ def _former_measures(layout: Layout) -> str:
 
 def _table_changes(layout: Layout) -> Iterator[Change]:
     try:
-        diff = lack_of(layout)
+        diff = read_schema_diff(layout)
     except StoreUnreachableError:
         raise
     except (TableError, LedgerError) as error:
@@ -140,24 +140,24 @@ def _table_changes(layout: Layout) -> Iterator[Change]:
     yield from _declaration_changes(layout, diff)
 
 
-def _schema_changes(layout: Layout, diff: Lack) -> Iterator[Change]:
+def _schema_changes(layout: Layout, diff: SchemaDiff) -> Iterator[Change]:
     """The changes of columns and properties that make a table match its layout."""
     types = {column.name: column.type for column in layout.columns}
-    for name in diff.widened:
+    for name in diff.widened_columns:
         detail = f"{name} to {types[name]}: all rows are rewritten, after the derived tables have read them"
         yield Change(layout.name, "widen column", detail)
-    for name in diff.remade:
+    for name in diff.retyped_columns:
         yield Change(layout.name, "change type", f"{name} to {types[name]}: all groups are recomputed")
-    for path, column in diff.columns:
+    for path, column in diff.missing_columns:
         yield Change(layout.name, "add column", f"{'.'.join(path)} {column.type}; NULL in existing rows")
     for name, value in diff.properties.items():
-        if name not in (DECLARED, DECLARES):  # these follow from the declaration
+        if name not in (COLUMNS_PROPERTY, DECLARATION_PROPERTY):  # these follow from the declaration
             yield Change(layout.name, "set property", f"{name} = {value}")
 
 
-def _declaration_changes(layout: Layout, diff: Lack) -> Iterator[Change]:
+def _declaration_changes(layout: Layout, diff: SchemaDiff) -> Iterator[Change]:
     """The differences from the previous declaration, without added columns, which are already listed."""
-    added_parts = {f"column {path[0]}" for path, _ in diff.columns}
-    for part, text in differences(diff.declared, layout.declares) if diff.declared else ():
+    added_parts = {f"column {path[0]}" for path, _ in diff.missing_columns}
+    for part, text in differences(diff.former_declaration, layout.declaration_facts) if diff.former_declaration else ():
         if part not in added_parts:
             yield Change(layout.name, "declare", text)

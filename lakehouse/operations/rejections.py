@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehouse.declaration import StreamTable
-from lakehouse.ingest.unresolved_rejections import unresolved
+from lakehouse.ingest.unresolved_rejections import unresolved_sql
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.ledger.log import open_table
 from lakehouse.operations.open_rejections import quoted_text
@@ -57,7 +57,7 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
     result = query(
         settings,
         f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"
-        f" WHERE {reason_filter}{unresolved(ledger, quoted_text)} GROUP BY reason ORDER BY 2 DESC, 1",
+        f" WHERE {reason_filter}{unresolved_sql(ledger, quoted_text)} GROUP BY reason ORDER BY 2 DESC, 1",
         [name],
     )
     return [

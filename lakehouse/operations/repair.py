@@ -13,14 +13,14 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.ingest.decode import decode_records
-from lakehouse.ingest.gaps import can_be_accepted, gap_commit, loss, plan_next_of
+from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_schemas import kept_schemas
-from lakehouse.kafka import look, read_failures, read_records
+from lakehouse.kafka import read_failures, read_records, read_topic
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, words_of
-from lakehouse.ledger.reached import Reached, furthest
+from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, source_words
+from lakehouse.ledger.reached import ReachedEnds, merge_reached
 from lakehouse.settings import Settings
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import TableContext, merged_ledger, whole_ledger
@@ -60,11 +60,11 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
     Records that were merged before are merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
-    plan = plan_next_of(ledger, look(settings, table.topic), Bounds())
+    plan = plan_next_of(ledger, read_topic(settings, table.topic), Bounds())
     if plan.gap is None:
         return None
     if not can_be_accepted(plan.gap, table):
-        raise loss(plan.gap, table)
+        raise data_loss_error(plan.gap, table)
     return Proposal(plan.gap.facts, gap_commit(ledger, plan, run))
 
 
@@ -105,7 +105,7 @@ def propose_progress(context: TableContext) -> Proposal:
     offset: the records would seem older than the rows, so this raises ``DataLossError``. Rejected records never count.
     """
     spark, settings, table = context.spark, context.settings, context.table
-    ledger, state = _ledger_without_progress(context), look(settings, table.topic)
+    ledger, state = _ledger_without_progress(context), read_topic(settings, table.topic)
     if table.order == "offset":
         _require_one_source(context, state)
     newest_rows = _newest_rows(context.merged.rows(), table, state).localCheckpoint()
@@ -119,16 +119,16 @@ def propose_progress(context: TableContext) -> Proposal:
             confirmed_partitions = {row[0] for row in matches.collect()}
     unconfirmed_ranges = [part for part in row_ranges if part.partition not in confirmed_partitions]
     if unconfirmed_ranges and table.order == "offset":
-        words = words_of(state.source)
+        words = source_words(state.source)
         mismatch = f"the {words.source} has another record at {words.position}"
         facts = (f"Partition {part.partition}: {mismatch} {part.start}" for part in unconfirmed_ranges)
-        raise loss(Gap(tuple(facts), tuple(unconfirmed_ranges)), table)
+        raise data_loss_error(Gap(tuple(facts), tuple(unconfirmed_ranges)), table)
     positions = {
         **state.earliest,
         **{part.partition: part.end for part in row_ranges if part.partition in confirmed_partitions},
     }
-    reached = _reached_by_rows(context.merged.rows()) if table.is_log else {}
-    fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached}
+    reached_ends = _reached_by_rows(context.merged.rows()) if table.is_log else {}
+    fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached_ends}
     return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
 
 
@@ -137,7 +137,7 @@ def _require_one_source(context: TableContext, state: SourceState) -> None:
     sources = context.merged.rows().where("_record.position IS NOT NULL").select("_record.source").distinct()
     for (source,) in sources.where(F.col("source") != state.source.text).limit(1).collect():
         fact = f"{state.differs_from(SourceId.parse(source))}; the table has rows of both"
-        raise loss(Gap((fact,), ()), context.table)
+        raise data_loss_error(Gap((fact,), ()), context.table)
 
 
 def _ledger_without_progress(context: TableContext) -> Ledger:
@@ -153,11 +153,11 @@ def _ledger_without_progress(context: TableContext) -> Ledger:
     )
 
 
-def _reached_by_rows(rows: DataFrame) -> Reached:
+def _reached_by_rows(rows: DataFrame) -> ReachedEnds:
     """The end offsets of a log table's rows, by source and partition."""
     end = F.expr("max(_record.position) + 1")
     ends = rows.where("_record.position IS NOT NULL").groupBy("_record.source", "_record.partition").agg(end).collect()
-    return furthest(*({row[0]: {row[1]: row[2]}} for row in ends))
+    return merge_reached(*({row[0]: {row[1]: row[2]}} for row in ends))
 
 
 def _newest_rows(rows: DataFrame, table: StreamTable, state: SourceState) -> DataFrame:

@@ -10,16 +10,16 @@ from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations.layouts import derived_layouts, loaded_layouts
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.schema_change.apply import ask_nothing
-from lakehouse.storage.schema_change.diff import Lack, Rewriting, lack_of
+from lakehouse.storage.schema_change.apply import require_nothing
+from lakehouse.storage.schema_change.diff import RewriteScope, SchemaDiff, read_schema_diff
 from lakehouse.storage.schema_change.rewrite import require_exact
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.stored_table import StoredTable
-from lakehouse.storage.table_context import TableContext, again
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class RewrittenTable:
     """A table whose rows were all rewritten; ``detail`` names the new types and partitions."""
 
     name: str
@@ -27,7 +27,7 @@ class Rewritten:
     detail: str
 
 
-def rewrite_tables(context: TableContext) -> list[Rewritten]:
+def rewrite_tables(context: TableContext) -> list[RewrittenTable]:
     """Rewrite all rows of each table whose types or partitions differ from its declaration.
 
     The values stay the same: if a value would change, the function raises an error before it writes anything. Progress
@@ -39,29 +39,29 @@ def rewrite_tables(context: TableContext) -> list[Rewritten]:
     """
     settings, table = context.settings, context.table
     context.ledger()  # refuses a table whose history does not record its progress
-    rewriting = _rewriting_of(table)
+    scope = _rewrite_scope(table)
     layouts = [merged_layout(table, settings), *derived_layouts(settings, table), *loaded_layouts(settings, table)]
-    diffs = [(layout, diff) for layout in layouts if (diff := lack_of(layout, rewriting)) and diff.written]
+    diffs = [(layout, diff) for layout in layouts if (diff := read_schema_diff(layout, scope)) and diff.needs_rewrite]
     if any(layout.name == table.name for layout, _ in diffs):
         _require_feed_up_to_date(context)
     for layout, diff in diffs:
         with spark_failures(layout.uri):
-            require_exact(context.spark, layout, diff, rewriting)
-    return [_rewrite(context, layout, diff, rewriting) for layout, diff in diffs]
+            require_exact(context.spark, layout, diff, scope)
+    return [_rewrite(context, layout, diff, scope) for layout, diff in diffs]
 
 
-def _rewrite(context: TableContext, layout: Layout, diff: Lack, rewriting: Rewriting) -> Rewritten:
+def _rewrite(context: TableContext, layout: Layout, diff: SchemaDiff, scope: RewriteScope) -> RewrittenTable:
     is_merged = layout.name == context.table.name
-    before_rewrite = partial(_require_feed_up_to_date, context) if is_merged else ask_nothing
-    stored = context.merged if is_merged else StoredTable(context.spark, layout)
-    ledger = again(lambda: stored.ensured_ledger(before_rewrite, rewriting))
-    return Rewritten(layout.name, ledger.version, ", ".join(_describe(layout, diff)))
+    before_rewrite = partial(_require_feed_up_to_date, context) if is_merged else require_nothing
+    stored_table = context.merged if is_merged else StoredTable(context.spark, layout)
+    ledger = retry_on_conflict(lambda: stored_table.ensured_ledger(before_rewrite, scope))
+    return RewrittenTable(layout.name, ledger.version, ", ".join(_describe(layout, diff)))
 
 
-def _rewriting_of(table: StreamTable) -> Rewriting:
+def _rewrite_scope(table: StreamTable) -> RewriteScope:
     times = [column for column in table.columns if column.type in Month.types]
     periods = [unit(column.name) for column in times for unit in (Day, Month, Year) if column.type in unit.types]
-    return Rewriting(table.partition_by, periods)
+    return RewriteScope(table.partition_by, periods)
 
 
 def _require_feed_up_to_date(context: TableContext) -> None:
@@ -76,8 +76,8 @@ def _require_feed_up_to_date(context: TableContext) -> None:
         )
 
 
-def _describe(layout: Layout, diff: Lack) -> Iterator[str]:
+def _describe(layout: Layout, diff: SchemaDiff) -> Iterator[str]:
     types = {column.name: column.type for column in layout.columns}
-    yield from (f"{name} {types[name]}" for name in (*diff.widened, *diff.recast))
+    yield from (f"{name} {types[name]}" for name in (*diff.widened_columns, *diff.recast_columns))
     if diff.stored_partitions is not None:
         yield f"partitioned by {', '.join(layout.partitions) or 'nothing'}"

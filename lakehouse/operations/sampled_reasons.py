@@ -39,23 +39,25 @@ def sample_reasons(settings: Settings, table: StreamTable, numbers: Collection[i
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and a run without rejected records needs none
 
     with suppress(LakehouseError), log_failures(uri):
-        stored = open_table(uri)
-        if stored is None:
+        rejected_table = open_table(uri)
+        if rejected_table is None:
             return []
-        rows, of_run = stored.to_pyarrow_dataset(), pc.field("number").isin(list(numbers))
+        rows, of_run = rejected_table.to_pyarrow_dataset(), pc.field("number").isin(list(numbers))
         counts = Counter(rows.to_table(columns=["reason"], filter=of_run)["reason"].to_pylist())
         columns = {
             "reason": pc.field("reason"),
             "detail": pc.utf8_slice_codeunits(pc.field("detail"), 0, _LENGTH),
             "value": pc.binary_slice(pc.field("value"), 0, _LENGTH),
         }
-        found = rows.scanner(columns=columns, filter=of_run, batch_size=_ROWS_AT_ONCE).head(_MOST_ROWS).to_pylist()
-        samples = {row["reason"]: row for row in reversed(found)}
-        return [_sampled(reason, count, samples.get(reason, {})) for reason, count in counts.most_common()]
+        sampled_rows = (
+            rows.scanner(columns=columns, filter=of_run, batch_size=_ROWS_AT_ONCE).head(_MOST_ROWS).to_pylist()
+        )
+        samples = {row["reason"]: row for row in reversed(sampled_rows)}
+        return [_make_sample(reason, count, samples.get(reason, {})) for reason, count in counts.most_common()]
     return []
 
 
-def _sampled(reason: str, count: int, row: dict[str, str | bytes | None]) -> SampledReason:
+def _make_sample(reason: str, count: int, row: dict[str, str | bytes | None]) -> SampledReason:
     value = row.get("value") or b""
     text = value.decode(errors="replace") if isinstance(value, bytes) else value
     return SampledReason(reason, count, str(row.get("detail") or ""), text)

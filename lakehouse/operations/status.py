@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError
 from lakehouse.ingest.gaps import plan_table
-from lakehouse.kafka import look
+from lakehouse.kafka import read_topic
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.positions import Bounds, Progress, SourceState
@@ -81,7 +81,7 @@ def status(settings: Settings, table: StreamTable) -> Status:
     servers = problem = state = None
     try:
         servers = bootstrap_servers(settings)
-        state = look(settings, table.topic, limit=_LOOK_LIMIT)
+        state = read_topic(settings, table.topic, limit=_LOOK_LIMIT)
     except LakehouseError as error:
         problem = str(error)
     loss = _loss(table, state, ledger) if state else None

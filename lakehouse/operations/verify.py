@@ -18,9 +18,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Check, Rollup, StreamTable
 from lakehouse.derived.changes import Derived, Upstream
-from lakehouse.derived.rollup import differing, is_as_declared, recompute, rollup_layout
+from lakehouse.derived.rollup import find_differing_groups, is_as_declared, recompute, rollup_layout
 from lakehouse.errors.causes import error_text
-from lakehouse.errors.troubles import is_gone
+from lakehouse.errors.troubles import is_version_gone
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.audit import Finding, finding
@@ -43,7 +43,7 @@ _CONDITION_ERRORS = (
 )
 _RECENT = timedelta(hours=24)  # the window for the share of rejected records
 _COMMITS = 100  # the newest commits, which are read in any case
-_SHOWN = 5  # maximum number of rows that a failed check lists
+_MAX_SHOWN = 5  # maximum number of rows that a failed check lists
 
 
 @spark_failures()
@@ -54,12 +54,12 @@ def verify_keys(context: TableContext) -> Finding:
     """
     table, rows = context.table, context.merged.rows()
     counts = rows.groupBy(*map(F.expr, identity(table))).agg(F.count("*").alias("_count")).where("_count > 1")
-    duplicates = counts.select(*(F.col(name).cast("string") for name in counts.columns)).limit(_SHOWN).collect()
+    duplicates = counts.select(*(F.col(name).cast("string") for name in counts.columns)).limit(_MAX_SHOWN).collect()
     subject = "Record" if table.is_log else "Key"
     problems = [f"{subject} {', '.join(map(str, row[:-1]))} has {row[-1]} rows." for row in duplicates]
     if table.partition_by:
         misplaced_rows = rows.where(f"NOT (`{table.partition_by.name}` <=> {table.partition_by.expression})")
-        examples = misplaced_rows.select(*_identity_text(table), table.partition_by.name).limit(_SHOWN).collect()
+        examples = misplaced_rows.select(*_identity_text(table), table.partition_by.name).limit(_MAX_SHOWN).collect()
         problems += [
             f"{subject} {', '.join(map(str, row[:-1]))} is in the wrong partition {row[-1]}." for row in examples
         ]
@@ -85,7 +85,7 @@ def verify_rows(context: TableContext, check: Check) -> Finding:
     table, rows = context.table, context.merged.rows()
     try:
         failing_rows = rows.where(f"NOT ({check.sql}\n)")
-        examples = failing_rows.select(*_identity_text(table)).limit(_SHOWN).collect()
+        examples = failing_rows.select(*_identity_text(table)).limit(_MAX_SHOWN).collect()
         count = failing_rows.count() if examples else 0
     except _CONDITION_ERRORS as error:
         problem = f"The condition cannot be computed: {error_text(error).splitlines()[0]}."
@@ -100,8 +100,8 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
 
     Reads the rollup at the version of its ledger, so that a commit in between makes no difference.
     """
-    table, stored = context.table, _stored(context, rollup)
-    rollup_ledger = stored.ledger()
+    table, rollup_table = context.table, _rollup_table(context, rollup)
+    rollup_ledger = rollup_table.ledger()
     consumed = rollup_ledger.consumed
     statement = f"{rollup.name} equals a recomputation as of the version that it consumed"
     if consumed is None:
@@ -115,13 +115,13 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
         return finding("rollup_equals_recomputation", [problem], statement)
     upstream = Upstream(table, merged, ledger).as_of(consumed.version)
     try:
-        problems = _differences(upstream, rollup, stored.rows(rollup_ledger.version))
+        problems = _differences(upstream, rollup, rollup_table.rows(rollup_ledger.version))
     except (PySparkException, Py4JJavaError) as error:
-        if not is_gone(error):
+        if not is_version_gone(error):
             raise
         problem = f"Version {consumed.version} of {table.name} can no longer be read. Materialize {rollup.name} again."
         return finding("rollup_equals_recomputation", [problem], statement)
-    return finding("rollup_equals_recomputation", problems, statement, _repair_advice(table, stored.layout))
+    return finding("rollup_equals_recomputation", problems, statement, _repair_advice(table, rollup_table.layout))
 
 
 @spark_failures()
@@ -132,28 +132,28 @@ def verify_touched(context: TableContext, rollup: Rollup, update: Derived) -> Fi
     """
     check = "touched_groups_stored"
     statement = f"{rollup.name} stored the groups that the run touched as it computed them"
-    if update.written is None:
+    if update.computed_groups is None:
         return finding(check, [], f"{statement} (it touched none)")
-    stored = _stored(context, rollup)
-    differing_groups = differing(update.written, stored.rows(update.version), rollup)
-    advice = _repair_advice(context.table, stored.layout)
+    rollup_table = _rollup_table(context, rollup)
+    differing_groups = find_differing_groups(update.computed_groups, rollup_table.rows(update.version), rollup)
+    advice = _repair_advice(context.table, rollup_table.layout)
     return finding(check, _describe_groups(differing_groups, rollup), statement, advice)
 
 
-def _stored(context: TableContext, rollup: Rollup) -> StoredTable:
+def _rollup_table(context: TableContext, rollup: Rollup) -> StoredTable:
     return StoredTable(context.spark, rollup_layout(context.table, rollup, context.settings))
 
 
 def _differences(upstream: Upstream, rollup: Rollup, rows: DataFrame) -> list[str]:
     expected = recompute(upstream, rollup)
-    stored = rows.select(*expected.columns)
-    groups = expected.exceptAll(stored).union(stored.exceptAll(expected)).select(*rollup.by).distinct()
+    stored_rows = rows.select(*expected.columns)
+    groups = expected.exceptAll(stored_rows).union(stored_rows.exceptAll(expected)).select(*rollup.by).distinct()
     return _describe_groups(groups, rollup)
 
 
 def _describe_groups(groups: DataFrame, rollup: Rollup) -> list[str]:
     """Describe the first groups that differ."""
-    rows = groups.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_SHOWN).collect()
+    rows = groups.select(*(F.col(c).cast("string") for c in rollup.by)).limit(_MAX_SHOWN).collect()
     return [f"Group {', '.join(str(value) for value in row)} differs." for row in rows]
 
 

@@ -14,7 +14,7 @@ def registry_url(settings: Settings) -> str:
     """Return the URL of the registry's API; ``RegistryError`` if no registry is configured and none has run here."""
     if settings.registry_url:
         return settings.registry_url.rstrip("/")
-    require_own(settings)
+    require_own_registry(settings)
     port = remembered_port(registry_folder(settings))
     if port is None:
         raise RegistryError(
@@ -25,7 +25,7 @@ def registry_url(settings: Settings) -> str:
     return f"http://{LOOPBACK}:{port}/{_API}"
 
 
-def require_own(settings: Settings) -> None:
+def require_own_registry(settings: Settings) -> None:
     """Refuse an embedded registry if the broker is an external one.
 
     The ids of an embedded registry would mean other schemas than the ids that the producers write.

@@ -69,7 +69,7 @@ def engine_folder(settings: Settings) -> Path:
     return settings.home_folder / "engine"
 
 
-def lives(folder: Path) -> bool:
+def is_engine_running(folder: Path) -> bool:
     """Whether an engine of this folder runs: it holds the lock exclusively until it ends.
 
     Raises ``SetupError`` if another user owns it.
@@ -172,8 +172,10 @@ class EngineProcess:
 
     def _taken_error(self) -> TakenError:
         command_runs = "A command of this home is using a Spark of its own"
-        what = "Another engine of this home runs" if lives(self._folder) else command_runs
-        return TakenError(what, where=str(self._folder), action="Wait until it has ended, then start the engine again.")
+        message = "Another engine of this home runs" if is_engine_running(self._folder) else command_runs
+        return TakenError(
+            message, where=str(self._folder), action="Wait until it has ended, then start the engine again."
+        )
 
     def _launch(self, lock: int) -> None:
         port, token = draw_port(), secrets.token_urlsafe(32)
@@ -218,7 +220,7 @@ def read_launch_conf(folder: Path) -> dict[str, str]:
     return conf
 
 
-def announce(folder: Path, pid: int, ui: str = "") -> None:
+def write_address(folder: Path, pid: int, ui: str = "") -> None:
     """Write the address of the engine of this folder. The engine itself calls this once it answers."""
     launch = json.loads((folder / "launch").read_text())
     address = Address(launch["port"], pid, launch["fingerprint"], secrets.token_hex(16))

@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from lakehouse.errors import SetupError
 from lakehouse.settings.broker_address import LOOPBACK
 from lakehouse.settings.spark_conf import HIDDEN_TEXT, REDACTION, TEXT_REDACTION, join_patterns
-from lakehouse.spark.engine import announce, read_launch_conf
+from lakehouse.spark.engine import read_launch_conf, write_address
 from lakehouse.spark.own_spark import start_spark
 
 _LOCK = 4  # the descriptor that ``Child`` passes on
@@ -45,7 +45,7 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     java = SparkContext._gateway.proc  # type: ignore[union-attr]
-    announce(folder, java.pid, describe_page(conf, spark.sparkContext.uiWebUrl))
+    write_address(folder, java.pid, describe_page(conf, spark.sparkContext.uiWebUrl))
     code: int = java.wait()
     return code if code >= 0 else 128 - code
 

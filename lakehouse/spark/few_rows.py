@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.errors.troubles import Trouble, means
+from lakehouse.errors.troubles import Trouble, has_trouble
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,13 +27,13 @@ _MAX_SCANNED_ROWS = 1_000_000  # rows of a table that one task scans
 
 
 @contextmanager
-def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterator[None]:
+def rows_expected(spark: SparkSession, rows: int | None, joined_rows: int = 0) -> Iterator[None]:
     """Use the fastest settings for statements over this many rows (``None`` if the number is unknown).
 
-    ``met`` is the number of rows of the table that the rows are joined with.
+    ``joined_rows`` is the number of rows of the table that the rows are joined with.
     """
-    is_small = rows is not None and rows <= FEW_ROWS and met <= _MAX_SCANNED_ROWS
-    is_very_small = rows is not None and rows + met <= VERY_FEW_ROWS
+    is_small = rows is not None and rows <= FEW_ROWS and joined_rows <= _MAX_SCANNED_ROWS
+    is_very_small = rows is not None and rows + joined_rows <= VERY_FEW_ROWS
     temporary_conf = (_ONE_TASK if is_small else {}) | (_INTERPRETED if is_small and is_very_small else {})
     previous_conf = {name: spark.conf.get(name) or "" for name in temporary_conf}
     try:
@@ -46,17 +46,17 @@ def rows_expected(spark: SparkSession, rows: int | None, met: int = 0) -> Iterat
                 spark.conf.set(name, value)
 
 
-def held(spark: SparkSession, rows: DataFrame, expected: int | None) -> DataFrame:
+def compute_once(spark: SparkSession, rows: DataFrame, expected: int | None) -> DataFrame:
     """Return the rows computed once: very few are kept in the plans that use them, others by the executors."""
-    local_rows = collected(rows) if expected is not None and expected <= VERY_FEW_ROWS else None
+    local_rows = collect_rows(rows) if expected is not None and expected <= VERY_FEW_ROWS else None
     return rows.localCheckpoint() if local_rows is None else spark.createDataFrame(local_rows, rows.schema)
 
 
-def collected(rows: DataFrame) -> "pa.Table | None":
+def collect_rows(rows: DataFrame) -> "pa.Table | None":
     """Return the rows in this process; ``None`` if they exceed the maximum that Spark returns (1 GiB by default)."""
     try:
         return rows.toArrow()
     except Exception as error:
-        if means(error, Trouble.TOO_LARGE):
+        if has_trouble(error, Trouble.TOO_LARGE):
             return None
         raise

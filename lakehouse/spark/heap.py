@@ -22,35 +22,34 @@ _FULL_SHARE = 0.95  # of the heap: above it, Java does little else than collect 
 class Heap(NamedTuple):
     """Used and maximum bytes, and the share of time since the start that garbage collection took (0 to 1)."""
 
-    used: int
-    limit: int
-    collecting: float
+    used_bytes: int
+    max_bytes: int
+    collector_share: float
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether the heap is too small for the work."""
-        return self.used > _FULL_SHARE * self.limit or self.collecting > 0.5
+        return self.used_bytes > _FULL_SHARE * self.max_bytes or self.collector_share > 0.5
 
     def __str__(self) -> str:
         """The numbers in one line."""
-        used, limit = (size / 2**30 for size in (self.used, self.limit))
-        return (
-            f"{used:.1f} of {limit:.1f} GiB of memory in use, {self.collecting:.0%} of the time in garbage collection"
-        )
+        used_size, max_size = (size / 2**30 for size in (self.used_bytes, self.max_bytes))
+        share = f"{self.collector_share:.0%} of the time in garbage collection"
+        return f"{used_size:.1f} of {max_size:.1f} GiB of memory in use, {share}"
 
 
-def heap_of(pid: int) -> Heap | None:
+def read_heap(pid: int) -> Heap | None:
     """Return the heap of a Java process; ``None`` if its performance data cannot be read."""
     try:
         counters = dict(_read_counters((_FOLDER / f"hsperfdata_{getuser()}" / str(pid)).read_bytes()))
     except (OSError, ValueError, struct.error):
         return None
     names = [name for name in counters if name.startswith("sun.gc.generation.")]
-    limit = sum(counters[name] for name in names if name.endswith(".maxCapacity") and ".space." not in name)
-    used = sum(counters[name] for name in names if ".space." in name and name.endswith(".used"))
+    max_bytes = sum(counters[name] for name in names if name.endswith(".maxCapacity") and ".space." not in name)
+    used_bytes = sum(counters[name] for name in names if ".space." in name and name.endswith(".used"))
     total_ticks = counters.get("sun.os.hrt.ticks", 0)
     gc_ticks = sum(counters.get(f"sun.gc.collector.{number}.time", 0) for number in (0, 1))
-    return Heap(used, limit, gc_ticks / total_ticks if total_ticks else 0.0) if limit else None
+    return Heap(used_bytes, max_bytes, gc_ticks / total_ticks if total_ticks else 0.0) if max_bytes else None
 
 
 def _read_counters(data: bytes) -> Iterator[tuple[str, int]]:

@@ -21,7 +21,7 @@ _ACTION = "Start the Spark of this session with it, or let lakehouse start the f
 _REQUIRED_CONF: WeakKeyDictionary[SparkSession, Mapping[str, str]] = WeakKeyDictionary()
 
 
-class Active(NamedTuple):
+class ActiveState(NamedTuple):
     """The active session of a thread, PySpark's kind of sessions, and the Spark of this process."""
 
     session: SparkSession | None
@@ -60,8 +60,8 @@ def make_exact(session: SparkSession, required_conf: Mapping[str, str]) -> None:
     new_conf = session.conf.getAll
     wrong_settings = [name for name, value in EXACT.items() if new_conf.get(name) != value]
     if wrong_settings:
-        what = "A Spark session does not accept a setting that it needs"
-        raise SetupError(what, where=wrong_settings[0], action=_ACTION)
+        message = "A Spark session does not accept a setting that it needs"
+        raise SetupError(message, where=wrong_settings[0], action=_ACTION)
     _REQUIRED_CONF[session] = required_conf
 
 
@@ -94,8 +94,8 @@ def _require_utc(session: SparkSession) -> None:
     session.conf.unset(_ZONE)
     zone = session.conf.get(_ZONE) or ""
     if zone.removeprefix("Etc/") not in _UTC:
-        what = f"Spark runs in the time zone {zone}, but lakehouse needs UTC"
-        raise SetupError(what, where="-Duser.timezone=UTC in spark.driver.extraJavaOptions", action=_ACTION)
+        message = f"Spark runs in the time zone {zone}, but lakehouse needs UTC"
+        raise SetupError(message, where="-Duser.timezone=UTC in spark.driver.extraJavaOptions", action=_ACTION)
 
 
 def _require_delta(session_conf: Mapping[str, str]) -> None:
@@ -125,33 +125,35 @@ def set_connect_mode(mode: str | None) -> None:
         os.environ[_CONNECT_MODE] = mode
 
 
-def find_active() -> Active:
-    """Return what is active now, for ``activate_again``."""
-    return Active(SparkSession.getActiveSession(), os.environ.get(_CONNECT_MODE), SparkContext._active_spark_context)
+def read_active_state() -> ActiveState:
+    """Return what is active now, for ``activate_former``."""
+    return ActiveState(
+        SparkSession.getActiveSession(), os.environ.get(_CONNECT_MODE), SparkContext._active_spark_context
+    )
 
 
 @contextmanager
-def others_active() -> Iterator[None]:
+def restore_active_state() -> Iterator[None]:
     """Restore at the end what was active before, or activate the first session of a Spark that started meanwhile."""
-    before = find_active()
+    before = read_active_state()
     try:
         yield
     finally:
-        activate_again(before)
+        activate_former(before)
 
 
-def activate_again(before: Active) -> None:
+def activate_former(before: ActiveState) -> None:
     """Restore what was active before if it still runs, else activate the first session of the Spark of this process."""
-    previous = before.session
+    former_session = before.session
     if is_remote():
         _connect_session_class()._active_session.session = (
-            None if previous is None or is_classic(previous) else previous
+            None if former_session is None or is_classic(former_session) else former_session
         )
     if SparkContext._active_spark_context in (None, before.spark):
         set_connect_mode(before.connect_mode)
     if is_remote():
         return
-    for session in (previous, SparkSession._instantiatedSession):
+    for session in (former_session, SparkSession._instantiatedSession):
         if session is not None and is_classic(session) and session._sc._jsc is not None:
             activate(session)
             return

@@ -72,7 +72,7 @@ def _keep_signal_handler() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def break_talk() -> None:
+def abort_java_call() -> None:
     """Abort a running call of this thread to Java, after a signal: otherwise the next call waits for its answer."""
     client = getattr(SparkContext._gateway, "_gateway_client", None)
     get_connection = getattr(client, "get_thread_connection", None)
@@ -110,16 +110,16 @@ def _exit_code() -> int | None:
     return process.poll() if process else None
 
 
-def lost_java() -> EngineLostError:
+def lost_java_error() -> EngineLostError:
     """Return the error for a lost connection to our own Java, with the cause if the exit code shows it."""
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     with suppress(subprocess.TimeoutExpired):
         if process:
             process.wait(2)
     is_out_of_memory = _exit_code() == OUT_OF_MEMORY
-    what = "The Java of this Spark has ended" + (": its memory was full" if is_out_of_memory else "")
+    message = "The Java of this Spark has ended" + (": its memory was full" if is_out_of_memory else "")
     command = "Raise LAKEHOUSE_SPARK_DRIVER_MEMORY, then run" if is_out_of_memory else "Run"
-    return EngineLostError(what, action=f"{command} it again. It continues from the current version of the table.")
+    return EngineLostError(message, action=f"{command} it again. It continues from the current version of the table.")
 
 
 def end_java(patience: float = 2.0) -> None:

@@ -40,7 +40,7 @@ _COMPACTION = {
     "spark.databricks.delta.optimize.minFileSize": str(FILE_SIZE),
     "spark.databricks.delta.optimize.maxFileSize": str(FILE_SIZE),
 }
-_OF_SESSIONS = {**_SNAPSHOT, **EXACT, **_COMPACTION, **_PYTHON_WORKERS}  # also on a Spark of another program
+_SESSION_CONF = {**_SNAPSHOT, **EXACT, **_COMPACTION, **_PYTHON_WORKERS}  # also on a Spark of another program
 _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -51,7 +51,7 @@ _QUIET = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
 }
-_SERVED = {
+_SERVER_CONF = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     # sessions share generated classes and Python workers: no client adds its own code to a session
     "spark.sql.artifact.isolation.enabled": "false",
@@ -80,7 +80,7 @@ _SEPARATORS = {
     "spark.driver.extraClassPath": os.pathsep,
     "spark.jars": ",",
 }
-_SHARED: dict[Path, int] = {}  # locks that prevent the start of engines while this process has its own Spark
+_SHARED_LOCKS: dict[Path, int] = {}  # locks that prevent the start of engines while this process has its own Spark
 _USERS: dict[SparkContext, set[SparkSession]] = {}  # each Spark that this process started, and our sessions on it
 
 
@@ -94,7 +94,7 @@ def spark_conf(settings: Settings) -> dict[str, str]:
 
 def engine_conf(settings: Settings) -> dict[str, str]:
     """Return the settings of the engine of the home: those of a Spark started here, and those for many clients."""
-    return {**spark_conf(settings), **_SERVED}
+    return {**spark_conf(settings), **_SERVER_CONF}
 
 
 def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
@@ -113,9 +113,9 @@ def _base_conf(settings: Settings, paths: Sequence[Path]) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.home_folder / "warehouse"),
         **user_conf,
         **({REDACTION: redaction_pattern(user_conf)} if user_conf else {}),
-        **{name: _SEPARATORS[name].join(filter(None, [user_conf.get(name), own])) for name, own in our_conf.items()},
+        **{name: _SEPARATORS[name].join(filter(None, [user_conf.get(name), text])) for name, text in our_conf.items()},
         **DELTA,
-        **_OF_SESSIONS,
+        **_SESSION_CONF,
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark_driver_memory,
     }
@@ -133,7 +133,7 @@ def fingerprint(settings: Settings) -> str:
     versions = [spark_version, *map(version, _WORKER_PACKAGES)]
     uses_uri = not settings.store.is_path
     access = {name: value for name, value in os.environ.items() if uses_uri and name.startswith(_STORE_VARIABLES)}
-    parts = [versions, python, spark_variables, access, _read_defaults(), _base_conf(settings, jars), _SERVED]
+    parts = [versions, python, spark_variables, access, _read_defaults(), _base_conf(settings, jars), _SERVER_CONF]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -157,10 +157,10 @@ def build_session(settings: Settings) -> SparkSession:
     """
     # workers must import the same packages as this interpreter; another python3 may be on the path
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = _join_running(running) if (running := running_session()) else _open_elsewhere(settings)
+    session = _join_running(session_here) if (session_here := running_session()) else _open_elsewhere(settings)
     session_conf = {name: value for name, value in settings.spark_settings.items() if is_of_session(name)}
     try:
-        make_exact(session, {**session_conf, **_OF_SESSIONS})
+        make_exact(session, {**session_conf, **_SESSION_CONF})
     except BaseException:
         stop_session(session)
         raise
@@ -170,12 +170,12 @@ def build_session(settings: Settings) -> SparkSession:
     return session
 
 
-def _join_running(running: SparkSession) -> SparkSession:
-    if is_classic(running):
-        return running.newSession()
+def _join_running(session_here: SparkSession) -> SparkSession:
+    if is_classic(session_here):
+        return session_here.newSession()
     from lakehouse.spark.connect import join_same_server  # noqa: PLC0415 - as below
 
-    return join_same_server(running)
+    return join_same_server(session_here)
 
 
 def _open_elsewhere(settings: Settings) -> SparkSession:
@@ -183,14 +183,14 @@ def _open_elsewhere(settings: Settings) -> SparkSession:
     if settings.spark_remote:
         return _join(settings)
     folder = engine_folder(settings)
-    while folder not in _SHARED:
+    while folder not in _SHARED_LOCKS:
         lock = share_lock(settings)
         if lock is not None:
-            _SHARED[folder] = lock
+            _SHARED_LOCKS[folder] = lock
         elif session := _attach(folder, fingerprint(settings)):
             return session
     find_java()
-    first = start_spark(spark_conf(settings), _SHARED[folder])
+    first = start_spark(spark_conf(settings), _SHARED_LOCKS[folder])
     _USERS[first.sparkContext] = set()
     return first.newSession()
 
@@ -204,7 +204,7 @@ def _attach(folder: Path, required_fingerprint: str) -> SparkSession | None:
 def _join(settings: Settings) -> SparkSession:
     from lakehouse.spark.connect import join  # noqa: PLC0415 - as above
 
-    return join(settings, _OF_SESSIONS)
+    return join(settings, _SESSION_CONF)
 
 
 def stop_session(spark: SparkSession, patience: float = 30.0) -> None:

@@ -23,15 +23,15 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from lakehouse.decoding.staged import STALE
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.durability import require_whole, sync_commits
+from lakehouse.ledger.durability import require_undamaged, sync_commits
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_files import LOG
 from lakehouse.ledger.table_failures import write_failures
-from lakehouse.storage.layout import Layout, is_within
+from lakehouse.storage.layout import Layout, partitions_sql
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.parquet_properties import writer_properties
-from lakehouse.storage.spark_writer import commit_otherwise
+from lakehouse.storage.spark_writer import commit_without_spark
 
 _HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _CHECKPOINTS = 10  # commits per checkpoint, as in Spark; deltalake itself makes fewer checkpoints
@@ -47,7 +47,7 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
     def write(table: DeltaTable) -> None:
         write_deltalake(table, _cast_rows(rows, table), mode="append", **_fence(layout, rows, commit))
 
-    return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
 
 def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_column: str, commit: Commit) -> Entry:
@@ -69,7 +69,7 @@ def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_co
         if table.version() == commit.table_version:  # deltalake skips the commit if a merge changes nothing (seen)
             write_deltalake(table, pa.schema(table.schema()).empty_table(), mode="append", **fence)
 
-    return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
 
 def store_quickly(
@@ -93,7 +93,7 @@ def store_quickly(
         merge = merge.when_matched_update(_from_source([name for name in layout.names if name not in key]))
         merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{STALE}").execute()
 
-    return commit_otherwise(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
 
 def restore_version(layout: Layout, version: int, planned_on: int) -> None:
@@ -118,14 +118,14 @@ def restore_version(layout: Layout, version: int, planned_on: int) -> None:
         _write_planned(layout, planned_on, write)
         if layout.sync:
             with suppress(TableDamagedError):  # the next run reports what is still damaged
-                require_whole(layout.uri)
+                require_undamaged(layout.uri)
                 sync_commits(layout.uri)
 
 
 def _partition_conditions(layout: Layout, partitions: Collection[str] | None) -> list[str]:
     if layout.partition_by is None or not partitions:
         return []
-    return [is_within(f"t.{_quote(layout.partition_by)}", layout, partitions)]
+    return [partitions_sql(f"t.{_quote(layout.partition_by)}", layout, partitions)]
 
 
 def _from_source(names: Sequence[str]) -> dict[str, str]:

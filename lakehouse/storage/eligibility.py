@@ -42,7 +42,7 @@ _FOLDERS_WITH_LINKS: set[Path] = set()  # folders that support hard links; a fai
 _BOUNDED = re.compile(r"DATE|TIMESTAMP|STRING|BOOLEAN|INT|BIGINT|DECIMAL\((\d|1[0-5]),.*")
 
 
-def is_quick(layout: Layout, rows: int | None, text: int | None = None) -> bool:
+def can_append_quickly(layout: Layout, rows: int | None, text: int | None = None) -> bool:
     """Whether this number of rows (``None``: unknown) may be written into the existing table without Spark.
 
     ``text`` is the number of bytes of text in them, if it is known.
@@ -51,7 +51,7 @@ def is_quick(layout: Layout, rows: int | None, text: int | None = None) -> bool:
     return table is not None and _fits_memory(table, layout, rows or 0, text)
 
 
-def is_quick_to_merge(
+def can_merge_quickly(
     layout: Layout, rows: int | None, partitions: Collection[str] | None = None, text: int | None = None
 ) -> bool:
     """Whether this number of rows may be merged into the table, or into these partitions of it, without Spark.

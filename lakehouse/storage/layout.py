@@ -14,10 +14,12 @@ from lakehouse.decoding.nested_types import nested
 CHANGE_DATA = "delta.enableChangeDataFeed"
 KEY = "lakehouse.key"  # the columns of the key, sorted by name
 VERSION_COLUMN = "lakehouse.version"  # the version column that orders the values of kept columns
-DECLARES = (
+DECLARATION_PROPERTY = (
     "lakehouse.declaration"  # the declaration of the last commit of rows, as facts, and the sources of former columns
 )
-DECLARED = "lakehouse.columns"  # every lakehouse column that the table ever had; all others belong to other programs
+COLUMNS_PROPERTY = (
+    "lakehouse.columns"  # every lakehouse column that the table ever had; all others belong to other programs
+)
 STATISTICS = "delta.dataSkippingStatsColumns"
 TEXT_BOUND = 32  # characters of a text that the log keeps as the bound of a file or of a batch
 _KEEP_LOG = "delta.logRetentionDuration"
@@ -28,21 +30,21 @@ _LOG_RETENTION = timedelta(days=30)  # minimum: the history is the ledger
 class TableColumn:
     """A column of a table: its name, Spark SQL type and meaning; a struct has ``fields``.
 
-    ``widens``: a narrower type in the table is changed to this one. ``recomputed``: any other type in the table is
-    changed to this one, since the whole table is then recomputed.
+    ``can_widen``: a narrower type in the table is changed to this one. ``is_recomputed``: any other type in the table
+    is changed to this one, since the whole table is then recomputed.
     """
 
     name: str
     type: str
     doc: str
     fields: tuple["TableColumn", ...] = ()
-    widens: bool = False
-    recomputed: bool = False
+    can_widen: bool = False
+    is_recomputed: bool = False
 
     @classmethod
-    def declared(cls, column: Column, name: str = "", doc: str = "") -> "TableColumn":
+    def from_declaration(cls, column: Column, name: str = "", doc: str = "") -> "TableColumn":
         """Make the column of a declared one, or a derived column with another name and meaning."""
-        return cls(name or column.name, column.type, doc or column.doc, widens=column.widened_from is not None)
+        return cls(name or column.name, column.type, doc or column.doc, can_widen=column.widened_from is not None)
 
     @classmethod
     def struct(cls, name: str, doc: str, fields: Iterable["TableColumn"]) -> "TableColumn":
@@ -80,10 +82,11 @@ class Layout:
     time for which former versions can be read. ``anchors`` are columns without which a row means nothing: they are
     never added later. ``key`` are the columns by which rows are merged: they never change. ``declaration`` is the hash
     of the declaration that determines the columns.
-    ``cluster_by`` are the columns by which compaction groups rows. ``of`` is the name of the declaration. ``declares``
-    is its content as facts, if the table stores them.
-    ``fixed`` columns may only become wider: they identify a record or order it.
-    ``kept_by`` is the version column whose values are stored with kept columns: once it is set, it never changes.
+    ``cluster_by`` are the columns by which compaction groups rows. ``declaration_name`` is the name of the declaration.
+    ``declaration_facts`` is its content as facts, if the table stores them.
+    ``fixed_columns`` may only become wider: they identify a record or order it.
+    ``kept_version_column`` is the version column whose values are stored with kept columns: once it is set, it never
+    changes.
     ``sync``: on a local disk, a commit is flushed to the disk before it is reported.
     """
 
@@ -99,10 +102,10 @@ class Layout:
     key: Sequence[str] = ()
     declaration: str = ""
     cluster_by: Sequence[str] = ()
-    of: str = ""
-    declares: str = ""
-    kept_by: str = ""
-    fixed: Sequence[str] = ()
+    declaration_name: str = ""
+    declaration_facts: str = ""
+    kept_version_column: str = ""
+    fixed_columns: Sequence[str] = ()
     sync: bool = True
 
     @property
@@ -113,7 +116,7 @@ class Layout:
     @property
     def rewrite(self) -> str:
         """The command that rewrites every row by the layout."""
-        return f"lakehouse rewrite {self.of}"
+        return f"lakehouse rewrite {self.declaration_name}"
 
     @property
     def compaction(self) -> str:
@@ -132,12 +135,14 @@ class Layout:
             column.name for column in self.columns if not nested(column.type) and column.name != self.partition_by
         )
         order = ", ".join(f"`{name}`" for name in self.cluster_by or [statistics_column or next(flat_columns)])
-        where = ""
+        where_clause = ""
         if self.partition_by:
             column, values = f"`{self.partition_by}`", [value for value in partitions if value is not None]
-            conditions = [is_within(column, self, values)] if values else []
-            where = f" WHERE {' OR '.join([*conditions, *([f'{column} IS NULL'] if None in partitions else [])])}"
-        return f"OPTIMIZE {self.sql}{where} ZORDER BY ({order})"
+            conditions = [partitions_sql(column, self, values)] if values else []
+            where_clause = (
+                f" WHERE {' OR '.join([*conditions, *([f'{column} IS NULL'] if None in partitions else [])])}"
+            )
+        return f"OPTIMIZE {self.sql}{where_clause} ZORDER BY ({order})"
 
     @property
     def sql(self) -> str:
@@ -150,38 +155,47 @@ class Layout:
         return [column.name for column in self.columns]
 
     @property
-    def lasting(self) -> dict[str, str]:
+    def enforced_properties(self) -> dict[str, str]:
         """The table properties that are restored if another program changes them."""
         properties = {KEY: ",".join(sorted(self.key))} if self.key else {}
-        properties |= {VERSION_COLUMN: self.kept_by} if self.kept_by else {}
+        properties |= {VERSION_COLUMN: self.kept_version_column} if self.kept_version_column else {}
         return self.retention_properties | properties | ({CHANGE_DATA: "true"} if self.change_data else {})
 
-    def corrections(self, stored: Mapping[str, str]) -> dict[str, str]:
-        """Return the lasting properties that a table with ``stored`` properties needs; its log may be kept longer.
+    def corrections(self, stored_properties: Mapping[str, str]) -> dict[str, str]:
+        """Return the enforced properties that a table with ``stored_properties`` needs; its log may be kept longer.
 
         The statistics columns are corrected only if all that are set are our own columns.
         """
-        wrong = {name: value for name, value in self.lasting.items() if stored.get(name) != value}
-        if _parse_interval(stored.get(_KEEP_LOG, "")) >= _parse_interval(self.lasting[_KEEP_LOG]):
-            wrong.pop(_KEEP_LOG, None)
-        statistics, stored_statistics = self.statistics_properties.get(STATISTICS, ""), stored.get(STATISTICS, "")
-        own_columns = sorted({*filter(None, stored.get(DECLARED, "").split(",")), *self.names})
+        corrections = {
+            name: value for name, value in self.enforced_properties.items() if stored_properties.get(name) != value
+        }
+        if _parse_interval(stored_properties.get(_KEEP_LOG, "")) >= _parse_interval(
+            self.enforced_properties[_KEEP_LOG]
+        ):
+            corrections.pop(_KEEP_LOG, None)
+        statistics, stored_statistics = (
+            self.statistics_properties.get(STATISTICS, ""),
+            stored_properties.get(STATISTICS, ""),
+        )
+        own_columns = sorted({*filter(None, stored_properties.get(COLUMNS_PROPERTY, "").split(",")), *self.names})
         is_ours = bool(stored_statistics) and {*stored_statistics.split(",")} <= {*own_columns}
         if is_ours and statistics and {*stored_statistics.split(",")} != {*statistics.split(",")}:
-            wrong[STATISTICS] = statistics
-        if self.declares and stored.get(DECLARED, "") != ",".join(own_columns):
-            wrong[DECLARED] = ",".join(own_columns)
-        declares = with_former(stored.get(DECLARES, ""), self.declares)
-        if declares and stored.get(DECLARES) != declares:
-            wrong[DECLARES] = declares
-        return wrong
+            corrections[STATISTICS] = statistics
+        if self.declaration_facts and stored_properties.get(COLUMNS_PROPERTY, "") != ",".join(own_columns):
+            corrections[COLUMNS_PROPERTY] = ",".join(own_columns)
+        declaration_facts = with_former(stored_properties.get(DECLARATION_PROPERTY, ""), self.declaration_facts)
+        if declaration_facts and stored_properties.get(DECLARATION_PROPERTY) != declaration_facts:
+            corrections[DECLARATION_PROPERTY] = declaration_facts
+        return corrections
 
     @property
     def properties(self) -> dict[str, str]:
         """The table properties with which it is created."""
-        own_columns = {DECLARED: ",".join(sorted(self.names))} if self.change_data else {}
-        declaration = {DECLARES: self.declares} if self.declares else {}
-        return {CHANGE_DATA: "false"} | self.lasting | own_columns | declaration | self.statistics_properties
+        own_columns = {COLUMNS_PROPERTY: ",".join(sorted(self.names))} if self.change_data else {}
+        declaration = {DECLARATION_PROPERTY: self.declaration_facts} if self.declaration_facts else {}
+        return (
+            {CHANGE_DATA: "false"} | self.enforced_properties | own_columns | declaration | self.statistics_properties
+        )
 
     @property
     def statistics_properties(self) -> dict[str, str]:
@@ -217,7 +231,7 @@ def list_properties(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in properties.items())
 
 
-def is_within(column: str, layout: Layout, partitions: Iterable[str]) -> str:
+def partitions_sql(column: str, layout: Layout, partitions: Iterable[str]) -> str:
     """Return a condition that selects the rows of some partitions; ``column`` is the partition column in SQL.
 
     The partitions are values as text. No partition selects no row.

@@ -40,7 +40,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
 
     A log table, whose rows replace none, stores the record of the row instead of its order.
     """
-    columns = [TableColumn.declared(column) for column in table.stored]
+    columns = [TableColumn.from_declaration(column) for column in table.stored_columns]
     doc, fields = (_LOG_DOC, _RECORD_FIELDS) if table.is_log else (_KEYED_DOC, ORDER)
     columns.append(TableColumn.struct(RECORD, doc, fields))
     if table.keep:
@@ -61,10 +61,10 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
         key=table.key,
         declaration=table.fingerprint,
         cluster_by=table.cluster_by,
-        of=table.name,
-        fixed=[*table.key, *([table.version] if table.version else [])],
-        declares=facts_of(table),
-        kept_by=table.version or "" if table.keep else "",
+        declaration_name=table.name,
+        fixed_columns=[*table.key, *([table.version] if table.version else [])],
+        declaration_facts=facts_of(table),
+        kept_version_column=table.version or "" if table.keep else "",
         sync=settings.sync,
     )
 
@@ -115,13 +115,13 @@ def order_of(table: StreamTable, side: str = "", name: str | None = None) -> str
 def _order_fields(table: StreamTable, side: str, name: str | None) -> dict[str, str]:
     """Return the fields of an order in SQL, by name."""
     if name and side == "t":
-        return stored_with(table, name)
+        return stored_order_fields(table, name)
     prefix = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
     version = f"{prefix}version" if name else f"{side}.`{table.version}`" if side else f"`{table.version}`"
     return {"version": version} | {field.name: f"{prefix}{field.name}" for field in ORDER}
 
 
-def stored_with(table: StreamTable, name: str) -> dict[str, str]:
+def stored_order_fields(table: StreamTable, name: str) -> dict[str, str]:
     """Return the order fields, in SQL, of the stored value (of ``t``) of a kept column.
 
     A value without its own order was stored before the column was kept, so it has the order of its row. If there is an
@@ -143,14 +143,14 @@ def stored_with(table: StreamTable, name: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Newer:
+class NewerConditions:
     """SQL conditions that a source row ``s`` is newer than target row ``t``: as a whole, and for each kept column."""
 
     row: str
     keep: dict[str, str]
 
 
-def newer_than_stored(table: StreamTable) -> Newer:
+def newer_than_stored(table: StreamTable) -> NewerConditions:
     """Return the conditions that a source row is newer than the stored row with its key.
 
     A source row without a value for a kept column has no order for it, and so it is never newer.
@@ -159,4 +159,4 @@ def newer_than_stored(table: StreamTable) -> Newer:
     def compare_orders(name: str | None = None) -> str:
         return f"{order_of(table, 's', name)} > {order_of(table, 't', name)}"
 
-    return Newer(f"({compare_orders()})", {name: f"({compare_orders(name)})" for name in table.keep})
+    return NewerConditions(f"({compare_orders()})", {name: f"({compare_orders(name)})" for name in table.keep})

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakehouse.ledger.table_failures import explained
+from lakehouse.ledger.table_failures import explain_error
 
 
 @contextmanager
@@ -19,11 +19,11 @@ def spark_failures(uri: str = "") -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        table_error = explained(error, uri)
+        table_error = explain_error(error, uri)
         if table_error is None:
             raise
         raise table_error from error
     except Py4JNetworkError as error:
-        from lakehouse.spark.own_spark import lost_java  # noqa: PLC0415
+        from lakehouse.spark.own_spark import lost_java_error  # noqa: PLC0415
 
-        raise lost_java() from error
+        raise lost_java_error() from error

@@ -8,9 +8,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from lakehouse.errors import ConflictError
-from lakehouse.errors.troubles import Trouble, means
+from lakehouse.errors.troubles import Trouble, has_trouble
 from lakehouse.ledger.commits import MERGED, Commit, Entry, Upkeep
-from lakehouse.ledger.durability import require_whole, sync_commits
+from lakehouse.ledger.durability import require_undamaged, sync_commits
 from lakehouse.ledger.ledger import app_id, find_commit
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.lock import table_lock
@@ -31,13 +31,13 @@ _COUNTED_ONCE = {
 }
 
 
-def upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
+def run_upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
     """Run a statement that changes no row; its commits are marked as ours.
 
     Raises ``ConflictError`` if another writer was first.
     """
     metadata = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
-    with _writing(layout):
+    with _write_statement(layout):
         run_statement(spark, layout.uri, lambda: spark.sql(statement).collect(), metadata)
 
 
@@ -67,7 +67,7 @@ def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, spec: M
     view = f"lakehouse_source_{commit.attempt}"
     source.createOrReplaceTempView(view)
     try:
-        with _writing(layout):
+        with _write_statement(layout):
             merge = f"MERGE INTO {layout.sql} AS t USING {view} AS s {spec.clauses}"
             run_statement(spark, layout.uri, lambda: spark.sql(merge).collect(), _fence(layout.name, commit))
     finally:
@@ -83,17 +83,17 @@ def commit_append(spark: SparkSession, layout: Layout, rows: DataFrame, commit: 
     commit: the caller has to make sure that rows of a void commit are not appended twice.
     """
     writer = rows.write.format("delta").mode("append")
-    with _writing(layout):
+    with _write_statement(layout):
         run_statement(spark, layout.uri, lambda: writer.save(layout.uri), _fence(layout.name, commit))
     return _require_committed(layout, commit)
 
 
-def commit_otherwise(layout: Layout, commit: Commit, write: Callable[[], object]) -> Entry:
+def commit_without_spark(layout: Layout, commit: Commit, write: Callable[[], object]) -> Entry:
     """Make a commit that carries ``commit`` by a writer other than Spark, as the only lakehouse writer.
 
     Raises ``ConflictError`` if the commit does not count.
     """
-    with _writing(layout):
+    with _write_statement(layout):
         write()
     return _require_committed(layout, commit)
 
@@ -113,7 +113,7 @@ def _require_committed(layout: Layout, commit: Commit) -> Entry:
 def commit_overwrite(spark: SparkSession, layout: Layout, rows: DataFrame, commit: Commit) -> Entry:
     """Replace all rows and columns of a table in one commit that carries ``commit``, fenced like a MERGE.
 
-    The caller must hold the table ``alone`` from the moment it reads the rows.
+    The caller must ``write_alone`` from the moment it reads the rows.
     """
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     fence = {"txnAppId": app_id(layout.name), "txnVersion": str(commit.number)}
@@ -142,34 +142,34 @@ def _fence(name: str, commit: Commit) -> dict[str, str]:
 
 
 @contextmanager
-def _writing(layout: Layout) -> Iterator[None]:
+def _write_statement(layout: Layout) -> Iterator[None]:
     """Run one statement that writes as the only writer, with Spark or deltalake."""
-    with alone(layout):
+    with write_alone(layout):
         yield
 
 
 @contextmanager
-def alone(layout: Layout) -> Iterator[None]:
+def write_alone(layout: Layout) -> Iterator[None]:
     """Write as the only lakehouse writer on a local disk, and translate errors of Spark into ours.
 
     The commits are flushed to the disk when this returns. Raises ``TableDamagedError``, before anything is written, if
     a power cut left an earlier commit incomplete.
     """
-    with spark_failures(layout.uri), conflicts(layout.name), table_lock(layout.uri, layout.name):
+    with spark_failures(layout.uri), raise_conflicts(layout.name), table_lock(layout.uri, layout.name):
         if layout.sync:
-            require_whole(layout.uri)
+            require_undamaged(layout.uri)
         yield
         if layout.sync:
             sync_commits(layout.uri)
 
 
 @contextmanager
-def conflicts(name: str) -> Iterator[None]:
+def raise_conflicts(name: str) -> Iterator[None]:
     """Raise ``ConflictError`` instead of Delta's concurrency errors, including those of two concurrent creations."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if means(error, Trouble.CONFLICT):
+        if has_trouble(error, Trouble.CONFLICT):
             action = "Nothing was written. Run it again."
             raise ConflictError(
                 f"Another writer changed {name} at the same moment", where=name, action=action

@@ -10,13 +10,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.sql import EXACT, added, is_inexact
+from lakehouse.declaration.sql import EXACT, find_addends, is_inexact
 from lakehouse.errors import DeclarationError
 from lakehouse.errors.causes import error_text
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout
 
-_NOWHERE = Settings.model_construct()  # columns do not depend on the location of a table
+_ANY_SETTINGS = Settings.model_construct()  # columns do not depend on the location of a table
 _PASSED_CHECKS = set[object]()  # of this process: its later batches do not check the same SQL again
 _CONDITION_TYPES = ("boolean", "void")
 
@@ -39,12 +39,12 @@ def require_types(spark: SparkSession, table: StreamTable) -> None:
 
     Reads no data. A second call in the same process costs nothing.
     """
-    columns = merged_layout(table, _NOWHERE).columns
+    columns = merged_layout(table, _ANY_SETTINGS).columns
     values = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in columns)
     rollups = tuple(rollup.fingerprint for rollup in table.rollups)
     checked_parts = (table.name, values, rollups, tuple(check.sql for check in table.checks))
-    computed = table.computed
-    if (checked_parts, *computed.values()) in _PASSED_CHECKS or not table.has_sql:
+    computed_columns = table.computed
+    if (checked_parts, *computed_columns.values()) in _PASSED_CHECKS or not table.has_sql:
         return
     rows = spark.sql(f"SELECT {values}")
     for problem in [*_check_columns(rows, table), *_check_checks(rows, table), *_check_rollups(rows, table)]:
@@ -52,7 +52,7 @@ def require_types(spark: SparkSession, table: StreamTable) -> None:
             f"Table {table.name!r}: {problem.part}: {problem.message}",
             action=problem.action or _type_advice(problem, rows),
         )
-    _PASSED_CHECKS.add((checked_parts, *computed.values()))
+    _PASSED_CHECKS.add((checked_parts, *computed_columns.values()))
 
 
 def _type_advice(problem: _Problem, rows: DataFrame) -> str:
@@ -111,7 +111,7 @@ def _check_rollups(rows: DataFrame, table: StreamTable) -> Iterator[_Problem]:
 
 def _find_inexact_sum(rows: DataFrame, sql: str) -> str:
     """Describe a sum of doubles in a measure, which depends on the order of the rows; empty if there is none."""
-    for is_mean, summand in added(sql):
+    for is_mean, summand in find_addends(sql):
         with suppress(AnalysisException, ParseException):  # reported for the whole measure
             type_ = rows.selectExpr(f"({summand}\n)").schema[0].dataType.simpleString()
             if is_inexact(type_, mean=is_mean):

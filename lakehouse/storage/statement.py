@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import EngineLostError
-from lakehouse.errors.troubles import Trouble, means
+from lakehouse.errors.troubles import Trouble, has_trouble
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 from lakehouse.spark.engine import ENGINE
@@ -41,16 +41,16 @@ def run_statement(
     lock, is_own = Store(uri).lock, is_classic(spark)
     engine = None if is_own else spark.conf.get(ENGINE, None)
     note = _note_writer(lock, Writer.now(engine, spark.session_id), uri) if lock and engine else None  # type: ignore[attr-defined]
-    running = _RunningStatement(spark, statement, settings, lock if is_own else None)
+    running_statement = _RunningStatement(spark, statement, settings, lock if is_own else None)
     try:
-        running.wait(uri)
+        running_statement.wait(uri)
     finally:
-        if not running.is_answered:
+        if not running_statement.is_answered:
             _abandon_session(spark)
         elif note:
             note.unlink(missing_ok=True)
-    if running.error:
-        raise running.error
+    if running_statement.error:
+        raise running_statement.error
 
 
 def _note_writer(lock: Path, writer: Writer, uri: str) -> Path:
@@ -66,19 +66,19 @@ def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
 
     In a session in which a statement may still run, its settings remain. Raises ``EngineLostError`` for the next one.
     """
-    if is_left(spark):
+    if is_abandoned(spark):
         raise EngineLostError("A statement may still run in this Spark session", action="Run it again.")
     try:
         for key, value in settings.items():
             spark.conf.set(key, value)
         yield
     finally:
-        for key in () if is_left(spark) else settings:
+        for key in () if is_abandoned(spark) else settings:
             with suppress(PySparkException):
                 spark.conf.unset(key)
 
 
-def is_left(spark: SparkSession) -> bool:
+def is_abandoned(spark: SparkSession) -> bool:
     """Whether a statement may still run in this session although nobody waits for it.
 
     The statement reads the session settings when it commits, so they must not change. A session of an engine is not
@@ -169,4 +169,4 @@ def _is_answer(error: Exception, is_own: bool) -> bool:
     from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException  # noqa: PLC0415
 
     is_reported = isinstance(error, SparkConnectException) and type(error) is not SparkConnectGrpcException
-    return is_reported and not means(error, Trouble.ENGINE_LOST)
+    return is_reported and not has_trouble(error, Trouble.ENGINE_LOST)

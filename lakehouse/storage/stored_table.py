@@ -15,28 +15,28 @@ from lakehouse.decoding.staged import STALE
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.spark.few_rows import collected
+from lakehouse.spark.few_rows import collect_rows
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
-from lakehouse.storage.eligibility import MOST_MEMORY, is_quick, is_quick_to_merge
+from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_merge_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
-from lakehouse.storage.schema_change.apply import ask_nothing, ensure_table
-from lakehouse.storage.schema_change.diff import Rewriting
-from lakehouse.storage.schema_change.rewrite import leave_statistics
+from lakehouse.storage.schema_change.apply import ensure_table, require_nothing
+from lakehouse.storage.schema_change.diff import RewriteScope
+from lakehouse.storage.schema_change.rewrite import restrict_statistics
 from lakehouse.storage.spark_writer import (
-    alone,
     commit_append,
     commit_merge,
     commit_overwrite,
     read_changes,
     read_table,
-    upkeep,
+    run_upkeep,
+    write_alone,
 )
 from lakehouse.storage.table_files import read_rows
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedRows:
     """The number of rows to write, the bytes of text in them, and all their partitions; ``None`` is unknown.
 
     Partitions matter only for rows that are compared with stored rows: no other partition is read.
@@ -64,15 +64,15 @@ class StoredTable:
     layout: Layout
     require: Callable[[Ledger], Ledger] = field(default=_accept_ledger, repr=False, compare=False)
 
-    def ensure(self, before_rewrite: Callable[[], None] | None = ask_nothing) -> bool:
+    def ensure(self, before_rewrite: Callable[[], None] | None = require_nothing) -> bool:
         """Create or change the table with ``ensure_table``; return whether anything was committed."""
         return ensure_table(self.spark, self.layout, before_rewrite) is None
 
     def ensured_ledger(
-        self, before_rewrite: Callable[[], None] | None = ask_nothing, rewriting: Rewriting | None = None
+        self, before_rewrite: Callable[[], None] | None = require_nothing, scope: RewriteScope | None = None
     ) -> Ledger:
         """Create or change the table with ``ensure_table``; return its ledger, read only once if possible."""
-        unchanged_ledger = ensure_table(self.spark, self.layout, before_rewrite, rewriting)
+        unchanged_ledger = ensure_table(self.spark, self.layout, before_rewrite, scope)
         return self.ledger() if unchanged_ledger is None else self._check_ledger(unchanged_ledger)
 
     def ledger(self, *, whole: bool = False) -> Ledger:
@@ -98,12 +98,12 @@ class StoredTable:
         """Return the row changes of the versions from ``first`` to ``last``, from Delta's change data feed."""
         return read_changes(self.spark, self.layout, first, last)
 
-    def append(self, rows: DataFrame, commit: Commit, expected: Expected) -> Entry:
+    def append(self, rows: DataFrame, commit: Commit, expected: ExpectedRows) -> Entry:
         """Append rows in one commit that carries ``commit``, without reading the table.
 
         Raises what ``commit_append`` raises. Also raises ``ConflictError`` if a commit was made since the planning.
         """
-        arrow_rows = collected(rows) if is_quick(self.layout, expected.rows, expected.text) else None
+        arrow_rows = collect_rows(rows) if can_append_quickly(self.layout, expected.rows, expected.text) else None
         if arrow_rows is not None:
             return append_quickly(self.layout, arrow_rows, commit)
         return commit_append(self.spark, self.layout, rows, commit=commit)
@@ -113,15 +113,15 @@ class StoredTable:
         return commit_merge(self.spark, self.layout, rows, spec, commit)
 
     def merge_keyed(
-        self, rows: DataFrame, by: Sequence[str], deleted_column: str, commit: Commit, expected: Expected
+        self, rows: DataFrame, by: Sequence[str], deleted_column: str, commit: Commit, expected: ExpectedRows
     ) -> Entry:
         """Merge rows, one for each value of ``by``, in one commit that carries ``commit``.
 
         A row is written only if one of its columns differs. It is deleted if its ``deleted_column`` is true. NULL
         equals NULL. Raises what ``commit_merge`` raises.
         """
-        is_eligible = is_quick_to_merge(self.layout, expected.rows, text=expected.text)  # rows may be in any partition
-        arrow_rows = collected(rows) if is_eligible else None
+        is_eligible = can_merge_quickly(self.layout, expected.rows, text=expected.text)  # rows may be in any partition
+        arrow_rows = collect_rows(rows) if is_eligible else None
         if arrow_rows is not None:
             return merge_quickly(self.layout, arrow_rows, by, deleted_column, commit)
         return self.merge(rows, keyed_spec(self.layout.names, by, deleted_column), commit)
@@ -131,7 +131,7 @@ class StoredTable:
         compare_few: Callable[[DataFrame], DataFrame],
         compare_many: Callable[[DataFrame], tuple[DataFrame, MergeSpec]],
         commit: Commit,
-        expected: Expected,
+        expected: ExpectedRows,
     ) -> Entry:
         """Compare new rows, one for each key of the layout, with the stored rows, and store them in one commit.
 
@@ -146,16 +146,16 @@ class StoredTable:
         return self.merge(*compare_many(self.rows()), commit) if entry is None else entry
 
     def _store_few(
-        self, compare_few: Callable[[DataFrame], DataFrame], commit: Commit, expected: Expected
+        self, compare_few: Callable[[DataFrame], DataFrame], commit: Commit, expected: ExpectedRows
     ) -> Entry | None:
         """Compare rows with the version that the commit was planned on, and commit on that version without Spark.
 
         Returns ``None``, and writes nothing, if Spark has to write.
         """
         count, partitions = expected.rows, expected.partitions
-        if not count or not is_quick_to_merge(self.layout, count, partitions, expected.text):
+        if not count or not can_merge_quickly(self.layout, count, partitions, expected.text):
             return None
-        rows = collected(compare_few(self.rows_covering(commit.table_version, partitions)))
+        rows = collect_rows(compare_few(self.rows_covering(commit.table_version, partitions)))
         if rows is None or rows.nbytes > MOST_MEMORY:  # kept values from stored rows add to the expected size
             return None
         # a duplicate key, which Delta refuses, or no row to store, for which deltalake makes no commit
@@ -176,10 +176,10 @@ class StoredTable:
         """
         for column in self.layout.columns:
             rows = rows.withMetadata(column.name, {"comment": column.doc})
-        leave_statistics(self.spark, self.layout)
+        restrict_statistics(self.spark, self.layout)
         other_fields = [field for field in self.rows().schema if field.name not in self.layout.names]
         rows = rows.withColumns({field.name: F.lit(None).cast(field.dataType) for field in other_fields})
-        with alone(self.layout):
+        with write_alone(self.layout):
             return commit_overwrite(self.spark, self.layout, rows, commit)
 
     def commit_nothing(self, commit: Commit) -> Entry:
@@ -187,6 +187,6 @@ class StoredTable:
         no_rows = self.rows().where("false")
         return self.merge(no_rows, MergeSpec("false", insert=from_source(no_rows.columns)), commit)
 
-    def upkeep(self, statement: str, run: str) -> None:
+    def run_upkeep(self, statement: str, run: str) -> None:
         """Run a statement that changes no row; raises ``ConflictError`` if another writer was first."""
-        upkeep(self.spark, self.layout, statement, run)
+        run_upkeep(self.spark, self.layout, statement, run)

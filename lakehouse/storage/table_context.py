@@ -37,9 +37,9 @@ class TableContext:
     @property
     def merged(self) -> "StoredTable":
         """The merged table, whose ledger must record its progress, as in ``ledger``."""
-        return replace(self.stored(merged_layout), require=partial(_require_progress, self.table))
+        return replace(self.stored_table(merged_layout), require=partial(_require_progress, self.table))
 
-    def stored(self, layout_of: Callable[[StreamTable, Settings], Layout]) -> "StoredTable":
+    def stored_table(self, layout_of: Callable[[StreamTable, Settings], Layout]) -> "StoredTable":
         """Return one of the tables of the declaration, by the function that makes its layout."""
         from lakehouse.storage.stored_table import StoredTable  # noqa: PLC0415 - only a session needs Spark
 
@@ -77,7 +77,7 @@ def _require_progress(table: StreamTable, ledger: Ledger) -> Ledger:
 
     Rows of a log table without a lakehouse commit, such as a copy, would be appended again.
     """
-    has_no_commit = table.is_log and ledger.newest is None and not ledger.reread and ledger.exists
+    has_no_commit = table.is_log and ledger.newest is None and not ledger.undone_ends and ledger.exists
     if has_no_commit and holds_files(ledger.uri):
         raise LedgerError(
             f"Log table {table.name} has rows, but no commit in its history records its progress",
@@ -88,7 +88,7 @@ def _require_progress(table: StreamTable, ledger: Ledger) -> Ledger:
     return complete_ledger if table.is_log else complete_ledger.merged_by_key()
 
 
-def again(step: Callable[[], T], retried_errors: RetriedErrors = (ConflictError,)) -> T:
+def retry_on_conflict(step: Callable[[], T], retried_errors: RetriedErrors = (ConflictError,)) -> T:
     """Run a step, and plan it again after a conflict with another writer, or after ``retried_errors``.
 
     It gives up after ``_ATTEMPTS`` attempts.

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehouse.errors import LockedError, SetupError, TableError
-from lakehouse.spark.engine import lives, read_address
+from lakehouse.spark.engine import is_engine_running, read_address
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,7 +168,7 @@ def _end_statement(writer: Writer) -> bool:
     engine = Path(writer.engine)
     try:
         address = read_address(engine)
-        if not lives(engine) or (address and writer.start and address.start != writer.start):
+        if not is_engine_running(engine) or (address and writer.start and address.start != writer.start):
             return True  # if another engine has the lock, the former one is dead
         from lakehouse.spark.connect import end_work  # noqa: PLC0415 - rarely needed
 

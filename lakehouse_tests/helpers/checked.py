@@ -27,8 +27,8 @@ class Checked:
         ]
         return {evaluation.check_name: evaluation for evaluation in run.get_asset_check_evaluations()}
 
-    def send(self, latitude: float, number: int, **more: Any) -> None:
-        self.stream.send(record(latitude=latitude, time=hour(number), **more))
+    def send(self, latitude: float, number: int, **fields: Any) -> None:
+        self.stream.send(record(latitude=latitude, time=hour(number), **fields))
 
     def spoil(self, latitude: float) -> None:
         """Overwrite a value of the rollup with a wrong one."""

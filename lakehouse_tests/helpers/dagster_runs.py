@@ -13,8 +13,8 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(90), strict=False)]
-MORE = LINES[59].rstrip()[:-1] + b', "station": "north"}'  # an unmapped field
-FIRST, SECOND = [*LINES[:59], MORE, b"{", b"[]"], LINES[60:]
+UNMAPPED_LINE = LINES[59].rstrip()[:-1] + b', "station": "north"}'  # an unmapped field
+FIRST, SECOND = [*LINES[:59], UNMAPPED_LINE, b"{", b"[]"], LINES[60:]
 
 
 class Lakehouse:

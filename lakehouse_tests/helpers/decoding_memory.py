@@ -18,7 +18,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.ingest.decode import _decoder
 
-MOST = 384 * 1000 * 1000  # bytes that a worker may use in addition to those of an idle one
+MAX_ADDED_BYTES = 384 * 1000 * 1000  # bytes that a worker may use in addition to those of an idle one
 RECORDS = 8 * 1000 * 1000  # bytes of records to which the limit applies
 
 

@@ -12,7 +12,7 @@ import grpc
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.spark.connect.channel import open_channel
-from lakehouse.spark.connect.orphans import Work
+from lakehouse.spark.connect.orphans import SessionWork
 from lakehouse.spark.engine import EngineProcess
 from lakehouse.spark.sessions import engine_conf, fingerprint
 from lakehouse.storage.writer_note import Writer
@@ -53,7 +53,7 @@ def runs(writer: Writer | None) -> bool:
     channel = open_channel(Path(writer.engine), writer.session)
     assert channel, "the engine does not answer"
     try:
-        return bool(Work(channel, writer.session, time.monotonic() + 10).running())
+        return bool(SessionWork(channel, writer.session, time.monotonic() + 10).list_running())
     except grpc.RpcError as error:
         if "INVALID_HANDLE" in (error.details() or ""):  # the engine has closed the session
             return False

@@ -56,12 +56,12 @@ BENIGN = [
 ]
 """Rows for which most expressions have a result."""
 
-TEXT, TRUTH, WHOLE, DECIMAL, DOUBLE, DAY, MOMENT = "text", "truth", "whole", "decimal", "double", "day", "moment"
+TEXT, TRUTH, WHOLE_NUMBER, DECIMAL, DOUBLE, DAY, MOMENT = "text", "truth", "whole", "decimal", "double", "day", "moment"
 KINDS = {
     "STRING": TEXT,
     "BOOLEAN": TRUTH,
-    "INT": WHOLE,
-    "BIGINT": WHOLE,
+    "INT": WHOLE_NUMBER,
+    "BIGINT": WHOLE_NUMBER,
     "DOUBLE": DOUBLE,
     "DECIMAL(38,0)": DECIMAL,
     "DECIMAL(5,4)": DECIMAL,
@@ -71,7 +71,7 @@ KINDS = {
 _LEAVES = {
     TEXT: ["t", "u", "'9'", "''", "'x'", "NULL"],
     TRUTH: ["ok", "true", "false", "NULL"],
-    WHOLE: ["i", "b", "0", "-1", "7", "2147483647", "9223372036854775807", "NULL"],
+    WHOLE_NUMBER: ["i", "b", "0", "-1", "7", "2147483647", "9223372036854775807", "NULL"],
     DECIMAL: ["p", "wide", "fine", "0.001", "-99.5", "9" * 38],
     DOUBLE: ["x", "1e308", "-2e-308", "x"],
     DAY: ["d", "DATE '0001-01-01'", "DATE '9999-12-31'", "NULL"],
@@ -90,7 +90,7 @@ _FORMS = {
         ([text] LIKE '%a_'); contains([text], [text]); startswith([text], [text]);
         ([number] BETWEEN [number] AND [number]); CAST([text] AS BOOLEAN)
     """,
-    WHOLE: """
+    WHOLE_NUMBER: """
         ([whole] + [whole]); ([whole] - [whole]); ([whole] * [whole]); ([whole] % [whole]); (- [whole]);
         abs([whole]); round([whole], #); length([text]); instr([text], [text]); datediff([day], [moment]);
         year([day]); quarter([moment]); month([moment]); day([day]); dayofweek([day]); weekofyear([moment]);
@@ -123,12 +123,12 @@ def expression(chance: Random, kind: str, depth: int = 3) -> str:
     if kind == "any":
         kind = chance.choice([*_FORMS])
     if kind == "number":
-        kind = chance.choice([WHOLE, DECIMAL, DOUBLE])
+        kind = chance.choice([WHOLE_NUMBER, DECIMAL, DOUBLE])
     if depth == 0 or chance.random() < 0.15:
         return chance.choice(_LEAVES[kind])
     form = chance.choice([*map(str.strip, _FORMS[kind].split(";")), *(common.format(kind) for common in _COMMON_FORMS)])
-    first, *rest = form.split("[")
+    first, *suffixes = form.split("[")
     parts = [first]
-    for inner_kind, text_after in (part.split("]", 1) for part in rest):
+    for inner_kind, text_after in (part.split("]", 1) for part in suffixes):
         parts += [expression(chance, inner_kind, depth - 1), text_after]
     return "".join(parts).replace("#", str(chance.randrange(9)))

@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from lakehouse.errors import LakehouseError
-from lakehouse.kafka import look
+from lakehouse.kafka import read_topic
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import app_id
 from lakehouse.settings import Settings
@@ -65,7 +65,7 @@ class World(Lakehouse):
 
     def merged(self) -> None:
         """Write the log of a table that has merged the whole topic, without a JVM."""
-        state = look(self.settings, self.table.topic)
+        state = read_topic(self.settings, self.table.topic)
         write_log(self.log, Commit(**MERGED, source=state.source, progress=dict(state.end)))
 
     @property

@@ -20,7 +20,7 @@ from lakehouse_tests.helpers.places import ROOT
 
 DURATIONS = ROOT / "lakehouse_tests" / "full" / "durations.json"
 HALF = 40.0  # approximate seconds of one of the two processes
-_SHORT = 1.0  # seconds; shorter tests are not in the table
+_SHORT_SECONDS = 1.0  # seconds; shorter tests are not in the table
 
 
 def waits_for_a_slice(test: str, marks: Container[str]) -> bool:
@@ -59,11 +59,11 @@ def partition(tests: Iterable[str], seconds: Mapping[str, float]) -> list[list[s
             else [(duration, [test]) for test, duration in file_tests.items()]
         )
     halves = 2 * ceil(sum(duration for duration, _ in units) / HALF / 2)
-    assigned: list[tuple[float, list[str]]] = [(0.0, []) for _ in range(halves)]
+    assignments: list[tuple[float, list[str]]] = [(0.0, []) for _ in range(halves)]
     for duration, unit in sorted(units, key=lambda unit: (-unit[0], unit[1])):
-        shortest_half = min(range(halves), key=lambda number: (assigned[number][0], number))
-        assigned[shortest_half] = (assigned[shortest_half][0] + duration, assigned[shortest_half][1] + unit)
-    return [half for _, half in assigned]
+        shortest_half = min(range(halves), key=lambda number: (assignments[number][0], number))
+        assignments[shortest_half] = (assignments[shortest_half][0] + duration, assignments[shortest_half][1] + unit)
+    return [half for _, half in assignments]
 
 
 def halves_of(slice_name: str, halves: list[list[str]]) -> list[list[str]]:
@@ -122,7 +122,9 @@ class _Clock:
         """Replace the durations of the files that ran."""
         files_run = {file_of(test) for test in self._durations}
         old_durations = {test: seconds for test, seconds in read_durations().items() if file_of(test) not in files_run}
-        new_durations = {test: round(seconds, 1) for test, seconds in self._durations.items() if seconds >= _SHORT}
+        new_durations = {
+            test: round(seconds, 1) for test, seconds in self._durations.items() if seconds >= _SHORT_SECONDS
+        }
         durations = {
             test: seconds
             for test, seconds in (old_durations | new_durations).items()

@@ -74,7 +74,7 @@ def open_page() -> Iterator[Page]:
 
 
 def _answers(port: int, server: Child) -> bool:
-    assert server.alive(), "the webserver ended by itself"
+    assert server.is_alive(), "the webserver ended by itself"
     with suppress(OSError), closing(HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
         connection.request("GET", "/server_info")
         return connection.getresponse().status == 200

@@ -9,12 +9,12 @@ from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
 from lakehouse.settings.spark_conf import DELTA, EXACT
 from lakehouse.spark import own_session as own_session_module
-from lakehouse_tests.helpers.attacks.other_sessions import WRONG, merge_by_resource, other_session, resource_of
+from lakehouse_tests.helpers.attacks.other_sessions import WRONG_SETTINGS, merge_by_resource, other_session, resource_of
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, record
 
 LAST_OF_MONTH, NEXT_MONTH = "2023-01-31T23:30", "2023-02-01T00:30"
-UNLISTED = {"spark.databricks.delta.properties.defaults.enableDeletionVectors": "true"}
+UNLISTED_CONF = {"spark.databricks.delta.properties.defaults.enableDeletionVectors": "true"}
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +57,25 @@ def test_both_hours_of_a_clock_change_are_rows_of_an_unpartitioned_table(spark: 
 def test_wrong_settings_of_another_session_do_not_change_a_table(
     stream: Stream, spark: SparkSession, broker: Settings
 ) -> None:
-    other = Stream.create(spark, broker, base=None)
+    other_stream = Stream.create(spark, broker, base=None)
     values = [record(time=time, temperature_2m=value) for value, time in enumerate((LAST_OF_MONTH, NEXT_MONTH), 1)]
-    with other_session(spark, WRONG | UNLISTED) as other_spark:
-        merge_by_resource(other, *values)
-        merge_by_resource(other, *values, record(time=NEXT_MONTH, temperature_2m=7.0), b"{")
-        assert {name: other_spark.conf.get(name) for name in WRONG} == WRONG
-    assert rows(other) == [("2023-01-01", "2023-01-31 23:30:00", 1.0), ("2023-02-01", "2023-02-01 00:30:00", 7.0)]
-    assert [reason for *_, reason in other.rejected()] == ["truncated"]
-    assert [entry.commit.read for entry in other.ledger.entries] == [4, 2]
-    assert "delta.enableDeletionVectors" not in DeltaTable(other.uri).metadata().configuration
-    other.assert_accounted()
+    with other_session(spark, WRONG_SETTINGS | UNLISTED_CONF) as other_spark:
+        merge_by_resource(other_stream, *values)
+        merge_by_resource(other_stream, *values, record(time=NEXT_MONTH, temperature_2m=7.0), b"{")
+        assert {name: other_spark.conf.get(name) for name in WRONG_SETTINGS} == WRONG_SETTINGS
+    assert rows(other_stream) == [
+        ("2023-01-01", "2023-01-31 23:30:00", 1.0),
+        ("2023-02-01", "2023-02-01 00:30:00", 7.0),
+    ]
+    assert [reason for *_, reason in other_stream.rejected()] == ["truncated"]
+    assert [entry.commit.read for entry in other_stream.ledger.entries] == [4, 2]
+    assert "delta.enableDeletionVectors" not in DeltaTable(other_stream.uri).metadata().configuration
+    other_stream.assert_accounted()
 
 
 def test_every_required_setting_is_tested_with_a_wrong_value() -> None:
-    assert WRONG.keys() == EXACT.keys()
-    assert not WRONG.items() & EXACT.items()
+    assert WRONG_SETTINGS.keys() == EXACT.keys()
+    assert not WRONG_SETTINGS.items() & EXACT.items()
 
 
 @pytest.mark.invariant("3.5")

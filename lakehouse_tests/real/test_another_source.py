@@ -31,7 +31,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """A folder of files that is read in place of a topic."""
     folder = Lines("first")
     for module in (batches, replays, repair):
-        monkeypatch.setattr(module, "look", lambda *_: folder.look())
+        monkeypatch.setattr(module, "read_topic", lambda *_: folder.read_state())
     monkeypatch.setattr(batches, "read_records", lambda spark, _, plan: spark.createDataFrame(folder.read(plan)))
     return folder
 

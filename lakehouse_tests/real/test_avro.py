@@ -11,14 +11,14 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.declaration import Column, Json, StreamTable
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import RegistryError, TopicError
 from lakehouse.ingest import schema_resolution
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
-from lakehouse.kafka import PublishOptions, create_topic, look, publish
+from lakehouse.kafka import PublishOptions, create_topic, publish, read_topic
 from lakehouse.kafka import registry_client as registries
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.rejections import list_rejected
@@ -27,7 +27,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.settings.registry_address import registry_url
 from lakehouse.storage.table_context import TableContext
-from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, order_table, register, written
+from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, encode_records, order_table, register
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -59,14 +59,16 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
     assert first != second
     new_order = order(2, total=7.5, customer={"name": "Ann"}, channel="web")
     changed_order = order(1, total=None, customer=None, channel="shop")
-    stream.send(*written(first, FIRST, [order(1), order(3)]), *written(second, SECOND, [new_order, changed_order]))
+    stream.send(
+        *encode_records(first, FIRST, [order(1), order(3)]), *encode_records(second, SECOND, [new_order, changed_order])
+    )
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=4, rejected=0, duplicate=1, inserted=3, updated=0, stale=0)
-    assert outcome.others == {"channel": 2}
+    assert outcome.unmapped_fields == {"channel": 2}
     assert totals(stream) == [(1, None, None), (2, 7.5, "Ann"), (3, 3.0, None)]
     ((at,),) = stream.sql("SELECT ordered_at FROM {t} WHERE id = 2")
     assert at.astimezone(UTC) == NOON + timedelta(minutes=2)
-    stored_schemas = kept_schemas(stream.settings, stream.table).known
+    stored_schemas = kept_schemas(stream.settings, stream.table).by_id
     assert stored_schemas.keys() == {first, second}
     refresh_changes(stream.context)
     (rollup,) = stream.table.rollups
@@ -78,8 +80,8 @@ def test_two_schema_versions_in_one_batch_are_decoded_correctly(stream: Stream) 
 @pytest.mark.invariant("8.10")
 def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    (record,) = written(schema_id, FIRST, [order(1)])
-    unknown_record = framed(schema_id + 5000, record[5:])
+    (record,) = encode_records(schema_id, FIRST, [order(1)])
+    unknown_record = add_frame(schema_id + 5000, record[5:])
     stream.send(record, b"\x01" + record[1:], record[:3], record[:-1], record + b"\x00", None, unknown_record)
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=7, rejected=6, duplicate=0, inserted=1, updated=0, stale=0)
@@ -94,7 +96,8 @@ def test_records_of_an_unknown_schema_are_redriven_once_it_is_registered(stream:
     schema_id = register(stream.settings, stream.table, FIRST)
     next_id = schema_id + 1
     stream.send(
-        *written(schema_id, FIRST, [order(1)]), *written(next_id, SECOND, [order(2, customer=None, channel="a")])
+        *encode_records(schema_id, FIRST, [order(1)]),
+        *encode_records(next_id, SECOND, [order(2, customer=None, channel="a")]),
     )
     stream.merge()
     assert redrive(stream.context) == []
@@ -111,8 +114,8 @@ def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    (expensive_order,) = written(schema_id, FIRST, [order(2, total=2e6)])
-    stream.send(*written(schema_id, FIRST, [order(1)]), expensive_order)
+    (expensive_order,) = encode_records(schema_id, FIRST, [order(2, total=2e6)])
+    stream.send(*encode_records(schema_id, FIRST, [order(1)]), expensive_order)
     stream.merge()
     monkeypatch.setattr(registries, "_PATIENCE", 0.0)
     offline_settings = Settings(**{**stream.settings.model_dump(), "registry_url": "http://127.0.0.1:1"})
@@ -124,7 +127,7 @@ def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
     assert (replay_outcome.entry.commit.read, replay_outcome.entry.metrics.updated) == (2, 0)
     (redrive_outcome,) = redrive(wider_context)
     assert redrive_outcome.entry.metrics.inserted == 1
-    stream.send(*written(schema_id, FIRST, [order(3)]))
+    stream.send(*encode_records(schema_id, FIRST, [order(3)]))
     version = stream.ledger.rows_version
     with pytest.raises(RegistryError, match="cannot be reached"):
         Stream(stream.spark, offline_settings, stream.table).merge()
@@ -138,9 +141,9 @@ def test_a_registry_with_another_schema_under_a_stored_id_stops_the_batch(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(schema_id, FIRST, [order(1)]))
+    stream.send(*encode_records(schema_id, FIRST, [order(1)]))
     stream.merge()
-    stream.send(*written(schema_id, FIRST, [order(2)]))
+    stream.send(*encode_records(schema_id, FIRST, [order(2)]))
     read_schema = registries.Registry.schema
     other_id = register(stream.settings, stream.table, SECOND)
     monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: read_schema(self, other_id, kind))
@@ -157,15 +160,15 @@ def test_no_schema_is_stored_from_a_registry_with_another_schema_under_a_stored_
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(schema_id, FIRST, [order(1)]))
+    stream.send(*encode_records(schema_id, FIRST, [order(1)]))
     stream.merge()
     other_id = register(stream.settings, stream.table, SECOND)
-    stream.send(*written(other_id, SECOND, [order(2, customer=None, channel="a")]))
+    stream.send(*encode_records(other_id, SECOND, [order(2, customer=None, channel="a")]))
     read_schema = registries.Registry.schema
     monkeypatch.setattr(registries.Registry, "schema", lambda self, _, kind: read_schema(self, other_id, kind))
     with pytest.raises(RegistryError, match=f"Schema {schema_id} of the registry has changed"):
         stream.merge()
-    assert kept_schemas(stream.settings, stream.table).known.keys() == {schema_id}
+    assert kept_schemas(stream.settings, stream.table).by_id.keys() == {schema_id}
 
 
 def test_lines_are_published_with_the_chosen_schema_and_an_incompatible_schema_is_refused(
@@ -180,12 +183,12 @@ def test_lines_are_published_with_the_chosen_schema_and_an_incompatible_schema_i
     assert publish(stream.settings, stream.table, [line]) == 1
     fields = [*FIRST["fields"], {"name": "new", "type": "string"}]
     incompatible_schema = json.dumps({**FIRST, "namespace": stream.table.name, "fields": fields})
-    end = look(stream.settings, stream.table.topic).end
+    end = read_topic(stream.settings, stream.table.topic).end
     with pytest.raises(RegistryError, match="not compatible"):
         publish(stream.settings, stream.table, [line], PublishOptions(schema=incompatible_schema))
     with pytest.raises(TopicError, match="Line 2 cannot be written"):
         publish(stream.settings, stream.table, [line, b'{"id": 4}'], PublishOptions(schema=second_schema))
-    assert sum(look(stream.settings, stream.table.topic).end.values()) <= sum(end.values()) + 1
+    assert sum(read_topic(stream.settings, stream.table.topic).end.values()) <= sum(end.values()) + 1
     (outcome,) = stream.merge()
     assert outcome.entry.commit.rejected == 0
     assert [row[0] for row in totals(stream)] == [1, 2, 3]
@@ -207,7 +210,7 @@ def test_framed_json_is_published_with_the_id_of_a_schema(spark, registry: Setti
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=1, inserted=1, updated=0, stale=0)
 
 
-DECLARED = """
+DECLARATION = """
 from lakehouse import Avro, Column, StreamTable
 columns = [
     Column("id", "DECIMAL(20,0)", "", required=True),
@@ -222,10 +225,10 @@ def test_peek_shows_how_the_newest_records_are_decoded(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(*written(schema_id, FIRST, [order(1), order(2, total=2e6)]), framed(schema_id + 5000, b""))
+    stream.send(*encode_records(schema_id, FIRST, [order(1), order(2, total=2e6)]), add_frame(schema_id + 5000, b""))
     folder = tmp_path / f"lake_{stream.table.name}"
     folder.mkdir()
-    (folder / "orders.py").write_text(DECLARED.replace("{topic}", stream.table.topic))
+    (folder / "orders.py").write_text(DECLARATION.replace("{topic}", stream.table.topic))
     addresses = {
         "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(stream.settings),
         "REGISTRY_URL": registry_url(stream.settings),
@@ -248,10 +251,10 @@ def test_requests_for_unknown_ids_are_limited_per_batch(stream: Stream, monkeypa
     monkeypatch.setattr(
         registries.Registry, "schema", lambda self, id_, kind: requested_ids.append(id_) or read_schema(self, id_, kind)
     )
-    monkeypatch.setattr(schema_resolution, "MOST_ASKED", 5)
+    monkeypatch.setattr(schema_resolution, "MAX_REQUESTED_IDS", 5)
     schema_id = register(stream.settings, stream.table, FIRST)
-    unknown_records = (framed(id_, b"") for id_ in (*range(10**6, 10**6 + 49), 2**32 - 1))
-    stream.send(*unknown_records, *written(schema_id, FIRST, [order(1), order(1)]))
+    unknown_records = (add_frame(id_, b"") for id_ in (*range(10**6, 10**6 + 49), 2**32 - 1))
+    stream.send(*unknown_records, *encode_records(schema_id, FIRST, [order(1), order(1)]))
     (outcome,) = stream.merge()
     assert requested_ids == [schema_id, *range(10**6, 10**6 + 4)]
     assert counts(outcome.entry) == dict(read=52, rejected=50, duplicate=1, inserted=1, updated=0, stale=0)
@@ -264,7 +267,7 @@ def test_records_with_the_id_of_a_json_schema_are_rejected_with_the_same_reason_
         text = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'
         json_id = client.register(f"{stream.table.topic}-other", text, "JSON")
     schema_id = register(stream.settings, stream.table, FIRST)
-    stream.send(framed(json_id, b"{}"), *written(schema_id, FIRST, [order(1)]), framed(json_id, b""))
+    stream.send(add_frame(json_id, b"{}"), *encode_records(schema_id, FIRST, [order(1)]), add_frame(json_id, b""))
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=3, rejected=2, duplicate=0, inserted=1, updated=0, stale=0)
     reasons = {(group.reason, group.samples[0].detail) for group in list_rejected(stream.settings, stream.table)}
@@ -280,7 +283,7 @@ def test_a_table_without_schemas_uses_no_registry(spark, registry: Settings, mon
     columns = [Column("id", "INT", "Number.", required=True)]
     table = order_table(columns=columns, rollups=[], format=Json(framed=True))
     stream = stream_of(spark, registry, table)
-    stream.send(framed(3, b'{"id": 1}'), b'{"id": 2}')
+    stream.send(add_frame(3, b'{"id": 1}'), b'{"id": 2}')
     (outcome,) = stream.merge()
     assert counts(outcome.entry) == dict(read=2, rejected=1, duplicate=0, inserted=1, updated=0, stale=0)
     assert not Path(registry.table_uri(table.schemas_name)).exists()

@@ -16,7 +16,7 @@ from lakehouse.kafka import create_topic
 from lakehouse.kafka import registry_client as registries
 from lakehouse.settings import Settings
 from lakehouse.settings.registry_address import registry_url
-from lakehouse_tests.helpers.brokers.registries import COLUMNS, FIRST, order_table, written
+from lakehouse_tests.helpers.brokers.registries import COLUMNS, FIRST, encode_records, order_table
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ FIELDS = [{"name": "name", "type": "string"}, {"name": "address", "type": ["null
 CUSTOMER: dict[str, Any] = {"type": "record", "name": "Customer", "fields": FIELDS}
 ORDER: dict[str, Any] = {**FIRST, "fields": [*FIRST["fields"], {"name": "customer", "type": "Customer"}]}
 _FIELDS_OF_WHOLE = [FIELDS[0], {"name": "address", "type": ["null", ADDRESS]}]
-WHOLE: dict[str, Any] = {
+SCHEMA: dict[str, Any] = {
     **FIRST,
     "fields": [*FIRST["fields"], {"name": "customer", "type": {**CUSTOMER, "fields": _FIELDS_OF_WHOLE}}],
 }
@@ -68,7 +68,7 @@ def order(number: int, city: str | None) -> dict[str, Any]:
 
 def send(stream: Stream, schema_id: int) -> None:
     values = [order(1, "Erlangen"), order(2, None), order(1, "London")]
-    stream.send(*written(schema_id, {**WHOLE, "namespace": stream.table.name}, values))
+    stream.send(*encode_records(schema_id, {**SCHEMA, "namespace": stream.table.name}, values))
 
 
 def stored_schemas(stream: Stream) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import Column
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.newest_per_key import newest_per_key
-from lakehouse.kafka import look, read, read_records
+from lakehouse.kafka import read, read_records, read_topic
 from lakehouse.ledger.positions import Range, SourceId, plan_batch
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import with_client
@@ -44,7 +44,7 @@ def test_ranges_split_for_reading_give_the_same_records_across_holes(
     spark: SparkSession, broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     committed_values = send_with_holes(broker, topic)
-    plan = plan_batch(look(broker, topic), None)
+    plan = plan_batch(read_topic(broker, topic), None)
     partial_plan = replace(plan, ranges=(Range(0, 5, plan.ranges[0].end - 30),))
 
     def read_rows(offsets_per_task: int, tested_plan: Any) -> tuple[list[Any], int]:
@@ -81,8 +81,8 @@ def test_single_rows_of_a_key_are_stored_the_same_with_and_without_comparison(sp
     table = replace(temperatures, columns=columns, version="revision")
     values = "(1, 20.5D, 7), (2, NULL, 8), (3, NULL, NULL), (4, -1D, NULL)"
 
-    def newest_rows(rows: DataFrame, *, alone: bool) -> tuple[Any, ...]:
-        newest = newest_per_key(rows, table, SourceId("kafka", "c/t"), alone=alone)
+    def newest_rows(rows: DataFrame, *, has_unique_keys: bool) -> tuple[Any, ...]:
+        newest = newest_per_key(rows, table, SourceId("kafka", "c/t"), has_unique_keys=has_unique_keys)
         return sorted(map(str, newest.collect())), newest.dtypes
 
     for offset in ("number", "NULL"):  # records, base rows
@@ -94,4 +94,4 @@ def test_single_rows_of_a_key_are_stored_the_same_with_and_without_comparison(sp
             f" IF({offset} IS NULL, 3L, NULL) AS _base"
             f" FROM VALUES {values} AS (number, temperature_2m, revision)"
         )
-        assert newest_rows(rows, alone=True) == newest_rows(rows, alone=False)
+        assert newest_rows(rows, has_unique_keys=True) == newest_rows(rows, has_unique_keys=False)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import BrokerTime, Column, RecordHeader, RecordKey, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.batches import others_of
+from lakehouse.ingest.batches import most_common_fields
 from lakehouse.ingest.decode import decode_records
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
@@ -71,9 +71,9 @@ def test_unmapped_fields_are_reported_by_the_batch_that_read_them(spark: SparkSe
     stream.send(record(time=hour(0), humidity=81), record(time=hour(1), humidity=None, wind={"speed": 1}))
     stream.send(record(time="never", humidity=1), b"{", partition=1)
     (outcome,) = stream.merge()
-    assert outcome.others == {"humidity": 3, "wind": 1}
+    assert outcome.unmapped_fields == {"humidity": 3, "wind": 1}
     stream.send(record(time=hour(2)))
     (second,) = stream.merge()
-    assert second.others == {}
+    assert second.unmapped_fields == {}
     (replay_outcome,) = stream.replay()
-    assert others_of([outcome, second, replay_outcome]) == {"humidity": 6, "wind": 2}
+    assert most_common_fields([outcome, second, replay_outcome]) == {"humidity": 6, "wind": 2}

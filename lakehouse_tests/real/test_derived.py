@@ -10,7 +10,7 @@ from lakehouse.ledger.positions import Range
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, record
-from lakehouse_tests.helpers.tables.derived import feed_changes, figures, followed, ledger_of, take
+from lakehouse_tests.helpers.tables.derived import feed_changes, figures, ledger_of, refresh_around, take
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def shared_stream(spark, broker) -> Stream:
 
 @pytest.fixture
 def stream(shared_stream: Stream) -> Iterator[Stream]:
-    with followed(shared_stream):
+    with refresh_around(shared_stream):
         yield shared_stream
 
 

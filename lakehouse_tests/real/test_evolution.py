@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.declaration import Check, Column, StreamTable
 from lakehouse.errors import TableError
-from lakehouse.operations.evolution import redeclared
+from lakehouse.operations.evolution import list_redeclarations
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
@@ -75,7 +75,7 @@ CHANGES = {
 def test_a_change_is_planned_then_applied_by_the_next_run_and_listed_in_the_history(
     stream: Stream, change, expected, record_and_row
 ) -> None:
-    entries_before = len(redeclared(stream.settings, stream.table))
+    entries_before = len(list_redeclarations(stream.settings, stream.table))
     rows = stream.sql("SELECT id, pieces FROM {t} ORDER BY id")
     stream.table = change(stream.table)
     assert planned_changes(stream) == expected
@@ -84,7 +84,7 @@ def test_a_change_is_planned_then_applied_by_the_next_run_and_listed_in_the_hist
     stream.merge()
     assert stream.sql("SELECT id, pieces FROM {t} ORDER BY id") == [*rows, row]
     assert planned_changes(stream) == []
-    new_entries = redeclared(stream.settings, stream.table)[entries_before:]
+    new_entries = list_redeclarations(stream.settings, stream.table)[entries_before:]
     details = {detail for entry in new_entries for detail in entry.changes}
     assert details == {detail if kind == "declare" else "column note is new" for kind, detail in expected}
     rows = stream.snapshot_of("id")

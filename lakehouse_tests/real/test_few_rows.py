@@ -17,10 +17,10 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.spark.few_rows import collected
+from lakehouse.spark.few_rows import collect_rows
 from lakehouse.storage import stored_table
 from lakehouse.storage.delta_rs_writer import append_quickly
-from lakehouse.storage.eligibility import is_quick
+from lakehouse.storage.eligibility import can_append_quickly
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.schema_change.apply import ensure_table
@@ -29,12 +29,12 @@ from lakehouse.storage.table_files import read_rows
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, hour, record
 
-ODD = 'it\'s "odd" \\ \n ä😀'
+ODD_TEXT = 'it\'s "odd" \\ \n ä😀'
 
 
 def send_batches(stream: Stream) -> None:
     """Merge three batches: new rows; updates, duplicates, stale and rejected records of two months; repetitions."""
-    first = [record(time=hour(number), temperature_2m=float(number), note=ODD, revision=2) for number in range(4)]
+    first = [record(time=hour(number), temperature_2m=float(number), note=ODD_TEXT, revision=2) for number in range(4)]
     stream.send(*first)
     stream.merge()
     stream.send(
@@ -78,7 +78,7 @@ def collect_one_byte(rows: DataFrame) -> Any:
     conf = rows.sparkSession.sparkContext._jsc.sc().conf()
     conf.set("spark.driver.maxResultSize", "1")
     try:
-        collected_rows = collected(rows)
+        collected_rows = collect_rows(rows)
         assert collected_rows is None, "the rows were not too large"
     finally:
         conf.remove("spark.driver.maxResultSize")
@@ -94,14 +94,14 @@ def stream(spark, broker) -> Stream:
 @pytest.mark.slow
 def test_rows_counts_and_changes_equal_those_of_spark(stream, spark, broker):
     send_batches(stream)
-    other = Stream.create(spark, broker, columns=stream.table.columns, version="revision")
+    other_stream = Stream.create(spark, broker, columns=stream.table.columns, version="revision")
     with by_spark():
-        send_batches(other)
-        other.refresh()
+        send_batches(other_stream)
+        other_stream.refresh()
     stream.refresh()
-    assert (writers(stream), writers(other)) == (["delta"] * 3, ["Apache"] * 3)
-    assert tables_and_counts(stream) == tables_and_counts(other)
-    for tested_stream in (stream, other):
+    assert (writers(stream), writers(other_stream)) == (["delta"] * 3, ["Apache"] * 3)
+    assert tables_and_counts(stream) == tables_and_counts(other_stream)
+    for tested_stream in (stream, other_stream):
         tested_stream.assert_accounted()
 
 
@@ -113,7 +113,7 @@ def test_spark_commits_what_delta_rs_does_not(stream, monkeypatch, rows):
         stream.send(record(revision=4))
     else:
         stream.send(record(revision=6))
-        monkeypatch.setattr(stored_table, "collected", collect_one_byte)
+        monkeypatch.setattr(stored_table, "collect_rows", collect_one_byte)
     (outcome,) = stream.merge()
     assert writers(stream)[:2] == ["Apache", "delta"] and counts(outcome.entry)["stale"] == (rows == "all stale")
     stream.assert_accounted()
@@ -196,7 +196,7 @@ def file_statistics(layout: Layout, version: int) -> tuple[list[Any], dict[str, 
 def test_files_and_log_have_the_statistics_that_spark_writes_for_every_type(spark, tmp_path):
     layout, rows = rows_of_every_type(tmp_path)
     ensure_table(spark, layout)
-    assert is_quick(layout, 5)
+    assert can_append_quickly(layout, 5)
     append_quickly(layout, rows, read_ledger(layout.uri, "t").next_commit("derived", "test"))
     commit = read_ledger(layout.uri, "t").next_commit("derived", "test")
     commit_append(spark, layout, read_table(spark, layout).coalesce(1), commit)

@@ -19,7 +19,7 @@ from lakehouse_tests.helpers.brokers.sockets import free_address
 
 pytestmark = pytest.mark.invariant("12.3")
 
-IDLE = 0.5  # seconds
+IDLE_SECONDS = 0.5  # seconds
 
 
 class OutageContext:
@@ -51,10 +51,10 @@ def test_the_time_in_which_the_broker_is_unreachable_is_not_idle(
     embedded: bool,
 ) -> None:
     monkeypatch.setattr(following, "_POLL", 0.05)
-    context: Any = OutageContext(broker, tmp_path, outage_seconds=4 * IDLE)
+    context: Any = OutageContext(broker, tmp_path, outage_seconds=4 * IDLE_SECONDS)
     if embedded:
         context.unreachable = context.reachable.model_copy(update={"kafka_bootstrap_servers": None})
-    _Follower(context, None).follow(IDLE)
+    _Follower(context, None).follow(IDLE_SECONDS)
     output = capfd.readouterr().err
     assert "Waiting until it answers" in output
     assert ("nothing restarts it" in output) is embedded

@@ -9,12 +9,12 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Column
 from lakehouse.errors import TableError
 from lakehouse.ingest.redrive import redrive
-from lakehouse.ingest.rejected_records import is_covered
+from lakehouse.ingest.rejected_records import covered_sql
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record
-from lakehouse_tests.helpers.tables.log_tables import COLUMNS, at_hours, is_right, logged, operations
+from lakehouse_tests.helpers.tables.log_tables import COLUMNS, at_hours, is_right, list_rows, operations
 
 PARTS = [Column(part, "INT", sql=f"{part}(observed_at)", doc="UTC.") for part in ("year", "month", "day", "hour")]
 LEAP = "2024-02-29T23:00"
@@ -41,7 +41,7 @@ def test_every_record_is_a_row_with_all_fields_even_if_records_are_equal(log_str
     assert operations(log_stream) == ["WRITE"]
     writer = "Apache" if spark_writes else "delta-rs"
     assert DeltaTable(log_stream.uri).history(1)[0]["engineInfo"].startswith(writer)
-    assert [row[:2] for row in logged(log_stream)] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
+    assert [row[:2] for row in list_rows(log_stream)] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
     leap_row = ("-33.500000", "151.250000", LEAP, None, 2024, 2, 29, 23)
     first_row = ("13.000000", "77.600006", hour(0), 0.0, 2023, 1, 1, 0)
     second_row = ("13.000000", "77.600006", hour(30), 30.0, 2023, 1, 2, 6)
@@ -61,12 +61,12 @@ def test_every_record_is_a_row_with_all_fields_even_if_records_are_equal(log_str
 def test_a_replay_in_any_split_writes_no_row_and_no_file(log_stream):
     log_stream.send(*at_hours(0, 1, 2, 3, 4))
     log_stream.merge(max_records=2)
-    before, files = logged(log_stream), set(DeltaTable(log_stream.uri).file_uris())
+    before, files = list_rows(log_stream), set(DeltaTable(log_stream.uri).file_uris())
     for size in (None, 2):
         outcomes = log_stream.replay(max_records=size)
         assert sum(counts(outcome.entry)["stale"] for outcome in outcomes) == 5
         assert not any(counts(outcome.entry)["inserted"] for outcome in outcomes)
-    assert (logged(log_stream), set(DeltaTable(log_stream.uri).file_uris())) == (before, files)
+    assert (list_rows(log_stream), set(DeltaTable(log_stream.uri).file_uris())) == (before, files)
     is_right(log_stream)
 
 
@@ -90,9 +90,9 @@ def test_records_that_a_new_declaration_accepts_are_redriven_once(log_stream):
     assert counts(outcome.entry)["inserted"] == 1
     assert redrive(log_stream.context) == []
     assert log_stream.rejected() == []
-    assert logged(log_stream) == [(0, 0, hour(0), 0.0), (0, 1, hour(1), 99.0)]
+    assert list_rows(log_stream) == [(0, 0, hour(0), 0.0), (0, 1, hour(1), 99.0)]
     log_stream.replay()
-    assert len(logged(log_stream)) == 2
+    assert len(list_rows(log_stream)) == 2
     is_right(log_stream)
 
 
@@ -138,7 +138,7 @@ def test_file_statistics_have_positions_so_that_a_replay_skips_other_files(log_s
         with by_spark():
             log_stream.merge()
     plan = Plan(log_stream.table.topic, log_stream.ledger.progress.source, (Range(0, 1, 2),))
-    rows = log_stream.spark.read.format("delta").load(log_stream.uri).where(is_covered("_record", plan))
+    rows = log_stream.spark.read.format("delta").load(log_stream.uri).where(covered_sql("_record", plan))
     assert len(rows.inputFiles()) == 1
     files = DeltaTable(log_stream.uri).get_add_actions(flatten=True)
     assert (

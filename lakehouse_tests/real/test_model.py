@@ -8,12 +8,12 @@ from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.histories.histories import Begun, Parts
+from lakehouse_tests.helpers.histories.histories import BegunHistories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
 from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter
 
 STEPS = 12
-DRAWN = settings(
+DRAWN_HISTORIES = settings(
     max_examples=2,
     stateful_step_count=STEPS,
     deadline=None,
@@ -35,7 +35,7 @@ def test_a_random_history_of_a_log_table_gives_each_record_once(
     class Short(LogHistories):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    run_state_machine_as_test(Short, settings=DRAWN, _min_steps=STEPS)
+    run_state_machine_as_test(Short, settings=DRAWN_HISTORIES, _min_steps=STEPS)
     assert len(steps) >= STEPS
 
 
@@ -46,10 +46,10 @@ def test_a_random_history_gives_the_tables_of_the_model(
     """The first history that Hypothesis draws is the simplest, so a second one is drawn."""
     steps: list[None] = []
 
-    class Short(Begun):
+    class Short(BegunHistories):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    run_state_machine_as_test(Short, settings=DRAWN, _min_steps=STEPS)  # otherwise some histories end early
+    run_state_machine_as_test(Short, settings=DRAWN_HISTORIES, _min_steps=STEPS)  # otherwise some histories end early
     assert len(steps) >= 2 * STEPS
 
 
@@ -57,7 +57,7 @@ def test_a_random_history_gives_the_tables_of_the_model(
 def test_a_temperature_that_another_writer_filled_in_has_the_origin_of_its_row(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    class TestedHistory(Begun):
+    class TestedHistory(BegunHistories):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: None)
 
     def letter(temperature: float | None, hours: int) -> Letter:

@@ -17,7 +17,7 @@ from lakehouse_tests.helpers.brokers.streams import Stream, counts
 pytestmark = [pytest.mark.invariant("7.1", "8.9", "8.13"), pytest.mark.slow]
 
 SAMPLES = MovieRatingSamples()
-APPROVED = "is_approved = (rating >= 7) AND rating_date = CAST(rating_timestamp AS DATE)"
+IS_APPROVED = "is_approved = (rating >= 7) AND rating_date = CAST(rating_timestamp AS DATE)"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_the_samples_become_one_row_for_each_event_and_everything_else_is_accoun
         (days[event], day) for event, day in stream.sql("SELECT event_id, rating_date FROM {t}") if event in days
     ]
     assert Counter((before - after).days for before, after in date_changes) == {0: 980, 1: 20}
-    assert stream.sql(f"SELECT count(*), count_if({APPROVED}), count(device) FROM {{t}}") == [(1050, 1050, 250)]
+    assert stream.sql(f"SELECT count(*), count_if({IS_APPROVED}), count(device) FROM {{t}}") == [(1050, 1050, 250)]
     assert stream.sql("SELECT count(DISTINCT event_id), max(rating_date) <= current_date() FROM {t}") == [(1050, True)]
 
     before = stream.snapshot_of("event_id")

@@ -68,7 +68,7 @@ def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker
     )
     (first,) = stream.merge()
     assert counts(first.entry) == dict(read=4, rejected=1, duplicate=0, inserted=3, updated=0, stale=0)
-    assert first.others == {"address.x": 1}
+    assert first.unmapped_fields == {"address.x": 1}
     lines = [("x", Decimal("1.01"), {"a": 1, "b": 2}), None, (None, Decimal("2.00"), None)]
     assert stream.sql("SELECT tags, address, labels, lines FROM {t} WHERE id = 1") == [
         (["a", None], ("1", None), {"a": None, "z": "1"}, lines)
@@ -134,9 +134,9 @@ def test_another_inner_type_is_refused(spark, broker) -> None:
     stream.send(order(1))
     stream.merge()
     columns = [replace(c, type="ARRAY<INT>") if c.name == "tags" else c for c in COLUMNS]
-    other = replace(stream, table=replace(stream.table, columns=columns))
+    other_stream = replace(stream, table=replace(stream.table, columns=columns))
     with pytest.raises(TableError, match=r"tags of .* is array<string> in the table"):
-        other.merge()
+        other_stream.merge()
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.settings.registry_address import registry_url
 from lakehouse_tests.helpers.brokers.clients import with_client
-from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, order_table, register, written
+from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, encode_records, order_table, register
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -42,7 +42,10 @@ def test_a_declaration_written_from_an_avro_topic_reads_its_records(
     second_fields = {"id": Decimal(2), "total": None, "customer": {"name": "Ann"}, "channel": "web"}
 
     async def send(producer: AIOKafkaProducer) -> None:
-        for value in (*written(ids[0], FIRST, [order]), *written(ids[1], SECOND, [order | second_fields])):
+        for value in (
+            *encode_records(ids[0], FIRST, [order]),
+            *encode_records(ids[1], SECOND, [order | second_fields]),
+        ):
             await producer.send_and_wait(table.topic, value)
 
     with_client(AIOKafkaProducer, registry, send)

@@ -60,7 +60,7 @@ class History:
         stream = self.stream
         older_values: dict[str, float | None] = dict.fromkeys(base_values(number), -9.0)  # its file name sorts first
         for name, values in (("a.json", older_values), ("b.json", base_values(number))):
-            base_folder(folder, values, name, missing=["humidity", "revision"])
+            base_folder(folder, values, name, missing_names=["humidity", "revision"])
         self.loads.append(load_base(stream.context, folder))
 
     def rows(self) -> dict[str, Row]:
@@ -167,7 +167,7 @@ def test_loading_the_same_base_files_again_changes_nothing(history: History) -> 
     stream = history.stream
     second_load = load_base(stream.context)
     last = history.loads[-1]
-    assert (second_load.folder, second_load.version, second_load.changed) == (last.folder, last.version, False)
+    assert (second_load.folder, second_load.version, second_load.has_changes) == (last.folder, last.version, False)
     assert stream.merge() == []
 
 
@@ -197,11 +197,11 @@ def test_any_order_of_ranges_gives_the_same_rows(history: History) -> None:
 @pytest.mark.invariant("3.3", "5.1")
 def test_any_split_into_batches_gives_the_same_rows(history: History) -> None:
     stream = history.stream
-    other = replace(stream, table=replace(stream.table, name=f"{stream.table.name}_again"))
-    *full_batches, rest = other.merge(max_records=20)
+    other_stream = replace(stream, table=replace(stream.table, name=f"{stream.table.name}_again"))
+    *full_batches, last_batch = other_stream.merge(max_records=20)
     assert [outcome.plan.span for outcome in full_batches] == [20] * len(full_batches)
-    assert len(full_batches) == 2 and 0 < rest.plan.span < 20
-    rows, expected_rows = replace(history, stream=other).rows(), history.rows()
+    assert len(full_batches) == 2 and 0 < last_batch.plan.span < 20
+    rows, expected_rows = replace(history, stream=other_stream).rows(), history.rows()
     streamed_hours = {HOURS[name] for name, fact in FACTS.items() if not fact.base}
     assert {hour: rows[hour] for hour in streamed_hours} == {hour: expected_rows[hour] for hour in streamed_hours}
-    other.assert_accounted()
+    other_stream.assert_accounted()

@@ -12,7 +12,7 @@ from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
-from lakehouse.kafka import Incarnation, create_topic, look, publish
+from lakehouse.kafka import Incarnation, create_topic, publish, read_topic
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.positions import SourceId
@@ -59,7 +59,7 @@ def write_merged_table(settings: Settings, name: str, offset: int, source: Sourc
 @pytest.mark.invariant("9.8")
 @pytest.mark.parametrize("case", ["a recreated topic", "a broker rolled back"])
 def test_a_gap_before_offsets_that_restart_cannot_be_accepted(settings, table, case):
-    current = look(settings, table.topic).source
+    current = read_topic(settings, table.topic).source
     is_recreated = case == "a recreated topic"
     source = other_topic(current, "before") if is_recreated else current
     write_merged_table(settings, table.name, 3 if is_recreated else 9, source)
@@ -76,7 +76,7 @@ def test_a_gap_before_offsets_that_restart_cannot_be_accepted(settings, table, c
 @pytest.mark.parametrize("operation", [merge_all, replay, redrive])
 def test_no_operation_merges_by_offset_alone_into_rows_of_a_deleted_topic(settings, table, operation):
     """It is refused before Spark is used and before anything is written."""
-    current = look(settings, table.topic).source
+    current = read_topic(settings, table.topic).source
     write_merged_table(settings, table.name, 2, current, reached={other_topic(current, "before").text: {0: 900}})
     with pytest.raises(DeclarationError, match="a deleted topic"):
         operation(TableContext(NO_SPARK, settings, table))
@@ -84,7 +84,7 @@ def test_no_operation_merges_by_offset_alone_into_rows_of_a_deleted_topic(settin
 
 
 def test_progress_that_a_restore_removed_from_a_table_with_a_key_is_not_carried_on(settings, table):
-    removed_source = other_topic(look(settings, table.topic).source, "wrong")
+    removed_source = other_topic(read_topic(settings, table.topic).source, "wrong")
     write_merged_table(settings, table.name, 500, removed_source)
     uri = settings.table_uri(table.name)
     DeltaTable(uri).restore(0)
@@ -94,6 +94,6 @@ def test_progress_that_a_restore_removed_from_a_table_with_a_key_is_not_carried_
 
 @pytest.mark.invariant("9.8")
 def test_expired_records_can_be_accepted(settings, table):
-    write_merged_table(settings, table.name, 1, look(settings, table.topic).source)
+    write_merged_table(settings, table.name, 1, read_topic(settings, table.topic).source)
     delete_before(settings, table.topic, {0: 4})
     assert repair.propose_gap(settings, table).positions == {0: 4}

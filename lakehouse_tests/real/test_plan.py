@@ -71,12 +71,12 @@ def test_another_key_is_refused_before_anything_is_written(spark, broker):
     stream.refresh()
     version = stream.ledger.version
     for key in (["latitude", "observed_at"], ["observed_at"]):
-        other = replace(stream.table, key=key)
-        (change,) = plan_changes(stream.settings, other)
+        other_table = replace(stream.table, key=key)
+        (change,) = plan_changes(stream.settings, other_table)
         assert (change.table, change.kind) == (stream.table.name, "refuse")
         assert "latitude,longitude,observed_at" in change.detail
         with pytest.raises(TableError, match="The key of"):
-            Stream(spark, broker, other).merge()
+            Stream(spark, broker, other_table).merge()
     reordered_table = replace(stream.table, key=[*reversed(stream.table.key)])
     assert planned_kinds(stream, reordered_table) == []
     assert stream.ledger.version == version

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import lakehouse.spark.sessions
 from lakehouse_tests.helpers.commands import lakehouse_says
 
-DECLARED = """
+DECLARATION = """
 from lakehouse import Check, Column, Measure, Rollup, StreamTable
 
 
@@ -30,7 +30,7 @@ def tables(tmp_path: Path, spark: SparkSession) -> Iterator[Path]:
     """The folder for tables of a home; Spark accepts the SQL of one declaration and refuses that of two."""
     declarations = tmp_path / "sql_of_types"
     declarations.mkdir()
-    (declarations / "priced.py").write_text(DECLARED)
+    (declarations / "priced.py").write_text(DECLARATION)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_HOME", str(tmp_path))
         patch.setenv("LAKEHOUSE_DECLARATIONS", str(declarations))

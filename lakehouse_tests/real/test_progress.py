@@ -10,7 +10,7 @@ import pytest
 from lakehouse.errors import ConflictError, LedgerError
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.merge import Target, merge_rows
-from lakehouse.kafka import look
+from lakehouse.kafka import read_topic
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.positions import Range
 from lakehouse.operations.maintain import maintain
@@ -61,7 +61,7 @@ def test_a_batch_records_its_ranges_and_the_progress_after_it_in_its_commit(stre
     assert commit.ranges == (Range(0, before, before + 2), Range(1, 0, 0), Range(2, 0, 0))
     assert commit.progress == {0: before + 2, 1: 0, 2: 0}
     assert (commit.number, commit.kind, commit.stream) == (number, "batch", stream.table.topic)
-    assert commit.source == look(stream.settings, stream.table.topic).source
+    assert commit.source == read_topic(stream.settings, stream.table.topic).source
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=2, updated=0, stale=0)
     assert set(hours) <= set(stream.temperatures())
 
@@ -240,7 +240,7 @@ def test_a_log_without_progress_stops_the_run_with_the_command_to_continue(strea
     with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
         stream.merge()
     proposal = propose_progress(stream.context)
-    end = look(stream.settings, stream.table.topic).end
+    end = read_topic(stream.settings, stream.table.topic).end
     assert proposal.positions == {**end, 0: end[0] - 1}
     record_decision(stream.context, proposal)
     (outcome,) = stream.merge()

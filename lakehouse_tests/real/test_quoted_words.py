@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, trouble_of
+from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, find_trouble
 
 WORDS = (
     "Permission denied\n\tat a.B(C.java:1)\nCaused by: java.net.ConnectException: No space left on device\n\tat a.B(C)"
@@ -84,4 +84,4 @@ def test_text_quoted_in_an_error_does_not_decide_its_kind(
 ) -> None:
     with pytest.raises((PySparkException, Py4JJavaError)) as error:
         fail(spark, tmp_path)
-    assert trouble_of(error.value, Trouble) is TROUBLES[fail]
+    assert find_trouble(error.value, Trouble) is TROUBLES[fail]

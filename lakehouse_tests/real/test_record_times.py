@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from lakehouse.kafka import first_records, look, record_times
+from lakehouse.kafka import first_records, read_topic, record_times
 from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import with_client
@@ -59,7 +59,9 @@ def abort(broker: Settings, topic: str, partition: int) -> None:
         await producer.abort_transaction()
 
     with_client(AIOKafkaProducer, broker, run, transactional_id=topic)
-    assert wait_until(lambda: look(broker, topic).end[partition] == 3), "the broker has written the mark of its end"
+    assert wait_until(lambda: read_topic(broker, topic).end[partition] == 3), (
+        "the broker has written the mark of its end"
+    )
 
 
 def times(broker: Settings, topic: str, *ranges: Range) -> dict[int, datetime | None]:

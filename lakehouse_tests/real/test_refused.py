@@ -23,7 +23,7 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.sensors import World
 
 
-def encrypted(settings: Settings) -> Settings:
+def with_encryption(settings: Settings) -> Settings:
     """The same broker, addressed with TLS on a port without TLS."""
     return settings.model_copy(update={"kafka_security_protocol": "SSL"})
 
@@ -31,13 +31,13 @@ def encrypted(settings: Settings) -> Settings:
 @pytest.mark.invariant("12.3")
 def test_a_wrong_protocol_fails_the_tick_and_the_check_until_it_is_corrected(world: World) -> None:
     correct_resource = world.resources["lakehouse"]
-    world.resources["lakehouse"] = LakehouseResource.with_settings(encrypted(world.settings))
+    world.resources["lakehouse"] = LakehouseResource.with_settings(with_encryption(world.settings))
     message = world.fails(BrokerRefusedError)
     assert "LAKEHOUSE_KAFKA_SECURITY_PROTOCOL" in message
     assert world.evaluations == [(False, message)]
     world.resources["lakehouse"] = correct_resource
     world.tick()
-    assert [passed for passed, _ in world.evaluations] == [False, True]
+    assert [has_passed for has_passed, _ in world.evaluations] == [False, True]
 
 
 @pytest.mark.invariant("12.3")
@@ -46,7 +46,7 @@ def test_follow_does_not_wait_for_a_broker_that_starts_to_refuse_it(world: World
 
     class Follower(_Follower):
         def _merge(self) -> None:
-            context.settings = encrypted(world.settings)
+            context.settings = with_encryption(world.settings)
             super()._merge()
 
     with pytest.raises(BrokerRefusedError):

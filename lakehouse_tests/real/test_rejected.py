@@ -22,10 +22,10 @@ from lakehouse_tests.helpers.tables.rejected import (
     dated_by_producers,
     end,
     hot,
-    listed,
-    redriven,
+    list_rejections,
+    list_resolutions,
+    redrive_records,
     rejected_version,
-    resolved,
     wider,
 )
 from lakehouse_tests.helpers.tables.rows import position, rows_of
@@ -41,7 +41,7 @@ def stream(shared_stream: Stream) -> Iterator[Stream]:
     """Merge or redrive all records before and after a test; the history accounts for every record."""
     shared_stream.merge()
     yield shared_stream
-    redriven(shared_stream)
+    redrive_records(shared_stream)
     shared_stream.merge()
     shared_stream.assert_accounted()
 
@@ -54,17 +54,17 @@ def test_redriven_records_are_merged_in_order_and_marked_with_their_commit_numbe
     (batch,) = stream.merge()
     assert counts(batch.entry) == dict(read=4, rejected=3, duplicate=0, inserted=1, updated=0, stale=0)
     progress, totals = stream.ledger.progress, stream.ledger.totals
-    (outcome,) = redriven(stream, "out_of_range")
+    (outcome,) = redrive_records(stream, "out_of_range")
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=1, updated=0, stale=1)
     assert (outcome.entry.commit.kind, outcome.entry.commit.number) == ("redrive", batch.entry.commit.number + 1)
     temperatures = stream.temperatures()
     assert (temperatures[first], temperatures[second]) == (HOT, 1.0)
     number = outcome.entry.commit.number
-    assert resolved(stream, start) == [(start, number), (start + 1, number)]
-    assert listed(stream, start) == {"truncated": [start + 2]}
+    assert list_resolutions(stream, start) == [(start, number), (start + 1, number)]
+    assert list_rejections(stream, start) == {"truncated": [start + 2]}
     assert (stream.ledger.progress, stream.ledger.totals) == (progress, totals)
     version = stream.ledger.version
-    assert redriven(stream) == []
+    assert redrive_records(stream) == []
     assert stream.ledger.version == version
 
 
@@ -77,11 +77,11 @@ def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
     with crashing(monkeypatch, "merge_rows"):
         stream.merge()
     assert (0, start, "out_of_range") in stream.rejected()
-    assert listed(stream, start) == {}
-    assert redriven(stream, "out_of_range") == []
+    assert list_rejections(stream, start) == {}
+    assert redrive_records(stream, "out_of_range") == []
     (outcome,) = wider(stream).merge()
     assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=1, updated=0, stale=0)
-    assert resolved(stream, start) == [(start, outcome.entry.commit.number)]
+    assert list_resolutions(stream, start) == [(start, outcome.entry.commit.number)]
 
 
 @pytest.mark.invariant("8.5")
@@ -94,8 +94,8 @@ def test_a_replay_resolves_accepted_records_and_leaves_those_that_it_did_not_rea
     with monkeypatch.context() as patch:
         patch.setattr(batches, "read_records", lambda *plan: read_records(*plan).where(f"_position <> {start}"))
         replay(TableContext(stream.spark, stream.settings, wider(stream).table), [Range(0, start, start + 2)])
-    assert listed(stream, start) == {"out_of_range": [start]}
-    assert resolved(stream, start) == [(start + 1, stream.ledger.newest.commit.number)]
+    assert list_rejections(stream, start) == {"out_of_range": [start]}
+    assert list_resolutions(stream, start) == [(start + 1, stream.ledger.newest.commit.number)]
 
 
 # milliseconds; Spark's Kafka source cannot read them
@@ -123,9 +123,9 @@ def test_a_record_whose_time_exceeds_a_timestamp_is_rejected_and_stops_no_other(
     before = rejected_version(stream)
     (replay_outcome,) = replay(stream.context, [Range(0, start, start + 4)])
     assert counts(replay_outcome.entry) == dict(read=4, rejected=3, duplicate=0, inserted=0, updated=0, stale=1)
-    assert redriven(stream) == []
+    assert redrive_records(stream) == []
     assert rejected_version(stream) == before
-    assert listed(stream, start) == {TIMELESS: [start + 2, start + 1, start]}
+    assert list_rejections(stream, start) == {TIMELESS: [start + 2, start + 1, start]}
 
 
 @pytest.mark.invariant("8.2")
@@ -139,7 +139,7 @@ def test_nothing_is_written_if_nothing_is_rejected_or_decided_again(stream):
     stream.merge()
     replay(stream.context, [Range(0, start, start + 2)])
     assert rejected_version(stream) == before
-    assert listed(stream, start) == {"truncated": [start]}
+    assert list_rejections(stream, start) == {"truncated": [start]}
 
 
 def test_a_batch_of_rejected_records_alone_moves_the_progress(stream):

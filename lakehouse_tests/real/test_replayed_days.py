@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.ingest.days import find_ranges
-from lakehouse.kafka import first_records, look, offsets_at
+from lakehouse.kafka import first_records, offsets_at, read_topic
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.clients import delete_before, stored, with_client
+from lakehouse_tests.helpers.brokers.clients import delete_before, read_topic_records, with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record, unique_table
 from lakehouse_tests.helpers.dagster_runs import checks, facts
 from lakehouse_tests.helpers.histories.surroundings import make_topic
@@ -95,7 +95,7 @@ def send_dated(stream: Stream, *times: datetime, partition: int = 0) -> None:
 
 def days_of_records(stream: Stream) -> list[date]:
     """The UTC days of all records in the topic, without repetition."""
-    records = stored(stream.settings, stream.table.topic)
+    records = read_topic_records(stream.settings, stream.table.topic)
     return sorted({datetime.fromtimestamp(message.timestamp / 1000, UTC).date() for message in records})
 
 
@@ -222,9 +222,9 @@ def test_days_are_read_if_the_topic_still_holds_times_of_producers(stream: Strea
     """The first record is of the year 2100: an offset lookup finds it for every day before."""
     far_future = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
     with dated_by_producers(stream) as send:
-        assert wait_until(lambda: look(stream.settings, stream.table.topic).producer_time)
+        assert wait_until(lambda: read_topic(stream.settings, stream.table.topic).producer_time)
         send(far_future, record(time=hour(0)))
-    assert wait_until(lambda: not look(stream.settings, stream.table.topic).producer_time)
+    assert wait_until(lambda: not read_topic(stream.settings, stream.table.topic).producer_time)
     stream.send(record(time=hour(1)))
     stream.merge()
     days = [record_day for record_day in days_of_records(stream) if record_day.year < 2100]
@@ -235,7 +235,7 @@ def test_days_are_read_if_the_topic_still_holds_times_of_producers(stream: Strea
 def test_days_are_found_next_to_a_record_whose_time_is_beyond_any_timestamp(stream: Stream) -> None:
     first, last = (int(noon(number).timestamp() * 1000) for number in (1, 2))
     with dated_by_producers(stream) as send:
-        assert wait_until(lambda: look(stream.settings, stream.table.topic).producer_time)
+        assert wait_until(lambda: read_topic(stream.settings, stream.table.topic).producer_time)
         for number, milliseconds in enumerate((first, NANOSECONDS, first, last)):
             send(milliseconds, record(time=hour(number)))
         stream.merge()

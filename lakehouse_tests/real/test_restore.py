@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.commands import lakehouse_says
-from lakehouse_tests.helpers.tables.log_tables import at_hours, is_right, logged
+from lakehouse_tests.helpers.tables.log_tables import at_hours, is_right, list_rows
 
 pytestmark = pytest.mark.invariant("1.6", "1.7")
 
@@ -72,10 +72,10 @@ def test_the_merge_after_the_command_adds_each_record_of_a_log_table_once(log_st
     version = log_stream.ledger.version
     log_stream.send(*at_hours(1, 2))
     log_stream.merge()
-    rows = logged(log_stream)
+    rows = list_rows(log_stream)
     restore(log_stream, version, monkeypatch)
-    assert len(logged(log_stream)) == 1
+    assert len(list_rows(log_stream)) == 1
     log_stream.merge()
-    assert logged(log_stream) == rows
+    assert list_rows(log_stream) == rows
     assert len(rows) == 3
     is_right(log_stream)

@@ -10,7 +10,7 @@ from lakehouse.declaration import Column, Measure, Value
 from lakehouse.errors import TableError
 from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
-from lakehouse_tests.helpers.tables.rewrites import assert_exact, otherwise, refused
+from lakehouse_tests.helpers.tables.rewrites import assert_exact, require_refusal, with_columns
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
 
 
@@ -32,7 +32,7 @@ def stream(history: Stream) -> Iterator[Stream]:
 @pytest.mark.slow
 def test_a_rewrite_that_would_change_a_value_leaves_the_tables_unchanged(stream: Stream) -> None:
     rows, first_declaration = stream.snapshot_of("id"), stream.table
-    stream.table = otherwise(first_declaration, replace(PRICE, type="INT"))
+    stream.table = with_columns(first_declaration, replace(PRICE, type="INT"))
     with pytest.raises(TableError, match="values of column price of .* for example '9.99'.*Declare price as DECIMAL"):
         rewrite_tables(stream.context)
     stream.table = first_declaration
@@ -51,7 +51,7 @@ def test_a_rewrite_that_would_change_a_value_leaves_the_tables_unchanged(stream:
 )
 def test_a_rewrite_refuses_a_change_of_meaning(stream: Stream, column: Column, changes) -> None:
     version = stream.ledger.version
-    stream.table = otherwise(stream.table, column, **changes)
+    stream.table = with_columns(stream.table, column, **changes)
     with pytest.raises(TableError, match="in its declaration.*a table with another name"):
         rewrite_tables(stream.context)
     assert stream.ledger.version == version
@@ -61,7 +61,7 @@ def test_nothing_is_rewritten_before_the_change_feed_has_read_all_changes(stream
     stream.send(sale(3, 1, 1))
     stream.merge()
     version, first_declaration = stream.ledger.version, stream.table
-    stream.table = otherwise(first_declaration, replace(PRICE, type="DOUBLE"))
+    stream.table = with_columns(first_declaration, replace(PRICE, type="DOUBLE"))
     advice = "Undo the change of the declaration, run lakehouse merge"
     with pytest.raises(TableError, match=f"has not read all changes .*{advice}"):
         rewrite_tables(stream.context)
@@ -79,15 +79,15 @@ def test_the_command_named_by_the_refusal_changes_types_and_partitions(stream: S
     progress, totals = stream.ledger.progress, stream.ledger.totals
     (rollup,) = stream.table.rollups
     measures = {**rollup.measures, "most": Measure("max(pieces)", "DECIMAL(9,1)", "Most pieces.")}
-    stream.table = otherwise(
+    stream.table = with_columns(
         stream.table,
         replace(PRICE, type="DOUBLE"),
         partition_by=Value("pieces"),
         rollups=[replace(rollup, by=["pieces"], measures=measures)],
     )
-    assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
+    assert f"lakehouse rewrite {stream.table.name}" in require_refusal(stream)
 
-    assert {done.name.removeprefix(stream.table.name): done.detail for done in rewrite_tables(stream.context)} == {
+    assert {table.name.removeprefix(stream.table.name): table.detail for table in rewrite_tables(stream.context)} == {
         "": "price DOUBLE, partitioned by pieces",
         "_changes": "price_before DOUBLE, price_after DOUBLE",
     }

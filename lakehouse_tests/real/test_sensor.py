@@ -18,7 +18,7 @@ from dagster._core.events import EngineEventData
 
 from lakehouse.defs import retries, waiting
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, look, publish
+from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, publish, read_topic
 from lakehouse.ledger.positions import Progress, SourceId
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
@@ -128,14 +128,16 @@ def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch)
     ledger = SimpleNamespace(progress=None)
 
     def look_and_commit(*arguments: Any, **options: Any) -> TopicState:
-        state = look(*arguments, **options)
+        state = read_topic(*arguments, **options)
         ledger.progress = Progress(state.source, {p: end + 1 for p, end in state.end.items()})
         return state
 
     monkeypatch.setattr(
-        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=ledger.progress, unread=False, reached={})
+        waiting,
+        "merged_ledger",
+        lambda *_: SimpleNamespace(progress=ledger.progress, has_undone_progress=False, reached={}),
     )
-    monkeypatch.setattr(waiting, "look", look_and_commit)
+    monkeypatch.setattr(waiting, "read_topic", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
 
@@ -146,12 +148,12 @@ def test_expired_records_request_a_run_if_the_declaration_accepts_gaps(world, mo
     accepting_world = World(world.settings, world.instance, gaps="accept")
     topic = accepting_world.table.topic
     publish(accepting_world.settings, accepting_world.table, LINES)
-    end = look(accepting_world.settings, topic).end
+    end = read_topic(accepting_world.settings, topic).end
     delete_before(accepting_world.settings, topic, {p: offset - left_per_partition for p, offset in end.items()})
-    state = look(accepting_world.settings, topic)
+    state = read_topic(accepting_world.settings, topic)
     progress = Progress(state.source, dict.fromkeys(end, 0))
     monkeypatch.setattr(
-        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, unread=False, reached={})
+        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, has_undone_progress=False, reached={})
     )
     (request,) = accepting_world.tick().run_requests
     assert request.tags["lakehouse/lag"] == str(left_per_partition * len(end))
@@ -180,7 +182,7 @@ def test_a_recreated_topic_differs_from_the_old_one(world):
     sources = [SourceId.parse(json.loads(result.cursor)["source"]) for result in (before, after)]
     ids = [Incarnation.of(source).topic_id for source in sources]
     assert ids == [result.asset_events[0].metadata["topic_id"].value for result in (before, after)]
-    assert ids[1] == look(world.settings, world.table.topic).ids["topic_id"] != ids[0]
+    assert ids[1] == read_topic(world.settings, world.table.topic).ids["topic_id"] != ids[0]
     versions = {result.asset_events[0].tags["dagster/data_version"] for result in (before, after)}
     assert len(versions) == 2
 

@@ -12,7 +12,7 @@ from lakehouse.defs import waiting
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import DataLossError, LedgerError, SettingsError, TableError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import Incarnation, create_topic, delete_topic, look, publish
+from lakehouse.kafka import Incarnation, create_topic, delete_topic, publish, read_topic
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.positions import SourceId
@@ -40,14 +40,14 @@ def test_a_recreated_topic_fails_the_tick_and_a_check_until_it_is_merged(world: 
     world.merged()
     assert not world.tick().run_requests
     world.tick()
-    assert [passed for passed, _ in world.evaluations[before:]] == [False, True]
+    assert [has_passed for has_passed, _ in world.evaluations[before:]] == [False, True]
 
 
 @pytest.mark.invariant("9.1", "12.3")
 def test_records_deleted_before_the_merge_fail_the_tick_and_are_listed(world: World) -> None:
     world.merged()
     publish(world.settings, world.table, LINES)
-    ends = look(world.settings, world.table.topic).end
+    ends = read_topic(world.settings, world.table.topic).end
     partition = next(partition for partition, end in ends.items() if end > 1)
     world.delete_records({partition: 2})
     message = world.fails(DataLossError)
@@ -139,9 +139,9 @@ def test_the_alarm_is_stored_by_dagster_on_disk(world: World, tmp_path: Path) ->
         world.tick()
         write_log(world.log, Commit(**MERGED, source=other_topic(world), progress={0: 7}))
         world.fails(DataLossError)
-        assert [passed for passed, _ in world.evaluations] == [True, False]
+        assert [has_passed for has_passed, _ in world.evaluations] == [True, False]
 
 
 def other_topic(world: World) -> SourceId:
     """Another topic of the same name on the same cluster."""
-    return replace(Incarnation.of(look(world.settings, world.table.topic).source), topic_id="another").source
+    return replace(Incarnation.of(read_topic(world.settings, world.table.topic).source), topic_id="another").source

@@ -14,8 +14,19 @@ from lakehouse.derived import refresh
 from lakehouse.kafka import create_topic
 from lakehouse_tests.helpers.brokers.streams import Stream
 
-LONG = "ä" * 99
-ODD = ["", "'", "\\", "a'b\"\\n\n`${x}", "\x00", LONG + "m", LONG + "z" * 200, "😀", "\U0010ffff", "\uffff"]
+LONG_KEY = "ä" * 99
+ODD_KEYS = [
+    "",
+    "'",
+    "\\",
+    "a'b\"\\n\n`${x}",
+    "\x00",
+    LONG_KEY + "m",
+    LONG_KEY + "z" * 200,
+    "😀",
+    "\U0010ffff",
+    "\uffff",
+]
 
 
 def named_things() -> StreamTable:
@@ -46,17 +57,19 @@ def sizes(stream: Stream) -> list[tuple[str, int]]:
 
 @pytest.mark.invariant("13.4")
 def test_every_text_key_matches_its_row_as_the_minimum_and_maximum_of_a_batch(stream):
-    stream.send(*(thing(name, 0) for name in ODD))
+    stream.send(*(thing(name, 0) for name in ODD_KEYS))
     stream.merge()
-    for size, name in enumerate(ODD, start=1):
+    for size, name in enumerate(ODD_KEYS, start=1):
         stream.send(thing(name, size))
         stream.merge()
-    assert sizes(stream) == sorted((name, size) for size, name in enumerate(ODD, start=1))
-    for pair in ([LONG + "m", "😀"], ["", LONG + "z" * 200]):
+    assert sizes(stream) == sorted((name, size) for size, name in enumerate(ODD_KEYS, start=1))
+    for pair in ([LONG_KEY + "m", "😀"], ["", LONG_KEY + "z" * 200]):
         stream.send(*(thing(name, 100) for name in pair))
         stream.merge()
-    assert [size for name, size in sizes(stream) if name in (LONG + "m", "😀", "", LONG + "z" * 200)] == [100] * 4
-    assert len(sizes(stream)) == len(ODD)
+    assert [size for name, size in sizes(stream) if name in (LONG_KEY + "m", "😀", "", LONG_KEY + "z" * 200)] == [
+        100
+    ] * 4
+    assert len(sizes(stream)) == len(ODD_KEYS)
     stream.assert_accounted()
 
 

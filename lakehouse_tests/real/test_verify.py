@@ -15,13 +15,13 @@ from lakehouse.storage.stored_table import StoredTable
 from lakehouse_tests.helpers.attacks.writers import one_more_row
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
-MANY = 7  # more than a failed check shows
+MANY_ROWS = 7  # more than a failed check shows
 
 
 @pytest.fixture(scope="module")
 def stream(spark: SparkSession, broker: Settings) -> Stream:
     stream = Stream.create(spark, broker, base=None)
-    stream.send(*(record(latitude=float(number), time=hour(0)) for number in range(MANY)))
+    stream.send(*(record(latitude=float(number), time=hour(0)) for number in range(MANY_ROWS)))
     stream.merge()
     stream.refresh()
     return stream

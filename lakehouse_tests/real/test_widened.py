@@ -7,7 +7,7 @@ import polars
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.derived.refresh import caught_up
+from lakehouse.derived.refresh import refresh_and_retry
 from lakehouse.errors import NotConsumedError, TableError
 from lakehouse.ledger.audit import audit
 from lakehouse.operations.planned_changes import plan_changes
@@ -15,7 +15,7 @@ from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse.query import query
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
-from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale, widened
+from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale, with_wide_columns
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def writer(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.mark.parametrize("writer", [False, True], indirect=True, ids=["few rows", "by Spark"])
 def test_a_column_is_widened_once_after_derived_tables_have_read_all_changes(stream: Stream, writer) -> None:
     before, totals = stream.snapshot_of("id"), stream.ledger.totals
-    stream.table = widened(stream.table)
+    stream.table = with_wide_columns(stream.table)
     kinds = {
         (change.table.removeprefix(stream.table.name), change.kind)
         for change in plan_changes(stream.settings, stream.table)
@@ -43,7 +43,7 @@ def test_a_column_is_widened_once_after_derived_tables_have_read_all_changes(str
     stream.send(sale(1, 3_000_000_000, 12345678.1234), sale(5_000_000_000, 1, 9.99))
     with pytest.raises(NotConsumedError, match=f"before {stream.table.name}.* has read its present rows"):
         stream.merge()
-    (outcome,) = caught_up(stream.context, stream.merge)
+    (outcome,) = refresh_and_retry(stream.context, stream.merge)
     assert counts(outcome.entry) == dict(read=2, rejected=0, duplicate=0, inserted=1, updated=1, stale=0)
     stream.refresh()
 
@@ -80,8 +80,8 @@ def assert_correct_and_unchanged_by_a_replay(stream: Stream) -> None:
 
 @pytest.mark.slow
 def test_every_reader_opens_a_widened_table(stream: Stream) -> None:
-    stream.table = widened(stream.table)
-    caught_up(stream.context, stream.merge)
+    stream.table = with_wide_columns(stream.table)
+    refresh_and_retry(stream.context, stream.merge)
     delta_table = DeltaTable(stream.uri)
     assert {field.name: str(field.type) for field in delta_table.schema().fields}["pieces"] == 'PrimitiveType("long")'
     assert delta_table.protocol().min_reader_version == 1

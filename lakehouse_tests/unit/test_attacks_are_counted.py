@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse_tests.helpers.attacks.reliability import MARKER, _AttackReport
 
-LOST, TWICE = ("Nothing is lost", "SIGKILL"), ("A replay changes nothing", "SIGTERM twice")
+LOST_ATTACK, TWICE_ATTACK = ("Nothing is lost", "SIGKILL"), ("A replay changes nothing", "SIGTERM twice")
 
 
 def report_of(*counts: tuple[str, tuple[str, str, int]]) -> Any:
@@ -35,9 +35,11 @@ def report(tmp_path: Path) -> Path:
 
 
 def test_a_part_adds_to_the_counts_of_another_and_names_its_own_commit(report: Path) -> None:
-    first_part = report_of(("attack", (*LOST, 1_200)), ("attack", (*TWICE, 1)), ("difference", (*TWICE, 1)))
+    first_part = report_of(
+        ("attack", (*LOST_ATTACK, 1_200)), ("attack", (*TWICE_ATTACK, 1)), ("difference", (*TWICE_ATTACK, 1))
+    )
     run(report, first_part)
-    lines = run(report, report_of(("attack", (*LOST, 3))), report_of(("attack", (*LOST, 4))), add=True)
+    lines = run(report, report_of(("attack", (*LOST_ATTACK, 3))), report_of(("attack", (*LOST_ATTACK, 4))), add=True)
     assert [line.split(", ")[-1] for line in lines if line.startswith("Commit abc")] == [
         "1 tests in 0 minutes.",
         "2 tests in 0 minutes.",
@@ -51,10 +53,13 @@ def test_a_part_adds_to_the_counts_of_another_and_names_its_own_commit(report: P
 
 
 def test_a_run_without_add_starts_a_new_table(report: Path) -> None:
-    run(report, report_of(("attack", (*TWICE, 5))))
-    assert run(report, report_of(("attack", (*LOST, 1))))[-1] == "| **All** | | **1** | **0** |"
+    run(report, report_of(("attack", (*TWICE_ATTACK, 5))))
+    assert run(report, report_of(("attack", (*LOST_ATTACK, 1))))[-1] == "| **All** | | **1** | **0** |"
 
 
 def test_a_part_that_failed_adds_nothing(report: Path) -> None:
-    lines = run(report, report_of(("attack", (*LOST, 1))))
-    assert run(report, report_of(("attack", (*LOST, 1)), ("difference", (*LOST, 1))), add=True, code=1) == lines
+    lines = run(report, report_of(("attack", (*LOST_ATTACK, 1))))
+    assert (
+        run(report, report_of(("attack", (*LOST_ATTACK, 1)), ("difference", (*LOST_ATTACK, 1))), add=True, code=1)
+        == lines
+    )

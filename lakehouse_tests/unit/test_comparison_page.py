@@ -17,14 +17,14 @@ def table_with(text: str, header: str) -> list[list[str]]:
 
 
 COMPARED = table_with(PAGE, "| | lakehouse")
-SHORT = table_with(README, "| | lakehouse")
+SHORT_TABLE = table_with(README, "| | lakehouse")
 SOURCES = {row[0]: row for row in table_with(PAGE, "| column | version")[1:]}
 
 
 def test_the_readme_has_ten_rows_of_the_page() -> None:
-    assert SHORT[0] == COMPARED[0]
-    assert len(SHORT) == 11
-    assert [row for row in SHORT if row not in COMPARED] == []
+    assert SHORT_TABLE[0] == COMPARED[0]
+    assert len(SHORT_TABLE) == 11
+    assert [row for row in SHORT_TABLE if row not in COMPARED] == []
 
 
 @pytest.mark.parametrize("column", COMPARED[0][2:])

@@ -38,7 +38,7 @@ def write(folder: Path, name: str, text: str = TABLE) -> None:
     (folder / f"{name}.py").write_text(text.replace("{name}", name), encoding="utf-8")
 
 
-def declared(folder: Path) -> list[str]:
+def list_declared(folder: Path) -> list[str]:
     return [table.name for table in declared_tables(Settings(declarations=str(folder)))]
 
 
@@ -54,32 +54,32 @@ def test_a_project_is_found_from_a_folder_below_it(folder: Path, monkeypatch: py
     Path("pyproject.toml").write_text(f'[tool.lakehouse]\ndeclarations = "{folder.name}"\n')
     Path(".env").write_text("LAKEHOUSE_TABLES=lake\n")
     project = Path.cwd()
-    below = project / "notebooks" / "deep"
-    below.mkdir(parents=True)
+    inner_folder = project / "notebooks" / "deep"
+    inner_folder.mkdir(parents=True)
     (project / "notebooks" / "pyproject.toml").write_text("[tool.other\n")
-    monkeypatch.chdir(below)
+    monkeypatch.chdir(inner_folder)
     settings = Settings.load()
     assert [table.name for table in declared_tables(settings)] == ["first"]
     assert settings.home_folder == project / ".lakehouse"
     assert settings.tables_root == str(project / "lake")
-    assert Path.cwd() == below
+    assert Path.cwd() == inner_folder
 
 
 def test_the_tables_of_a_folder_are_sorted_by_name(folder: Path) -> None:
     for name in ("second", "first", "_draft"):
         write(folder, name)
-    assert declared(folder) == ["first", "second"]
+    assert list_declared(folder) == ["first", "second"]
 
 
 def test_a_folder_may_be_relative_to_the_working_directory(folder: Path) -> None:
     write(folder, "first")
-    assert declared(Path(folder.name)) == ["first"]
+    assert list_declared(Path(folder.name)) == ["first"]
 
 
 def test_a_file_may_import_other_files_and_their_tables_count_once(folder: Path) -> None:
     write(folder, "first")
     (folder / "second.py").write_text(f"from {folder.name}.first import first\nother = first\n", encoding="utf-8")
-    assert declared(folder) == ["first"]
+    assert list_declared(folder) == ["first"]
 
 
 def test_tables_may_be_declared_in_a_list(folder: Path) -> None:
@@ -87,12 +87,12 @@ def test_tables_may_be_declared_in_a_list(folder: Path) -> None:
     function = f'def declare(name): return StreamTable(name, name, "", {columns}, ["id"])\n'
     tables = "tables = [declare('first'), declare('second')]\n"
     write(folder, "many", f"from lakehouse.declaration import Column, StreamTable\n{function}{tables}")
-    assert declared(folder) == ["first", "second"]
+    assert list_declared(folder) == ["first", "second"]
 
 
 def test_a_module_of_the_working_directory_declares_its_tables(folder: Path) -> None:
     write(folder, "first")
-    assert declared(Path(f"{folder.name}.first")) == ["first"]
+    assert list_declared(Path(f"{folder.name}.first")) == ["first"]
 
 
 def test_declarations_are_read_once_by_a_process(folder: Path) -> None:
@@ -104,14 +104,14 @@ def test_declarations_are_read_once_by_a_process(folder: Path) -> None:
 def test_a_folder_without_a_table_is_refused(folder: Path) -> None:
     write(folder, "helper", "MOST = 3\n")
     with pytest.raises(DeclarationError, match=r"No table is declared in .*LAKEHOUSE_DECLARATIONS"):
-        declared(folder)
+        list_declared(folder)
 
 
 @pytest.mark.parametrize("location", ["not_there", "not_there.either", "lakehouse.examples.tables.nope"])
 def test_a_setting_that_names_neither_a_folder_nor_a_module_is_refused(location: str) -> None:
     message = "cannot be imported: '.*neither a folder nor a module.*LAKEHOUSE_DECLARATIONS"
     with pytest.raises(SettingsError, match=message):
-        declared(Path(location))
+        list_declared(Path(location))
 
 
 def test_a_folder_with_the_name_of_another_module_is_refused(folder: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_folder_with_the_name_of_another_module_is_refused(folder: Path) -> No
     shadowed_folder.mkdir()
     write(shadowed_folder, "first")
     with pytest.raises(SettingsError, match=r"another module that is named json.*Rename the folder"):
-        declared(shadowed_folder)
+        list_declared(shadowed_folder)
 
 
 def test_the_files_of_a_folder_in_a_package_are_imported_as_the_package_imports_them(folder: Path) -> None:
@@ -130,7 +130,7 @@ def test_the_files_of_a_folder_in_a_package_are_imported_as_the_package_imports_
     write(declarations, "first")
     text = f"from {folder.name}.json.first import first\nother = first\n"
     (declarations / "second.py").write_text(text, encoding="utf-8")
-    assert declared(declarations) == ["first"]
+    assert list_declared(declarations) == ["first"]
     assert f"{folder.name}.json.first" in sys.modules
 
 
@@ -142,20 +142,20 @@ def test_an_import_without_the_name_of_the_package_is_reported_with_what_to_writ
     write(declarations, "first")
     write(declarations, "second", f"x = 1\n{statement.format(declarations.name)}\n")
     with pytest.raises(DeclarationError) as error:
-        declared(declarations)
+        list_declared(declarations)
     assert error.value.what == f"ModuleNotFoundError: No module named '{declarations.name}'"
     assert error.value.where == f"{declarations}/second.py, line 2"
     assert error.value.action.startswith(
         f"Write from {folder.name}.{declarations.name} instead of from {declarations.name}:"
     )
     write(declarations, "second", f"x = 1\n{statement.format(f'{folder.name}.{declarations.name}')}\n")
-    assert declared(declarations) == ["first"]
+    assert list_declared(declarations) == ["first"]
 
 
 def test_a_project_that_is_itself_in_a_package_imports_its_folder_as_before(folder: Path) -> None:
     Path("__init__.py").touch()
     write(folder, "first")
-    assert declared(Path(folder.name)) == ["first"]
+    assert list_declared(Path(folder.name)) == ["first"]
     assert f"{folder.name}.first" in sys.modules
 
 
@@ -165,14 +165,14 @@ def test_subfolders_and_dicts_declare_their_tables_too(folder: Path) -> None:
     write(folder / "sales" / "eu", "sold")
     write(folder / "_drafts", "later")
     write(folder, "many", TABLE + '\nmany = {"x": many}\n')
-    assert declared(folder) == ["many", "sold"]
+    assert list_declared(folder) == ["many", "sold"]
 
 
 @pytest.mark.parametrize("name", ["orders.v2", "2026", "my-orders"])
 def test_a_file_that_cannot_be_imported_by_its_name_is_refused(folder: Path, name: str) -> None:
     write(folder, name, TABLE.replace("{name}", "first"))
     with pytest.raises(SettingsError, match=rf"cannot be imported by its name: {name}\.py.*Rename it"):
-        declared(folder)
+        list_declared(folder)
 
 
 def test_a_file_that_hides_a_folder_of_its_name_is_refused(folder: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_file_that_hides_a_folder_of_its_name_is_refused(folder: Path) -> None
     write(folder / "sales" / "eu", "sold")
     write(folder, "sales")
     with pytest.raises(SettingsError, match=r"sales\.py and the folder sales both contain declarations.*Rename one"):
-        declared(folder)
+        list_declared(folder)
 
 
 def test_a_folder_whose_name_contains_a_dot_is_refused(folder: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_folder_whose_name_contains_a_dot_is_refused(folder: Path) -> None:
     dotted_folder.mkdir()
     write(dotted_folder, "first")
     with pytest.raises(SettingsError, match=r"contains a dot.*Rename the folder"):
-        declared(dotted_folder)
+        list_declared(dotted_folder)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_folder_whose_name_contains_a_dot_is_refused(folder: Path) -> None:
 def test_a_file_that_fails_is_named_with_its_line(folder: Path, text: str, message: str, line: int) -> None:
     write(folder, "first", text)
     with pytest.raises(DeclarationError) as error:
-        declared(folder)
+        list_declared(folder)
     assert message in str(error.value)
     assert f"{folder}/first.py, line {line}" in str(error.value)
 
@@ -211,16 +211,16 @@ def test_a_file_that_fails_is_named_with_its_line(folder: Path, text: str, messa
 def test_a_file_that_failed_is_read_again_after_it_is_corrected(folder: Path) -> None:
     write(folder, "first", "x = 1 / 0\n")
     with pytest.raises(DeclarationError):
-        declared(folder)
+        list_declared(folder)
     write(folder, "first")
-    assert declared(folder) == ["first"]
+    assert list_declared(folder) == ["first"]
 
 
 def test_two_declarations_of_one_name_are_refused(folder: Path) -> None:
     write(folder, "first")
     write(folder, "second", TABLE.replace("{name}", "first"))
     with pytest.raises(DeclarationError, match=r"another declaration also uses .* first.*first\.py and .*second\.py"):
-        declared(folder)
+        list_declared(folder)
 
 
 def test_commands_and_dagster_know_the_tables_of_the_folder(
@@ -257,9 +257,9 @@ def test_the_project_file_names_the_declarations_and_a_setting_overrides_it(fold
 def test_settings_loaded_in_several_threads_are_equal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("pyproject.toml").write_text(f'[tool.lakehouse]\ndeclarations = "{folder.name}"\n')
     Path(".env").write_text("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS=broker:9092\n")
-    project, below = Path.cwd(), folder / "notebooks"
-    below.mkdir()
-    monkeypatch.chdir(below)
+    project, inner_folder = Path.cwd(), folder / "notebooks"
+    inner_folder.mkdir()
+    monkeypatch.chdir(inner_folder)
     with ThreadPoolExecutor(4) as threads:
         all_settings = [future.result() for future in [threads.submit(Settings.load) for _ in range(200)]]
     assert {(settings.home_folder, settings.kafka_bootstrap_servers) for settings in all_settings} == {
@@ -309,15 +309,15 @@ def test_a_misspelled_name_is_reported_with_its_line_and_the_nearest_valid_name(
     assert replacement[0] in text
     write(folder, "first", text.replace(*replacement, 1))
     with pytest.raises(DeclarationError) as error:
-        declared(folder)
+        list_declared(folder)
     assert message in error.value.what
     assert error.value.action.startswith(action)
     assert error.value.where == f"{folder}/first.py, line {line}"
     write(folder, "first", text)
-    assert declared(folder) == ["first"], "the corrected file is read"
+    assert list_declared(folder) == ["first"], "the corrected file is read"
 
 
 def test_an_error_in_a_function_of_the_user_is_reported_unchanged(folder: Path) -> None:
     write(folder, "first", "def Column(name): ...\nColumn(nam=1)\n")
     with pytest.raises(DeclarationError, match=r"Column\(\) got an unexpected keyword.*Correct the file"):
-        declared(folder)
+        list_declared(folder)

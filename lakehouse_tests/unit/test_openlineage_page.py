@@ -29,7 +29,7 @@ Event = dict[str, Any]
 
 
 @pytest.fixture
-def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
+def received_events(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
     """The events that a receiver on this machine got."""
     events: list[Event] = []
 
@@ -50,7 +50,7 @@ def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
 
 
 @contextmanager
-def filled(instance: dg.DagsterInstance, home: Path) -> Iterator[dg.DagsterInstance]:
+def filled_instance(instance: dg.DagsterInstance, home: Path) -> Iterator[dg.DagsterInstance]:
     """An instance in which the topic was reported outside of a run, and a run wrote two tables."""
 
     @dg.multi_asset(specs=SPECS)
@@ -65,7 +65,7 @@ def filled(instance: dg.DagsterInstance, home: Path) -> Iterator[dg.DagsterInsta
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    with filled(dg.DagsterInstance.ephemeral(), tmp_path) as instance:
+    with filled_instance(dg.DagsterInstance.ephemeral(), tmp_path) as instance:
         yield instance
 
 
@@ -73,7 +73,7 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 def default_instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterInstance]:
     """An instance with Dagster's default storage, as ``lakehouse up`` starts it."""
     folder = tmp_path_factory.mktemp("dagster")
-    with filled(dg.DagsterInstance.local_temp(str(folder)), folder / "home") as instance:
+    with filled_instance(dg.DagsterInstance.local_temp(str(folder)), folder / "home") as instance:
         yield instance
 
 
@@ -98,55 +98,57 @@ def outputs(events: list[Event]) -> dict[str, Event]:
     return {event["outputs"][0]["name"]: event for event in events}
 
 
-def test_the_receiver_gets_each_dataset_with_its_inputs(page, received, instance) -> None:
+def test_the_receiver_gets_each_dataset_with_its_inputs(page, received_events, instance) -> None:
     _, reason = tick(page["openlineage"], instance)
     assert reason == "Sent 3 materializations."
-    inputs = {name: {dataset["name"] for dataset in event["inputs"]} for name, event in outputs(received).items()}
+    inputs = {
+        name: {dataset["name"] for dataset in event["inputs"]} for name, event in outputs(received_events).items()
+    }
     assert inputs == {
         "sales/temperatures_topic": set(),
         "sales/temperatures": {"sales/temperatures_topic", "sales/temperatures_base"},
         "sales/temperatures_by_location": {"sales/temperatures"},
     }
-    assert {event["outputs"][0]["namespace"] for event in received} == {"lakehouse"}
+    assert {event["outputs"][0]["namespace"] for event in received_events} == {"lakehouse"}
 
 
-def test_the_receiver_gets_the_columns_of_each_dataset(page, received, instance) -> None:
+def test_the_receiver_gets_the_columns_of_each_dataset(page, received_events, instance) -> None:
     tick(page["openlineage"], instance)
-    fields = outputs(received)["sales/temperatures"]["outputs"][0]["facets"]["schema"]["fields"]
+    fields = outputs(received_events)["sales/temperatures"]["outputs"][0]["facets"]["schema"]["fields"]
     columns = {field["name"]: field for field in fields}
     assert {column.name for column in temperatures.columns} <= columns.keys()
-    declared = temperatures.by_name["latitude"]
-    assert columns["latitude"]["description"] == declared.doc
-    assert columns["latitude"]["type"].upper() == declared.type
-    assert all(event["outputs"][0]["facets"]["schema"]["fields"] for event in received)
+    declared_column = temperatures.by_name["latitude"]
+    assert columns["latitude"]["description"] == declared_column.doc
+    assert columns["latitude"]["type"].upper() == declared_column.type
+    assert all(event["outputs"][0]["facets"]["schema"]["fields"] for event in received_events)
 
 
-def test_the_receiver_gets_the_lineage_of_columns(page, received, instance) -> None:
+def test_the_receiver_gets_the_lineage_of_columns(page, received_events, instance) -> None:
     tick(page["openlineage"], instance)
-    facets = outputs(received)["sales/temperatures_by_location"]["outputs"][0]["facets"]
+    facets = outputs(received_events)["sales/temperatures_by_location"]["outputs"][0]["facets"]
     (origin,) = facets["columnLineage"]["fields"]["latitude"]["inputFields"]
     assert (origin["namespace"], origin["name"], origin["field"]) == ("lakehouse", "sales/temperatures", "latitude")
 
 
-def test_the_receiver_gets_the_address_of_each_table(page, received, instance, tmp_path) -> None:
+def test_the_receiver_gets_the_address_of_each_table(page, received_events, instance, tmp_path) -> None:
     tick(page["openlineage"], instance)
-    facets = outputs(received)["sales/temperatures"]["outputs"][0]["facets"]
+    facets = outputs(received_events)["sales/temperatures"]["outputs"][0]["facets"]
     assert facets["dataSource"]["uri"] == Settings(home=tmp_path).table_uri("temperatures")
 
 
-def test_a_second_tick_sends_nothing_again(page, received, instance) -> None:
+def test_a_second_tick_sends_nothing_again(page, received_events, instance) -> None:
     cursor, _ = tick(page["openlineage"], instance)
-    sent = len(received)
+    sent_count = len(received_events)
     assert tick(page["openlineage"], instance, cursor) == (cursor, "Sent 0 materializations.")
-    assert len(received) == sent
+    assert len(received_events) == sent_count
 
 
-def test_a_backlog_is_sent_in_order_over_several_ticks(page, received, instance, monkeypatch) -> None:
+def test_a_backlog_is_sent_in_order_over_several_ticks(page, received_events, instance, monkeypatch) -> None:
     monkeypatch.setitem(page, "AT_ONCE", 2)
     cursor, _ = tick(page["openlineage"], instance)
-    assert [*outputs(received)] == ["sales/temperatures_topic", "sales/temperatures"]
+    assert [*outputs(received_events)] == ["sales/temperatures_topic", "sales/temperatures"]
     tick(page["openlineage"], instance, cursor)
-    assert [*outputs(received)][2:] == ["sales/temperatures_by_location"]
+    assert [*outputs(received_events)][2:] == ["sales/temperatures_by_location"]
 
 
 def test_a_receiver_that_is_down_does_not_fail_the_tick(page, instance, monkeypatch) -> None:
@@ -154,10 +156,10 @@ def test_a_receiver_that_is_down_does_not_fail_the_tick(page, instance, monkeypa
     assert tick(page["openlineage"], instance)[1] == "Sent 3 materializations."
 
 
-def test_the_receiver_gets_the_same_from_the_default_storage(page, received, default_instance) -> None:
+def test_the_receiver_gets_the_same_from_the_default_storage(page, received_events, default_instance) -> None:
     cursor, reason = tick(page["openlineage"], default_instance)
     assert reason == "Sent 3 materializations."
-    assert outputs(received).keys() == {
+    assert outputs(received_events).keys() == {
         "sales/temperatures_topic",
         "sales/temperatures",
         "sales/temperatures_by_location",
@@ -166,14 +168,16 @@ def test_the_receiver_gets_the_same_from_the_default_storage(page, received, def
 
 
 @pytest.mark.filterwarnings("ignore:Use fetch_:UserWarning")
-def test_the_sensor_of_the_package_never_passes_an_event_outside_of_a_run(received, instance, monkeypatch) -> None:
+def test_the_sensor_of_the_package_never_passes_an_event_outside_of_a_run(
+    received_events, instance, monkeypatch
+) -> None:
     # the module creates its client when it is imported, which may have been before this test
-    monkeypatch.setattr(sys.modules["dagster_openlineage.sensor"]._ADAPTER._client, "emit", received.append)
+    monkeypatch.setattr(sys.modules["dagster_openlineage.sensor"]._ADAPTER._client, "emit", received_events.append)
     sensor = openlineage_sensor(include_asset_events=True)
     cursor, reason = tick(sensor, instance)
     assert "badly formed hexadecimal UUID string" in reason
     assert tick(sensor, instance, cursor) == (cursor, reason)
-    assert received == []
+    assert received_events == []
 
 
 def test_the_sensor_of_the_package_fails_on_the_default_storage(default_instance) -> None:

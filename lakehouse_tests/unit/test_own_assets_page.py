@@ -149,8 +149,8 @@ def test_the_sensor_requests_the_export_after_the_last_of_two_merges(page, insta
 
 def test_only_the_sensors_of_the_page_are_on_and_handle_only_its_assets(page) -> None:
     definitions = page["defs"].get_repository_def()
-    running = {sensor.name for sensor in definitions.sensor_defs if sensor.default_status.value == "RUNNING"}
-    assert running == {"prices_sensor", "prices_merged", "conditions"}
+    running_sensors = {sensor.name for sensor in definitions.sensor_defs if sensor.default_status.value == "RUNNING"}
+    assert running_sensors == {"prices_sensor", "prices_merged", "conditions"}
     graph = page["defs"].resolve_asset_graph()
     assert page["conditions"].asset_selection.resolve(graph) == {REPORT}
     assert {key for key in graph.get_all_asset_keys() if graph.get(key).automation_condition} == {REPORT}

@@ -37,8 +37,8 @@ def first_code(text: str, language: str, number: int = 0) -> str:
 def load_project(folder: Path, files: dict[str, str]) -> dict[str, list[str]]:
     """What Dagster loads of a new project in which these files were written below its module."""
     write_files(folder, project_files("my-lake") | {f"src/my_lake/{name}": text for name, text in files.items()})
-    loaded: dict[str, list[str]] = json.loads(run_in_project(folder, "python", "-c", PROGRAM).splitlines()[-1])
-    return loaded
+    loaded_names: dict[str, list[str]] = json.loads(run_in_project(folder, "python", "-c", PROGRAM).splitlines()[-1])
+    return loaded_names
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def test_the_asset_of_the_readme_is_behind_the_rollup(tmp_path: Path, declaratio
     (attributes,) = re.findall(r"`(attributes: \{.*\})`", README)
     component = f"type: lakehouse.LakehouseTables\n{attributes}\n"
     files = {"defs/lakehouse/defs.yaml": component, "defs/price_report.py": first_code(README, "python", 1)}
-    loaded = load_project(tmp_path, declaration | files)
-    assert loaded["report"] == ["sales/prices_by_shop"]
-    assert "sales/prices_by_shop" in loaded["tables"]
+    loaded_names = load_project(tmp_path, declaration | files)
+    assert loaded_names["report"] == ["sales/prices_by_shop"]
+    assert "sales/prices_by_shop" in loaded_names["tables"]
 
 
 def test_your_own_assets_and_the_lineage_sensor_load_next_to_the_component(
@@ -65,8 +65,8 @@ def test_your_own_assets_and_the_lineage_sensor_load_next_to_the_component(
         "defs/price_report.py": first_code(OWN_ASSETS, "python"),
         "defs/lineage.py": first_code(OPENLINEAGE, "python"),
     }
-    loaded = load_project(tmp_path, declaration | files)
-    assert loaded["report"] == ["sales/prices"]
-    assert {"export_prices", "merge_prices", "merge_readings"} <= {*loaded["jobs"]}
-    assert {"conditions", "openlineage", "prices_merged", "prices_sensor"} <= {*loaded["sensors"]}
-    assert "default_automation_condition_sensor" not in loaded["sensors"]
+    loaded_names = load_project(tmp_path, declaration | files)
+    assert loaded_names["report"] == ["sales/prices"]
+    assert {"export_prices", "merge_prices", "merge_readings"} <= {*loaded_names["jobs"]}
+    assert {"conditions", "openlineage", "prices_merged", "prices_sensor"} <= {*loaded_names["sensors"]}
+    assert "default_automation_condition_sensor" not in loaded_names["sensors"]

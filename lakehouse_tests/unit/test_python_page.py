@@ -17,7 +17,7 @@ from lakehouse_tests.helpers.places import ROOT
 PAGE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-PRINTED = re.findall(r"```\n(.*?)```", re.sub(r"```python\n.*?```", "", PAGE, flags=re.DOTALL), re.DOTALL)
+PRINTED_TEXTS = re.findall(r"```\n(.*?)```", re.sub(r"```python\n.*?```", "", PAGE, flags=re.DOTALL), re.DOTALL)
 DECLARATION, OWN_ASSET = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 DOCUMENTED_NAMES = {
     name for row in re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
@@ -39,7 +39,7 @@ def test_the_examples_of_the_page_run_in_order_and_print_the_documented_output(
             exec(compile(example, "python.md", "exec"), namespace)  # noqa: S102 - the page's own examples
         outputs.append(out.getvalue())
     tables = f"temperatures {tmp_path / '.lakehouse' / 'tables' / 'temperatures'}\n"
-    assert [output for output in outputs if output] == [*PRINTED, tables]
+    assert [output for output in outputs if output] == [*PRINTED_TEXTS, tables]
     specs = {spec.key: spec for spec in namespace["defs"].resolve_all_asset_specs()}
     orders = specs[dg.AssetKey(["sales", "raw", "orders"])]
     assert (orders.group_name, *orders.owners) == ("sales", "team:sales")

@@ -25,7 +25,7 @@ def test_only_one_module_builds_the_text_of_a_merge() -> None:
 
 
 def test_only_one_module_decides_which_writer_writes_rows() -> None:
-    assert modules_with(r"\bis_quick(_to_merge)?\(") == {"storage/eligibility.py", "storage/stored_table.py"}
+    assert modules_with(r"\bcan_(append|merge)_quickly\(") == {"storage/eligibility.py", "storage/stored_table.py"}
 
 
 def imported_names(source: str) -> set[str]:
@@ -38,8 +38,8 @@ def imported_names(source: str) -> set[str]:
 
 def imports_past_stored_table(source: str) -> list[str]:
     """The imports of functions that only ``StoredTable`` calls, or of their modules."""
-    functions = r"(ensure_table|read_table|read_rows|read_changes|upkeep|commit_\w+|(append|merge|store)_quickly"
-    functions += r"|reform|leave_statistics|run_statement)"
+    functions = r"(ensure_table|read_table|read_rows|read_changes|run_upkeep|commit_\w+|(append|merge|store)_quickly"
+    functions += r"|rewrite_table|restrict_statistics|run_statement)"
     module = r"lakehouse\.storage\.(schema_change\.(apply|rewrite)|table_files|delta_rs_writer|spark_writer|statement)"
     private_import = re.compile(rf"{module}|{module}\.{functions}")
     return sorted(name for name in imported_names(source) if private_import.fullmatch(name))

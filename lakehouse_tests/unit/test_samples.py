@@ -89,12 +89,12 @@ def test_96_records_of_one_place_in_the_stream_have_no_temperature() -> None:
 
 def test_update_changes_8760_values_and_adds_ten_hours_of_2009(base: dict[Key, float]) -> None:
     records = [json.loads(line) for line in SAMPLES.update()]
-    updated = [record for record in records if key_of(record) in base]
-    added = [record for record in records if key_of(record) not in base]
-    assert (len(records), len(updated), len(added)) == (8_770, 8_760, 10)
-    assert all(record["temperature_2m"] != base[key_of(record)] for record in updated)
+    updated_records = [record for record in records if key_of(record) in base]
+    added_records = [record for record in records if key_of(record) not in base]
+    assert (len(records), len(updated_records), len(added_records)) == (8_770, 8_760, 10)
+    assert all(record["temperature_2m"] != base[key_of(record)] for record in updated_records)
     assert len({key_of(record) for record in records}) == 8_770
-    assert {record["time"][:4] for record in added} == {"2009"}
+    assert {record["time"][:4] for record in added_records} == {"2009"}
     assert {(record["latitude"], record["longitude"]) for record in records} == {(61.199997, -149.9)}
 
 
@@ -147,13 +147,13 @@ def test_the_committed_stream_has_the_outcomes_that_its_readme_lists() -> None:
 
 
 def test_the_committed_base_files_are_the_first_week_of_the_generated_files(base_folder: Path) -> None:
-    committed = sorted((DATA / "base").iterdir())
-    assert len(committed) == 2
-    for file in committed:
+    committed_files = sorted((DATA / "base").iterdir())
+    assert len(committed_files) == 2
+    for file in committed_files:
         sample = json.loads(file.read_text(encoding="utf-8"))
-        whole = json.loads((base_folder / file.name).read_text(encoding="utf-8"))
-        assert sample["hourly"] == {name: values[:168] for name, values in whole["hourly"].items()}
-        assert sample | {"hourly": None} == whole | {"hourly": None}
+        whole_document = json.loads((base_folder / file.name).read_text(encoding="utf-8"))
+        assert sample["hourly"] == {name: values[:168] for name, values in whole_document["hourly"].items()}
+        assert sample | {"hourly": None} == whole_document | {"hourly": None}
 
 
 def test_ratings_of_one_day_do_not_change_and_only_old_ones_are_late() -> None:

@@ -44,8 +44,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def codes(page: Path) -> frozenset[str]:
     """The texts that a page shows as code, and its headings."""
     pattern = r"<(code|h[1-6])\b[^>]*>(.*?)</\1>"
-    found = re.findall(pattern, page.read_text(encoding="utf-8"), re.DOTALL)
-    return frozenset(unescape(re.sub(r"<[^>]+>", "", text)).removesuffix("¶").strip() for _, text in found)
+    matches = re.findall(pattern, page.read_text(encoding="utf-8"), re.DOTALL)
+    return frozenset(unescape(re.sub(r"<[^>]+>", "", text)).removesuffix("¶").strip() for _, text in matches)
 
 
 def test_every_public_name_is_on_the_page_of_python(site: Path) -> None:
@@ -90,14 +90,14 @@ def test_each_check_has_a_link_to_its_section(site: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_shows_only_commands_that_exist(page: Path) -> None:
-    shown = re.findall(r"^\s*(?:\$ )?lakehouse ([a-z][a-z-]*)", page.read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(shown) <= set(COMMANDS)
+    shown_commands = re.findall(r"^\s*(?:\$ )?lakehouse ([a-z][a-z-]*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(shown_commands) <= set(COMMANDS)
 
 
 def test_no_page_asks_another_host_for_a_font_a_script_or_a_picture(site: Path) -> None:
-    loaded = (
+    loaded_assets = (
         r"""<(?:script|img|iframe)\b[^>]*\bsrc="(https?:)?//|<link\b[^>]*\brel="(?:stylesheet|preconnect)"[^>]*//"""
     )
     pages = list(site.rglob("*.html"))
     assert pages
-    assert [page.name for page in pages if re.search(loaded, page.read_text(encoding="utf-8"))] == []
+    assert [page.name for page in pages if re.search(loaded_assets, page.read_text(encoding="utf-8"))] == []

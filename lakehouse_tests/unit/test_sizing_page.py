@@ -42,5 +42,5 @@ def cell(result: str, row: str, column: int) -> float:
 )
 def test_a_figure_of_the_page_is_the_measured_one(row: str, value: float) -> None:
     (text,) = re.findall(rf"^{re.escape(row)}[^|]*?\|? ?([\d,.]+) \|", PAGE, re.MULTILINE)
-    shown = float(text.replace(",", ""))
-    assert abs(shown - value) <= 0.01 * value + 0.05
+    shown_number = float(text.replace(",", ""))
+    assert abs(shown_number - value) <= 0.01 * value + 0.05

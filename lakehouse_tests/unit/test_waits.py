@@ -18,7 +18,7 @@ from lakehouse.cli import services, stack, stopping
 from lakehouse.cli import table_session as cli_session
 from lakehouse.errors import BrokerError, RegistryError, SetupError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import admin, connection_causes, create_topic, look, publish, timeless, topic_names
+from lakehouse.kafka import admin, connection_causes, create_topic, publish, read_topic, timeless, topic_names
 from lakehouse.kafka.newest_records import newest_records
 from lakehouse.local import dagster_home, embedded, ivy, jars, kafka_server, registry
 from lakehouse.local.process import Child
@@ -48,7 +48,7 @@ def settings(folder: Path, **options: Any) -> Settings:
 
 
 REQUESTS: dict[str, Callable[[Settings], object]] = {
-    "status": lambda settings: look(settings, "t", 0.5),
+    "status": lambda settings: read_topic(settings, "t", 0.5),
     "topics": lambda settings: topic_names(settings, 0.5),
     "peek": lambda settings: newest_records(settings, "t", 1, 0.5),
     "publish": lambda settings: publish(settings, temperatures, [b"{}"]),
@@ -201,7 +201,7 @@ PROBE = "import sys; from lakehouse.cli import stack; print(stack._answers('http
 def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     child = Child(["sh", "-c", "trap '' TERM; echo up; while true; do sleep 1; done"], tmp_path / "log")
     child.stop(patience=0.5)
-    assert not child.alive()
+    assert not child.is_alive()
 
 
 def test_every_wait_in_the_table_names_an_existing_test() -> None:
@@ -223,7 +223,9 @@ def test_the_table_lists_the_actual_limits() -> None:
         "the end of a command that uses Spark, after Ctrl-C or SIGTERM": stopping._LIMIT,
         "the lock of a table": lock._PATIENCE,
         "the broker, by `status`": status._LOOK_LIMIT,
-        "the broker, by `topics`, `doctor`, a repair or a check": inspect.signature(look).parameters["limit"].default,
+        "the broker, by `topics`, `doctor`, a repair or a check": inspect.signature(read_topic)
+        .parameters["limit"]
+        .default,
         "the broker, while records near one without a possible time are read": timeless._PATIENCE,
         "the broker, to acknowledge a record": sys.modules["lakehouse.kafka.publish"].__dict__["_STALL_SECONDS"],
         "the broker, by a batch, `peek`, or to create a topic": admin._LIMIT,

@@ -1,8 +1,9 @@
 """Phrases that are never plain English stand in no text of ours: strings, docstrings, comments, pages.
 
-Single words are codespell's: ``docs/contributing/words.txt``.
+Single words are codespell's: ``docs/contributing/words.txt``. A participle alone is not a name either.
 """
 
+import ast
 import io
 import re
 import tokenize
@@ -31,6 +32,15 @@ PHRASES = {
 }
 ALLOWED: dict[str, str] = {}
 """Lines that may hold a phrase: the file and a piece of the line, at most twenty."""
+BARE_NAMES = frozenset(
+    "told said meant held holds kept keeps found taken known given gone done lost shown named listed counted planned"
+    " stored declared refused ordered used wrong other others same least most again means".split()
+)
+"""Words that cannot be searched for: each means something else in every function."""
+EXEMPT_NAMES = {
+    ("lakehouse/operations/maintain.py", "kept"): "a field of the JSON output of maintain",
+    ("lakehouse/defs/resources.py", "given"): "a parameter of a public class",
+}
 ROOTS = ("lakehouse", "lakehouse_tests", "benchmarks")
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").glob("*.md")]
 
@@ -57,17 +67,72 @@ def phrases_in(file: Path) -> list[str]:
     ]
 
 
+def bare_names(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each definition, parameter, variable or attribute that is a bare word."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                pass
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+                pass
+            case ast.ExceptHandler(name=str(name)) | ast.alias(asname=str(name)):
+                pass
+            case _:
+                continue
+        if not name.isupper() and name.strip("_").lower() in BARE_NAMES:
+            yield node.lineno, name
+
+
 @pytest.mark.parametrize("root", ROOTS)
 def test_no_text_in_python_has_a_phrase_that_is_not_plain(root: str) -> None:
     files = [file for file in sorted((ROOT / root).rglob("*.py")) if file != Path(__file__)]
     assert files
-    assert [found for file in files for found in phrases_in(file)] == []
+    assert [problem for file in files for problem in phrases_in(file)] == []
 
 
 def test_no_page_has_a_phrase_that_is_not_plain() -> None:
     pages = [page for page in PAGES if page.name not in ("CHANGELOG.md", "style.md")]
-    assert [found for page in pages for found in phrases_in(page)] == []
+    assert [problem for page in pages for problem in phrases_in(page)] == []
 
 
 def test_few_lines_are_allowed_to_differ() -> None:
     assert len(ALLOWED) <= 20
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "found = 1",
+        "def held(): ...",
+        "class Known: ...",
+        "lambda others: 0",
+        "self.kept = 1",
+        "for _, taken in (): ...",
+        "(gone := 1)",
+        "import re as shown",
+        "try: ...\nexcept OSError as lost: ...",
+    ],
+)
+def test_a_bare_participle_is_detected(source: str) -> None:
+    assert len([*bare_names(source)]) == 1
+
+
+def test_a_name_with_a_noun_and_a_keyword_of_another_program_are_allowed() -> None:
+    assert [*bare_names("found_rows = read(other=1)\nKEPT = rows.held")] == []
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_no_name_is_a_bare_participle(root: str) -> None:
+    problems = [
+        f"{name}:{line}: {word!r} cannot be searched for: use a noun, such as {word.strip('_').lower()}_rows"
+        for file in sorted((ROOT / root).rglob("*.py"))
+        for name in [str(file.relative_to(ROOT))]
+        for line, word in bare_names(file.read_text(encoding="utf-8"))
+        if (name, word) not in EXEMPT_NAMES
+    ]
+    assert problems == []
+
+
+def test_each_exempt_name_is_in_its_file() -> None:
+    for name, word in EXEMPT_NAMES:
+        assert word in {bare_word for _, bare_word in bare_names((ROOT / name).read_text(encoding="utf-8"))}

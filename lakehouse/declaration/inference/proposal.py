@@ -60,8 +60,8 @@ def propose(values: Iterable[bytes | None], form: Format = DEFAULT_FORMAT, schem
     paths = list(schema_fields if schema_fields is not None else _field_paths(objects))[:_MAX_FIELDS]
     if len(paths) == _MAX_FIELDS:
         warnings.append(f"Only the first {_MAX_FIELDS:,} fields were examined.")
-    proposed = [_propose_column(path, objects, warnings, (schema_fields or {}).get(path)) for path in paths]
-    columns = _without_duplicates([column for column in proposed if column], warnings)
+    proposed_columns = [_propose_column(path, objects, warnings, (schema_fields or {}).get(path)) for path in paths]
+    columns = _without_duplicates([column for column in proposed_columns if column], warnings)
     kinds = _record_kinds(columns, objects, form, schemas)
     key = () if kinds else proposed_key(columns, objects, warnings)
     warnings += [_SEVERAL_TYPES.format(kinds)] if kinds else []
@@ -70,7 +70,7 @@ def propose(values: Iterable[bytes | None], form: Format = DEFAULT_FORMAT, schem
         warnings.append(
             "Columns that all these records have are required. Remove required=True if a record may come without one."
         )
-    warnings += _number_warnings(columns, typed=schema_fields is not None)
+    warnings += _number_warnings(columns, is_typed=schema_fields is not None)
     column_names = {column.name for column in columns}
     times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
     times = [name for name in times if Month(name).name not in column_names]
@@ -90,10 +90,10 @@ def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[
     return list({column.name: column for column in reversed(columns)}.values())[::-1]
 
 
-def _number_warnings(columns: Sequence[Column], *, typed: bool) -> Iterator[str]:
+def _number_warnings(columns: Sequence[Column], *, is_typed: bool) -> Iterator[str]:
     """What the numbers of further records may be, unlike those of these records."""
     integers = [column.name for column in columns if column.type == "BIGINT" and not is_id(column.name)]
-    if integers and not typed:
+    if integers and not is_typed:
         yield f"{', '.join(integers)}: only integers so far. A number with a fraction would be rejected."
     doubles = [column.name for column in columns if column.type == "DOUBLE"]
     if doubles:
@@ -105,9 +105,9 @@ def _record_kinds(
     columns: Sequence[Column], objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas
 ) -> str | None:
     """The types of the records, in words; ``None`` if there is only one."""
-    names = sorted({form.schema_name(schema) for schema in schemas.known.values()} if form.typed and objects else ())
+    names = sorted({form.schema_name(schema) for schema in schemas.by_id.values()} if form.typed and objects else ())
     by_schema = f"by their schemas: {', '.join(names)}"
-    return by_schema if len(names) > 1 else seen_kinds(columns, objects, typed=form.typed)
+    return by_schema if len(names) > 1 else seen_kinds(columns, objects, is_typed=form.typed)
 
 
 def _read_objects(
@@ -130,7 +130,7 @@ def _schema_fields(
     objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas
 ) -> Mapping[Path, SchemaField] | None:
     """The fields of records by their schemas, the newest schema first; ``None`` if schemas have no types."""
-    newest_first = [schemas.known[schema_id] for schema_id in sorted(schemas.known, reverse=True)]
+    newest_first = [schemas.by_id[schema_id] for schema_id in sorted(schemas.by_id, reverse=True)]
     return form.schema_fields(newest_first if objects else (), _MAX_FIELDS)
 
 
@@ -197,9 +197,9 @@ def _propose_column(
         type_ = "TIMESTAMP"
     if schema_field is None and type_.startswith("DECIMAL") and not type_.endswith(",0)"):
         warnings.append(f"{name} has more digits than a DOUBLE, so it is {type_}. Further decimal places are rounded.")
-    required = len(values) == len(objects)
+    is_required = len(values) == len(objects)
     column_source = None if path == (name,) else path[0] if len(path) == 1 else path
-    column = Column(name, type_, "", required=required, source=column_source, pattern=pattern, epoch=unit)
+    column = Column(name, type_, "", required=is_required, source=column_source, pattern=pattern, epoch=unit)
     if type_ == "STRING" and values and are_like_times(values):
         warnings.append(f"{name} looks like a time, but no single pattern reads it. Declare its pattern, in UTC.")
     warnings += _omission_warnings(values, column, source)
@@ -215,12 +215,13 @@ def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None) -> str
 
 def _omission_warnings(values: Sequence[Any], column: Column, source: str) -> list[str]:
     """A warning about fields within the values of a column that are left out; empty if there are none."""
-    omitted = sorted(set().union(*(omitted_fields(value, column.field) for value in values)))
-    if not omitted:
+    omitted_paths = sorted(set().union(*(omitted_fields(value, column.field) for value in values)))
+    if not omitted_paths:
         return []
     reason = "because no type with at most 8 levels fits their values, or their names are not valid in a struct"
-    more = f", and {len(omitted) - _MAX_SHOWN:,} more" if len(omitted) > _MAX_SHOWN else ""
-    return [f"Fields within {source!r} are left out, {reason}: {', '.join(map(repr, omitted[:_MAX_SHOWN]))}{more}."]
+    shown_text = ", ".join(map(repr, omitted_paths[:_MAX_SHOWN]))
+    omitted_text = f", and {len(omitted_paths) - _MAX_SHOWN:,} more" if len(omitted_paths) > _MAX_SHOWN else ""
+    return [f"Fields within {source!r} are left out, {reason}: {shown_text}{omitted_text}."]
 
 
 def _fitting_values(

@@ -117,14 +117,14 @@ def _are_unique(columns: Sequence[Column], distinct_objects: Sequence[dict[str, 
 
 def _would_lose_values(key: Column, columns: Sequence[Column], distinct_objects: Sequence[dict[str, Any]]) -> bool:
     """Whether a record has no field for a value of an earlier record of its key, and would overwrite it with NULL."""
-    stored: dict[Any, set[str]] = {}
+    stored_names: dict[Any, set[str]] = {}
     keys = [value_at(content, key.field.names) for content in distinct_objects]
     with_values = present_columns(columns, distinct_objects)
     with_fields = present_columns(columns, distinct_objects, null=True)
     for key_value, value_names, field_names in zip(keys, with_values, with_fields, strict=True):
-        if not stored.get(key_value, set()) <= field_names:
+        if not stored_names.get(key_value, set()) <= field_names:
             return True
-        stored[key_value] = value_names
+        stored_names[key_value] = value_names
     return False
 
 

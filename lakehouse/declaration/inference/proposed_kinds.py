@@ -14,39 +14,41 @@ _TYPE_COLUMN = re.compile(
 _MAX_KINDS, _MAX_SHOWN, _MAX_LENGTH = 20, 4, 40
 
 
-def seen_kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, typed: bool = False) -> str | None:
+def seen_kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, is_typed: bool = False) -> str | None:
     """The types of records in words, by a field that names them or by their fields; ``None`` if there is only one.
 
-    If records are ``typed`` by schemas, missing fields only indicate versions of their schema.
+    If records are ``is_typed`` by schemas, missing fields only indicate versions of their schema.
     """
     present = present_columns(columns, objects)
     for column in (column for column in columns if column.type == "STRING" and _TYPE_COLUMN.fullmatch(column.name)):
         kinds, path = defaultdict[str | None, list[set[str]]](list), column.field.names
         for content, names in zip(objects, present, strict=True):
             kinds[value_at(content, path)].append(names)
-        if 1 < len(kinds) <= _MAX_KINDS and _differ(kinds.values()):
+        if 1 < len(kinds) <= _MAX_KINDS and _have_own_columns(kinds.values()):
             counts = ", ".join(f"{_show_kind(kind)} ({len(records):,})" for kind, records in kinds.items())
             return f"by {column.field.source!r}: {counts}"
-    return None if typed else _by_fields(present_columns(columns, objects, null=True))
+    return None if is_typed else _by_fields(present_columns(columns, objects, null=True))
 
 
-def _differ(kinds: Iterable[Sequence[set[str]]]) -> bool:
+def _have_own_columns(kinds: Iterable[Sequence[set[str]]]) -> bool:
     """Whether all records of one kind have a column that no record of another kind has."""
-    always, ever = zip(*((set.intersection(*records), set.union(*records)) for records in kinds), strict=True)
-    return any(common_names - other_names for common_names in always for other_names in ever)
+    common_to_all, present_in_any = zip(
+        *((set.intersection(*records), set.union(*records)) for records in kinds), strict=True
+    )
+    return any(common_names - other_names for common_names in common_to_all for other_names in present_in_any)
 
 
 def _by_fields(present: Sequence[set[str]]) -> str | None:
     """Groups of columns, in words: each record has columns of one group only; ``None`` if there is one group."""
     groups: dict[str, set[str]] = {}
     shared_by_all = set.intersection(*present) if present else set()
-    distinguishing = [names - shared_by_all for names in present]
-    if not all(distinguishing):
+    distinguishing_names = [names - shared_by_all for names in present]
+    if not all(distinguishing_names):
         return None
-    for names in {frozenset(names) for names in distinguishing}:
-        merged = set(names).union(*(groups.get(name, set()) for name in names))
-        groups |= dict.fromkeys(merged, merged)
-    counts = Counter(min(groups[min(names)]) for names in distinguishing)
+    for names in {frozenset(names) for names in distinguishing_names}:
+        joined_names = set(names).union(*(groups.get(name, set()) for name in names))
+        groups |= dict.fromkeys(joined_names, joined_names)
+    counts = Counter(min(groups[min(names)]) for names in distinguishing_names)
     return None if len(counts) < 2 or len(counts) > _MAX_KINDS else f"by their fields: {_show_counts(counts, groups)}"
 
 
@@ -55,9 +57,9 @@ def _show_counts(counts: Mapping[str, int], groups: Mapping[str, set[str]]) -> s
 
 
 def _show_names(names: Iterable[str]) -> str:
-    first, *others = [name[:_MAX_LENGTH] for name in sorted(names)]
-    more = f" and {len(others) + 1 - _MAX_SHOWN} more" if len(others) >= _MAX_SHOWN else ""
-    return ", ".join([first, *others[: _MAX_SHOWN - 1]]) + more
+    first, *other_names = [name[:_MAX_LENGTH] for name in sorted(names)]
+    omitted_text = f" and {len(other_names) + 1 - _MAX_SHOWN} more" if len(other_names) >= _MAX_SHOWN else ""
+    return ", ".join([first, *other_names[: _MAX_SHOWN - 1]]) + omitted_text
 
 
 def _show_kind(kind: str | None) -> str:

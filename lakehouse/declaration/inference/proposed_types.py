@@ -8,13 +8,13 @@ from math import isinf
 from typing import Any
 
 from lakehouse.decoding.column_types import column_type_problems, is_field_name
-from lakehouse.decoding.fields import WHOLE, Field, Rejection
+from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection
 from lakehouse.decoding.nested_types import with_inner
 from lakehouse.decoding.values import convert
 
 _TIMES = (
-    *(("TIMESTAMP", f"%Y-%m-%d{separator}%H:%M{rest}{zone}") for separator in "T " for rest in ("", ":%S", ":%S.%f")
-      for zone in ("", "Z", "+00:00")),
+    *(("TIMESTAMP", f"%Y-%m-%d{separator}%H:%M{seconds}{zone}") for separator in "T " for seconds in
+      ("", ":%S", ":%S.%f") for zone in ("", "Z", "+00:00")),
     ("DATE", "%Y-%m-%d"),
 )  # fmt: skip
 _MAX_NAMES_RATIO = 4  # more names in total than this many times those of the largest object are keys of a map
@@ -34,7 +34,7 @@ def type_of(values: Sequence[Any], levels: int = _MAX_LEVELS) -> tuple[str, str 
     if not all(isinstance(value, Decimal) for value in values):
         return None
     if all(map(_is_integer, values)):
-        return ("BIGINT" if all(abs(value) < WHOLE["BIGINT"] for value in values) else "DECIMAL(38,0)"), None
+        return ("BIGINT" if all(abs(value) < WHOLE_LIMITS["BIGINT"] for value in values) else "DECIMAL(38,0)"), None
     type_ = _fraction_type(values)
     return (type_, None) if type_ else None
 
@@ -105,8 +105,10 @@ def omitted_fields(value: Any, field: Field) -> set[str]:
         return set().union(*(omitted_fields(item, item_field) for item_field in field.inner for item in items))
     content: dict[str, Any] = value if isinstance(value, dict) else {}
     known_names = {inner.name for inner in field.inner}
-    omitted = {f"{field.source}.{name}" for name in content if name not in known_names}
-    return omitted.union(*(omitted_fields(content.get(inner.name), inner) for inner in field.inner if inner.inner))
+    omitted_names = {f"{field.source}.{name}" for name in content if name not in known_names}
+    return omitted_names.union(
+        *(omitted_fields(content.get(inner.name), inner) for inner in field.inner if inner.inner)
+    )
 
 
 def _is_integer(value: Decimal) -> bool:

@@ -12,7 +12,7 @@ from lakehouse.declaration.rules.time_rules import time_problems
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of
-from lakehouse.decoding.fields import WHOLE, Beyond, Rejection, is_text
+from lakehouse.decoding.fields import WHOLE_LIMITS, Rejection, UnrepresentableValue, is_text
 from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey
 from lakehouse.decoding.values import convert_value, number_in
 
@@ -34,8 +34,8 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
     yield from column_type_problems(column.type)
     if column.widened_from is not None and not is_widened(column.widened_from, column.type):
         message = f"{column.type} does not hold every value of widened_from {column.widened_from}"
-        widened = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before the point, or a DECIMAL to more digits"
-        yield message, f"Widen {widened}. For other types, remove widened_from and use lakehouse rewrite."
+        widening_text = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before the point, or a DECIMAL to more digits"
+        yield message, f"Widen {widening_text}. For other types, remove widened_from and use lakehouse rewrite."
     if column.is_nested and (column.sql is not None or column.field.part != VALUE):
         message = f"type {column.type} is only allowed for a field of a record's value"
         yield message, "Declare another type, or read the column from a field."
@@ -103,7 +103,7 @@ def _source_problems(column: Column) -> Iterator[Problem]:
     source = column.source.name if isinstance(column.source, RecordHeader) else column.source
     if source is not None and not source:
         yield "source is empty", "Name the field, or the path that leads to it."
-    if any(isinstance(number_in(text), Beyond) for text in column.null_values):
+    if any(isinstance(number_in(text), UnrepresentableValue) for text in column.null_values):
         yield "null_values contain a number with an exponent out of range", "Remove it: no record can contain it."
     yield from _record_part_problems(column)
     if column.formerly is None:
@@ -119,7 +119,11 @@ def _source_problems(column: Column) -> Iterator[Problem]:
 
 def _record_part_problems(column: Column) -> Iterator[Problem]:
     """What is wrong with a source that is not a field of a record's value."""
-    if isinstance(column.source, RecordKey) and column.source.written == "big_endian" and column.type not in WHOLE:
+    if (
+        isinstance(column.source, RecordKey)
+        and column.source.written == "big_endian"
+        and column.type not in WHOLE_LIMITS
+    ):
         message = f"its key is a big-endian integer, but the column is {column.type}"
         yield message, "Declare INT for four bytes, or BIGINT for eight."
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
@@ -147,29 +151,29 @@ def _between_problems(column: Column) -> Iterator[Problem]:
     elif len(bounds) != 2 or not all(map(_is_bound, bounds)):
         yield f"between must be two numbers, not {bounds}", "Declare the smallest and the largest allowed value."
     elif column.between:
-        least, most = column.between
-        yield from _range_problems(_exactly(least), _exactly(most), column.type)
+        minimum, maximum = column.between
+        yield from _range_problems(_exactly(minimum), _exactly(maximum), column.type)
 
 
-def _range_problems(least: Decimal, most: Decimal, type_: str) -> Iterator[Problem]:
-    type_least, type_most = _range_of(type_)
-    bounds = [bound for bound in (least, most) if bound.is_finite() or type_ != "DOUBLE"]
-    if least > most:
-        yield f"between is {least} to {most}, so no value is allowed", "Declare the smallest value first."
-    elif any(not type_least <= bound <= type_most for bound in bounds):
-        message = f"between exceeds the range of {type_}, which is {type_least} to {type_most}"
+def _range_problems(minimum: Decimal, maximum: Decimal, type_: str) -> Iterator[Problem]:
+    type_minimum, type_maximum = _range_of(type_)
+    bounds = [bound for bound in (minimum, maximum) if bound.is_finite() or type_ != "DOUBLE"]
+    if minimum > maximum:
+        yield f"between is {minimum} to {maximum}, so no value is allowed", "Declare the smallest value first."
+    elif any(not type_minimum <= bound <= type_maximum for bound in bounds):
+        message = f"between exceeds the range of {type_}, which is {type_minimum} to {type_maximum}"
         yield message, "Declare a wider type, or bounds within its range."
-    elif not _contains_value(least, most, type_):
-        message = f"between is {least} to {most}, which contains no value of {type_}"
+    elif not _contains_value(minimum, maximum, type_):
+        message = f"between is {minimum} to {maximum}, which contains no value of {type_}"
         yield message, "Declare bounds with a value between them."
 
 
-def _contains_value(least: Decimal, most: Decimal, type_: str) -> bool:
+def _contains_value(minimum: Decimal, maximum: Decimal, type_: str) -> bool:
     if type_ == "DOUBLE":
-        return least.is_finite() or most.is_finite() or least < most
-    scale = 0 if type_ in WHOLE else digits_of(type_)[1]
+        return minimum.is_finite() or maximum.is_finite() or minimum < maximum
+    scale = 0 if type_ in WHOLE_LIMITS else digits_of(type_)[1]
     unit = Fraction(1, 10**scale)
-    return ceil(Fraction(least) / unit) <= floor(Fraction(most) / unit)
+    return ceil(Fraction(minimum) / unit) <= floor(Fraction(maximum) / unit)
 
 
 def _is_number(type_: str) -> bool:
@@ -187,11 +191,11 @@ def _exactly(bound: float | Decimal) -> Decimal:
 
 def _range_of(type_: str) -> tuple[Decimal, Decimal]:
     """The smallest and the largest value of a numeric type."""
-    if type_ in WHOLE:
-        return Decimal(-WHOLE[type_]), Decimal(WHOLE[type_] - 1)
+    if type_ in WHOLE_LIMITS:
+        return Decimal(-WHOLE_LIMITS[type_]), Decimal(WHOLE_LIMITS[type_] - 1)
     if type_ == "DOUBLE":
-        most = _exactly(sys.float_info.max)
+        maximum = _exactly(sys.float_info.max)
     else:
         precision, scale = digits_of(type_)
-        most = Decimal(f"{10**precision - 1}E-{scale}")
-    return most.copy_negate(), most
+        maximum = Decimal(f"{10**precision - 1}E-{scale}")
+    return maximum.copy_negate(), maximum

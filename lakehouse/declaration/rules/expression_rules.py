@@ -42,7 +42,7 @@ def check_problems(table: TableParts) -> Iterator[Problem]:
         if name in NO_CHECK or count > 1:
             action = "Choose another name. Every merged table has checks of its own."
             yield f"check {name}: the name is already used", action
-    columns = {column.name: column.type for column in table.stored} | {RECORD: ""}
+    columns = {column.name: column.type for column in table.stored_columns} | {RECORD: ""}
     for check in table.checks:
         if not check.sql.strip():
             yield f"check {check.name}: sql is empty", "Write a condition on a row, for example price > 0."
@@ -58,7 +58,7 @@ def rollup_problems(rollup: Rollup, table: TableParts) -> Iterator[Problem]:
 
 
 def _group_problems(rollup: Rollup, table: TableParts) -> Iterator[Problem]:
-    column_names = {column.name for column in table.stored}
+    column_names = {column.name for column in table.stored_columns}
     if not rollup.by:
         yield "by is empty", "Name at least one column."
     for name, count in Counter(rollup.by).items():
@@ -70,7 +70,7 @@ def _group_problems(rollup: Rollup, table: TableParts) -> Iterator[Problem]:
 
 def _rollup_measure_problems(rollup: Rollup, table: TableParts) -> Iterator[Problem]:
     # in a table with a key, the newest record of a row can change while the row does not, so no measure may use it
-    columns = {column.name: column.type for column in table.stored} | ({RECORD: ""} if table.is_log else {})
+    columns = {column.name: column.type for column in table.stored_columns} | ({RECORD: ""} if table.is_log else {})
     if not rollup.measures:
         yield "measures is empty", "Declare at least one, for example Measure('count(*)', 'BIGINT', 'Rows.')."
     for name, measure in rollup.measures.items():

@@ -43,8 +43,8 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         key_problems(table.key, table.columns) if table.key else _log_table(table),
         _version(table),
         _partition(table),
-        _clustered(table),
-        _widened(table),
+        _clustering_problems(table),
+        _widening_problems(table),
         _former_fields(table),
         _lateness(table),
         _base(table),
@@ -169,15 +169,23 @@ def _former_fields(table: TableParts) -> Iterator[Problem]:
     """Former names of fields that another column reads: in today's records, they contain other values."""
     for column in table.record_columns:
         former = column.field.former
-        others = [other for other in table.record_columns if other is not column and other.field.part == VALUE]
-        for other in others if former else ():
-            paths = taken_paths(other.field.names, other.field)
-            if any(path[: len(former)] == (former[: len(path)] if other.is_nested else former) for path in paths):
-                message = f"column {column.name}: formerly {'.'.join(former)}, but column {other.name} reads it now"
+        other_columns = [
+            other_column
+            for other_column in table.record_columns
+            if other_column is not column and other_column.field.part == VALUE
+        ]
+        for other_column in other_columns if former else ():
+            paths = taken_paths(other_column.field.names, other_column.field)
+            if any(
+                path[: len(former)] == (former[: len(path)] if other_column.is_nested else former) for path in paths
+            ):
+                message = (
+                    f"column {column.name}: formerly {'.'.join(former)}, but column {other_column.name} reads it now"
+                )
                 yield message, "A field must have one meaning. Remove formerly, and have old records sent again."
 
 
-def _clustered(table: TableParts) -> Iterator[Problem]:
+def _clustering_problems(table: TableParts) -> Iterator[Problem]:
     """Columns that cannot order files: Delta's log must contain the smallest and largest value of each file."""
     if table.cluster_by and table.partition_by:
         message = "partition_by and cluster_by cannot be combined"
@@ -195,7 +203,7 @@ def _clustered(table: TableParts) -> Iterator[Problem]:
             yield f"{name} is listed twice in cluster_by", "List it once."
 
 
-def _widened(table: TableParts) -> Iterator[Problem]:
+def _widening_problems(table: TableParts) -> Iterator[Problem]:
     """Columns whose type cannot be widened, because it decides where rows are stored or how they are ordered."""
     fixed = {table.partition_by.name: "rows are partitioned by it"} if table.partition_by else {}
     if table.version and table.keep:

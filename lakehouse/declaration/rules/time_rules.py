@@ -39,8 +39,8 @@ def time_problems(column: Column, typed_by: str) -> Iterator[Problem]:
 def _example_for(time_types: Sequence[str]) -> str:
     """How to declare the format of times of these types."""
     if len(time_types) > 1:
-        otherwise = "STRING in place of DATE with pattern='%Y-%m-%dT%H:%M', or INT with epoch='seconds'"
-        return f"pattern='%Y-%m-%d' if both have that format. Otherwise declare {otherwise}"
+        alternatives = "STRING in place of DATE with pattern='%Y-%m-%dT%H:%M', or INT with epoch='seconds'"
+        return f"pattern='%Y-%m-%d' if both have that format. Otherwise declare {alternatives}"
     pattern, unit = ("%Y-%m-%d", DAYS) if time_types == ["DATE"] else ("%Y-%m-%dT%H:%M", "seconds")
     return f"pattern={pattern!r}, or epoch={unit!r} if it is a number"
 

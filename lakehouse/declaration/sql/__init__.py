@@ -11,15 +11,15 @@ from lakehouse.declaration.sql.functions import NotComputable
 from lakehouse.declaration.sql.literals import castable
 from lakehouse.declaration.sql.parsed import named_columns, quoted
 from lakehouse.declaration.sql.rules import condition_problems, measure_problems
-from lakehouse.declaration.sql.sums import EXACT, added, is_inexact
+from lakehouse.declaration.sql.sums import EXACT, find_addends, is_inexact
 
 __all__ = [
     "EXACT",
     "NotComputable",
-    "added",
     "castable",
     "computed_sql",
     "condition_problems",
+    "find_addends",
     "is_inexact",
     "measure_problems",
     "named_columns",

@@ -28,13 +28,13 @@ def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
             lost_parts = dropped_parts(sql, root)
             if lost_parts:
                 raise NotComputable(f"unsupported part: {lost_parts}", "Remove it, or use another function.")
-            return _computed(root, type_, columns)
+            return _convert_expression(root, type_, columns)
     except RecursionError:
         raise NotComputable("the expression is nested too deeply", "Write it with fewer levels.") from None
     raise NotComputable("this is not a SQL expression", EXPRESSION)
 
 
-def _computed(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
+def _convert_expression(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
     """Spark SQL for a column of a type, over columns of known types; it returns NULL if nothing can be computed.
 
     Raises ``NotComputable``.

@@ -64,48 +64,53 @@ class Function(NamedTuple):
     required_count: int = 9  # how many arguments are required; the others are optional
 
 
-def _on_string(name: str, result_kind: str = STRING, *more: tuple[str, str], required_count: int = 9) -> Function:
-    arguments, kinds = ("this", *(argument for argument, _ in more)), (STRING, *(kind for _, kind in more))
+def _string_function(
+    name: str, result_kind: str = STRING, *other_arguments: tuple[str, str], required_count: int = 9
+) -> Function:
+    arguments, kinds = (
+        ("this", *(argument for argument, _ in other_arguments)),
+        (STRING, *(kind for _, kind in other_arguments)),
+    )
     return Function(name, arguments, kinds, result_kind, required_count)
 
 
-def _on_time(name: str, kinds: str | tuple[str, ...], result_kind: str = INTEGER) -> Function:
+def _time_function(name: str, kinds: str | tuple[str, ...], result_kind: str = INTEGER) -> Function:
     return Function(name, ("this",), (kinds,), result_kind)
 
 
 _SECOND_STRING = ("expression", STRING)
 FUNCTIONS = {
-    "Upper": _on_string("upper"),
-    "Lower": _on_string("lower"),
-    "Initcap": _on_string("initcap"),
-    "MD5": _on_string("md5"),
-    "Length": _on_string("length", INTEGER),
-    "Contains": _on_string("contains", BOOLEAN, _SECOND_STRING),
-    "StartsWith": _on_string("startswith", BOOLEAN, _SECOND_STRING),
-    "EndsWith": _on_string("endswith", BOOLEAN, _SECOND_STRING),
-    "Replace": _on_string("replace", STRING, _SECOND_STRING, ("replacement", STRING)),
-    "Left": _on_string("left", STRING, ("expression", INTEGER_LITERAL)),
-    "Right": _on_string("right", STRING, ("expression", INTEGER_LITERAL)),
-    "Substring": _on_string(
+    "Upper": _string_function("upper"),
+    "Lower": _string_function("lower"),
+    "Initcap": _string_function("initcap"),
+    "MD5": _string_function("md5"),
+    "Length": _string_function("length", INTEGER),
+    "Contains": _string_function("contains", BOOLEAN, _SECOND_STRING),
+    "StartsWith": _string_function("startswith", BOOLEAN, _SECOND_STRING),
+    "EndsWith": _string_function("endswith", BOOLEAN, _SECOND_STRING),
+    "Replace": _string_function("replace", STRING, _SECOND_STRING, ("replacement", STRING)),
+    "Left": _string_function("left", STRING, ("expression", INTEGER_LITERAL)),
+    "Right": _string_function("right", STRING, ("expression", INTEGER_LITERAL)),
+    "Substring": _string_function(
         "substring", STRING, ("start", INTEGER_LITERAL), ("length", INTEGER_LITERAL), required_count=2
     ),
-    "SplitPart": _on_string("split_part", STRING, ("delimiter", STRING), ("part_index", INTEGER_LITERAL)),
-    "StrPosition": _on_string("instr", INTEGER, ("substr", STRING)),
-    "Year": _on_time("year", DATE),
-    "Quarter": _on_time("quarter", TIMES),
-    "Month": _on_time("month", DATE),
-    "Day": _on_time("day", DATE),
-    "DayOfMonth": _on_time("day", DATE),
-    "DayOfWeek": _on_time("dayofweek", DATE),
-    "DayOfYear": _on_time("dayofyear", DATE),
-    "WeekOfYear": _on_time("weekofyear", DATE),
-    "LastDay": _on_time("last_day", TIMES, DATE),
-    "Hour": _on_time("hour", TIMESTAMP),
-    "Minute": _on_time("minute", TIMESTAMP),
-    "Second": _on_time("second", TIMESTAMP),
-    "UnixSeconds": _on_time("unix_seconds", TIMESTAMP),
-    "UnixMillis": _on_time("unix_millis", TIMESTAMP),
-    "UnixMicros": _on_time("unix_micros", TIMESTAMP),
+    "SplitPart": _string_function("split_part", STRING, ("delimiter", STRING), ("part_index", INTEGER_LITERAL)),
+    "StrPosition": _string_function("instr", INTEGER, ("substr", STRING)),
+    "Year": _time_function("year", DATE),
+    "Quarter": _time_function("quarter", TIMES),
+    "Month": _time_function("month", DATE),
+    "Day": _time_function("day", DATE),
+    "DayOfMonth": _time_function("day", DATE),
+    "DayOfWeek": _time_function("dayofweek", DATE),
+    "DayOfYear": _time_function("dayofyear", DATE),
+    "WeekOfYear": _time_function("weekofyear", DATE),
+    "LastDay": _time_function("last_day", TIMES, DATE),
+    "Hour": _time_function("hour", TIMESTAMP),
+    "Minute": _time_function("minute", TIMESTAMP),
+    "Second": _time_function("second", TIMESTAMP),
+    "UnixSeconds": _time_function("unix_seconds", TIMESTAMP),
+    "UnixMillis": _time_function("unix_millis", TIMESTAMP),
+    "UnixMicros": _time_function("unix_micros", TIMESTAMP),
     "DateDiff": Function("datediff", ("this", "expression"), (DATE, DATE), INTEGER),
     "Floor": Function("floor", ("this",), ((INTEGER, DECIMAL),), DECIMAL),
     "Ceil": Function("ceil", ("this",), ((INTEGER, DECIMAL),), DECIMAL),

@@ -70,17 +70,17 @@ def cast_type(node: Any) -> str:
     return str(type_name)
 
 
-def time_literal(written: str, type_: str) -> str:
+def time_literal(text: str, type_: str) -> str:
     """SQL of a date or timestamp literal, in UTC; ``NotComputable`` if the text is not one."""
     try:
-        if not _TIMES[type_].fullmatch(written):
+        if not _TIMES[type_].fullmatch(text):
             raise ValueError
-        time = date.fromisoformat(written) if type_ == "DATE" else datetime.fromisoformat(written)
+        time = date.fromisoformat(text) if type_ == "DATE" else datetime.fromisoformat(text)
     except ValueError:
         action = f"Write it in the form {'2026-01-31' if type_ == 'DATE' else '2026-01-31 12:00:00'}."
-        raise NotComputable(f"{quoted(written)} is not a valid {type_}", action) from None
+        raise NotComputable(f"{quoted(text)} is not a valid {type_}", action) from None
     if isinstance(time, datetime) and time.tzinfo:
-        raise NotComputable(f"{quoted(written)} has a time zone", "Times are in UTC. Write it without a zone.")
+        raise NotComputable(f"{quoted(text)} has a time zone", "Times are in UTC. Write it without a zone.")
     return f"{type_} '{time.isoformat(*([' '] if isinstance(time, datetime) else []))}'"
 
 
@@ -99,11 +99,11 @@ def require_parentheses(*operands: Any) -> None:
 
 def operands_of(node: Any) -> list[Any]:
     """The operands of a chain of one operator, in their order."""
-    operands, left = [], node
-    while type(left) is type(node):
-        operands.append(left.expression)
-        left = left.this
-    return [left, *reversed(operands)]
+    operands, operand = [], node
+    while type(operand) is type(node):
+        operands.append(operand.expression)
+        operand = operand.this
+    return [operand, *reversed(operands)]
 
 
 def require_short_replacement(node: Any) -> None:

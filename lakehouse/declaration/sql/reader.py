@@ -57,31 +57,31 @@ class Reader:
     def __init__(self, columns: Mapping[str, str]) -> None:
         self._columns = columns
         self._readers: dict[str, Callable[[Any], Part]] = {
-            **dict.fromkeys(FUNCTIONS, self._function),
-            **dict.fromkeys(COMPARISONS, self._comparison),
-            **dict.fromkeys(ARITHMETIC, self._arithmetic),
-            **dict.fromkeys(VARIADIC, self._variadic),
-            **dict.fromkeys(("And", "Or"), self._connective),
-            **dict.fromkeys(("Cast", "TryCast"), self._cast),
-            **dict.fromkeys(("Like", "ILike"), self._like),
-            **dict.fromkeys(("Concat", "DPipe"), self._concat),
-            **dict.fromkeys(("TimestampTrunc", "DateTrunc"), self._trunc),
-            "Column": self._column,
+            **dict.fromkeys(FUNCTIONS, self._read_function),
+            **dict.fromkeys(COMPARISONS, self._read_comparison),
+            **dict.fromkeys(ARITHMETIC, self._read_arithmetic),
+            **dict.fromkeys(VARIADIC, self._read_variadic),
+            **dict.fromkeys(("And", "Or"), self._read_connective),
+            **dict.fromkeys(("Cast", "TryCast"), self._read_cast),
+            **dict.fromkeys(("Like", "ILike"), self._read_like),
+            **dict.fromkeys(("Concat", "DPipe"), self._read_concat),
+            **dict.fromkeys(("TimestampTrunc", "DateTrunc"), self._read_trunc),
+            "Column": self._read_column,
             "Literal": literal,
             "Boolean": lambda node: Part("true" if node.this else "false", BOOLEAN),
             "Null": lambda _: Part("NULL", NULL),
             "Paren": lambda node: self.read(node.this),
             "Not": lambda node: Part(f"(NOT {self._read_as(node.this, BOOLEAN).sql})", BOOLEAN),
-            "Neg": self._negative,
-            "Abs": self._absolute,
-            "Is": self._is,
-            "In": self._in,
-            "Between": self._between,
-            "Case": self._case,
-            "If": self._if,
-            "Nullif": self._null_if,
-            "Trim": self._trim,
-            "TsOrDsToDate": self._day,
+            "Neg": self._read_negative,
+            "Abs": self._read_absolute,
+            "Is": self._read_is,
+            "In": self._read_in,
+            "Between": self._read_between,
+            "Case": self._read_case,
+            "If": self._read_if,
+            "Nullif": self._read_null_if,
+            "Trim": self._read_trim,
+            "TsOrDsToDate": self._read_day,
         }
 
     def read(self, node: "exp.Expr | None") -> Part:
@@ -118,7 +118,7 @@ class Reader:
             )
         return [cast_null(part, kind).sql for part in parts], kind
 
-    def _column(self, node: Any) -> Part:
+    def _read_column(self, node: Any) -> Part:
         name = node.name.lower()
         if len(node.parts) > 1 or name not in self._columns:
             known_columns = ", ".join(sorted(self._columns))
@@ -126,16 +126,16 @@ class Reader:
             raise NotComputable(message, f"The columns are {known_columns}.")
         return Part(f"`{name}`", kind_of(self._columns[name]))
 
-    def _function(self, node: Any) -> Part:
+    def _read_function(self, node: Any) -> Part:
         function = FUNCTIONS[type(node).__name__]
         arguments = {name for name, value in node.args.items() if value and name not in IGNORED_ARGUMENTS}
         if type(node).__name__ == "Initcap" and node.expression.sql("spark") == "' '":
             arguments -= {"expression"}  # which the parser adds
-        required = {*function.arguments[: function.required_count]}
-        if arguments - {*function.arguments} or not required <= arguments:
+        required_names = {*function.arguments[: function.required_count]}
+        if arguments - {*function.arguments} or not required_names <= arguments:
             raise NotComputable(f"{shown_sql(node)} has arguments that {function.name}() does not support")
         kinds = [pair for pair in zip(function.arguments, function.argument_kinds, strict=True) if pair[0] in arguments]
-        parts = [self._argument(node.args[name], kind) for name, kind in kinds]
+        parts = [self._read_argument(node.args[name], kind) for name, kind in kinds]
         if type(node).__name__ == "SplitPart" and parts[-1].sql == "0":
             raise NotComputable("split_part() counts from 1", "Write another number.")
         if type(node).__name__ == "Replace":
@@ -144,9 +144,9 @@ class Reader:
             raise NotComputable(f"round() to {parts[-1].sql} places is not supported", "Write 0 to 38 places.")
         return Part(f"{function.name}({', '.join(part.sql for part in parts)})", function.result_kind or parts[0].kind)
 
-    def _argument(self, node: Any, kinds: str | tuple[str, ...]) -> Part:
+    def _read_argument(self, node: Any, kinds: str | tuple[str, ...]) -> Part:
         if kinds == TIMES:
-            return self._day(node)
+            return self._read_day(node)
         if kinds != INTEGER_LITERAL:
             return self._read_as(node, *((kinds,) if isinstance(kinds, str) else kinds))
         sql = node.sql("spark")
@@ -155,12 +155,12 @@ class Reader:
             raise NotComputable(f"{sql} is not an integer literal", "Write a number, for example left(name, 3).")
         return Part(str(int(sql)), INTEGER)
 
-    def _comparison(self, node: Any) -> Part:
+    def _read_comparison(self, node: Any) -> Part:
         require_parentheses(node.this, node.expression)
         (left, right), _ = self._read_alike([node.this, node.expression])
         return Part(f"({left} {COMPARISONS[type(node).__name__]} {right})", BOOLEAN)
 
-    def _arithmetic(self, node: Any) -> Part:
+    def _read_arithmetic(self, node: Any) -> Part:
         name = ARITHMETIC[type(node).__name__]
         left, right = (self._read_as(operand, *NUMBERS) for operand in (node.this, node.expression))
         kind = max(left.kind, right.kind, key=lambda kind: NUMBERS.index(kind) if kind in NUMBERS else -1)
@@ -170,23 +170,23 @@ class Reader:
             return Part(f"{name}({as_bigint(left)}, {as_bigint(right)})", kind)
         return Part(f"{name}({left.sql}, {right.sql})", kind)
 
-    def _variadic(self, node: Any) -> Part:
+    def _read_variadic(self, node: Any) -> Part:
         parts, kind = self._read_alike([node.this, *node.expressions])
         if len(parts) < 2:
             raise NotComputable(f"{shown_sql(node)} has only one argument", "Write at least two.")
         return Part(f"{VARIADIC[type(node).__name__]}({', '.join(parts)})", kind)
 
-    def _connective(self, node: Any) -> Part:
+    def _read_connective(self, node: Any) -> Part:
         parts = [self._read_as(operand, BOOLEAN).sql for operand in operands_of(node)]
         return Part(f"({f' {node.key.upper()} '.join(parts)})", BOOLEAN)
 
-    def _negative(self, node: Any) -> Part:
+    def _read_negative(self, node: Any) -> Part:
         part = self._read_as(node.this, *NUMBERS)
         if type(node.this).__name__ == "Literal":
             return Part(f"-{part.sql}", part.kind)
         return Part(f"try_subtract(0, {as_bigint(part) if part.kind == INTEGER else part.sql})", part.kind)
 
-    def _absolute(self, node: Any) -> Part:
+    def _read_absolute(self, node: Any) -> Part:
         part = self._read_as(node.this, *NUMBERS)
         if part.kind == DECIMAL:  # above 34 digits, Spark's own abs() rounds, and fails if one more digit is needed
             return Part(f"IF({part.sql} < 0, try_subtract(0, {part.sql}), {part.sql})", DECIMAL)
@@ -194,7 +194,7 @@ class Reader:
             return Part(f"try_cast(abs(try_cast({part.sql} AS DECIMAL(20,0))) AS BIGINT)", INTEGER)
         return Part(f"abs({part.sql})", part.kind)
 
-    def _is(self, node: Any) -> Part:
+    def _read_is(self, node: Any) -> Part:
         require_parentheses(node.this)
         operand_type = type(node.expression).__name__
         if operand_type not in ("Null", "Boolean"):
@@ -202,19 +202,19 @@ class Reader:
         part = self.read(node.this) if operand_type == "Null" else self._read_as(node.this, BOOLEAN)
         return Part(f"({part.sql} IS {self.read(node.expression).sql})", BOOLEAN)
 
-    def _in(self, node: Any) -> Part:
+    def _read_in(self, node: Any) -> Part:
         require_parentheses(node.this)
         if not node.expressions:
             raise NotComputable(f"{shown_sql(node)} is not supported")
         (value, *options), _ = self._read_alike([node.this, *node.expressions])
         return Part(f"({value} IN ({', '.join(options)}))", BOOLEAN)
 
-    def _between(self, node: Any) -> Part:
+    def _read_between(self, node: Any) -> Part:
         require_parentheses(node.this, node.args["low"], node.args["high"])
         (value, low, high), _ = self._read_alike([node.this, node.args["low"], node.args["high"]])
         return Part(f"({value} BETWEEN {low} AND {high})", BOOLEAN)
 
-    def _like(self, node: Any) -> Part:
+    def _read_like(self, node: Any) -> Part:
         require_parentheses(node.this)
         pattern = node.expression
         if type(pattern).__name__ != "Literal" or not pattern.is_string or "\\" in pattern.this:
@@ -226,16 +226,16 @@ class Reader:
         operator = f"{'NOT ' if node.args.get('negate') else ''}{type(node).__name__.upper()}"
         return Part(f"({self._read_as(node.this, STRING).sql} {operator} {quoted(pattern.this)})", BOOLEAN)
 
-    def _concat(self, node: Any) -> Part:
+    def _read_concat(self, node: Any) -> Part:
         operands = node.expressions if type(node).__name__ == "Concat" else operands_of(node)
         parts = [self._read_as(operand, STRING) for operand in operands]
         return Part(f"concat({', '.join(part.sql for part in parts)})", STRING)
 
-    def _trim(self, node: Any) -> Part:
+    def _read_trim(self, node: Any) -> Part:
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
         return Part(f"{name}({self._read_as(node.this, STRING).sql})", STRING)
 
-    def _case(self, node: Any) -> Part:
+    def _read_case(self, node: Any) -> Part:
         branches = [branch.args["true"] for branch in node.args["ifs"]]
         default = node.args.get("default")
         values, kind = self._read_alike([*branches, *([default] if default else [])])
@@ -247,21 +247,21 @@ class Reader:
         when = " ".join(f"WHEN {test} THEN {value}" for test, value in zip(tests, values, strict=False))
         return Part(f"CASE {subject} {when}{f' ELSE {values[-1]}' if default else ''} END", kind)
 
-    def _if(self, node: Any) -> Part:
+    def _read_if(self, node: Any) -> Part:
         default = node.args.get("false")
         values, kind = self._read_alike([node.args["true"], *([default] if default else [])])
         choices = ", ".join(values if default else [*values, "NULL"])
         return Part(f"IF({self._read_as(node.this, BOOLEAN).sql}, {choices})", kind)
 
-    def _null_if(self, node: Any) -> Part:
+    def _read_null_if(self, node: Any) -> Part:
         parts, kind = self._read_alike([node.this, node.expression])
         return Part(f"nullif({', '.join(parts)})", kind)
 
-    def _day(self, node: Any) -> Part:
+    def _read_day(self, node: Any) -> Part:
         part = self._read_as(node.this if type(node).__name__ == "TsOrDsToDate" else node, *TIMES)
         return part if part.kind == DATE else Part(f"CAST({part.sql} AS DATE)", DATE)
 
-    def _trunc(self, node: Any) -> Part:
+    def _read_trunc(self, node: Any) -> Part:
         unit = str(node.args["unit"].this).upper()
         name, kind = ("date_trunc", TIMESTAMP) if type(node).__name__ == "TimestampTrunc" else ("trunc", DATE)
         units = _UNITS if kind == TIMESTAMP else _UNITS[:3]
@@ -270,7 +270,7 @@ class Reader:
         part = self._read_as(node.this, kind).sql
         return Part(f"date_trunc('{unit}', {part})" if kind == TIMESTAMP else f"trunc({part}, '{unit}')", kind)
 
-    def _cast(self, node: Any) -> Part:
+    def _read_cast(self, node: Any) -> Part:
         type_ = cast_type(node)
         kind = kind_of(type_)
         if type(node.this).__name__ == "Literal" and node.this.is_string and kind in TIMES:

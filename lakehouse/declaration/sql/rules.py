@@ -23,7 +23,7 @@ _CLOCK = dict.fromkeys(
     ("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"), "the clock"
 )
 # some by the parser's name; they pick any of equal rows, or add up doubles
-_ORDERED = dict.fromkeys(
+_ORDER_FUNCTIONS = dict.fromkeys(
     (
         *("any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last", "last_value"),
         *("approx_quantile", "arg_max", "arg_min", "histogram_numeric", "mode"),
@@ -62,19 +62,21 @@ def condition_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem
 def measure_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem]:
     """What is wrong with an aggregate; ``columns`` are names and types. It must return the same if it is recomputed."""
     types = {name.lower(): type_ for name, type_ in columns.items()}
-    yield from _problems(sql, columns, _RANDOM | _CLOCK | _ORDERED, lambda sql, root: _measure_shape(sql, root, types))
+    yield from _problems(
+        sql, columns, _RANDOM | _CLOCK | _ORDER_FUNCTIONS, lambda sql, root: _measure_shape(sql, root, types)
+    )
 
 
 def _problems(
     sql: str,
     columns: Collection[str],
-    varying: Mapping[str, str],
+    refused_functions: Mapping[str, str],
     check_shape: "Callable[[str, exp.Expr], Iterator[Problem]]",
 ) -> Iterator[Problem]:
     try:
         root = parse_expression(sql)
         if root is not None:
-            yield from _content_problems(sql, root, {name.lower() for name in columns}, varying)
+            yield from _content_problems(sql, root, {name.lower() for name in columns}, refused_functions)
             yield from check_shape(sql, root)
             return
     except RecursionError:  # nested too deeply for this process: Spark reports whether it can read it
@@ -83,7 +85,7 @@ def _problems(
 
 
 def _content_problems(
-    sql: str, root: "exp.Expr", columns: Collection[str], varying: Mapping[str, str]
+    sql: str, root: "exp.Expr", columns: Collection[str], refused_functions: Mapping[str, str]
 ) -> Iterator[Problem]:
     from sqlglot import exp  # noqa: PLC0415
 
@@ -99,9 +101,9 @@ def _content_problems(
                 f"The columns of the table are {', '.join(sorted(columns))}.",
             )
     for function in root.find_all(exp.Func):
-        for name in [alias.lower() for alias in names_of(function) if alias.lower() in varying][:1]:
+        for name in [alias.lower() for alias in names_of(function) if alias.lower() in refused_functions][:1]:
             if name not in _COLLECTING or not _is_order_free(function):
-                message = f"{sql!r} depends on {varying[name]}: {_SPARK_NAMES.get(name, name)}()"
+                message = f"{sql!r} depends on {refused_functions[name]}: {_SPARK_NAMES.get(name, name)}()"
                 yield message, _ALTERNATIVES.get(name, "Remove it. The result must be the same each time.")
 
 

@@ -10,8 +10,8 @@ from lakehouse.decoding.nested_types import plain_types
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_MEANS = {"avg", "mean", "try_avg"}
-_SUMS = {"sum", "try_sum", *_MEANS}
+_MEAN_FUNCTIONS = {"avg", "mean", "try_avg"}
+_SUM_FUNCTIONS = {"sum", "try_sum", *_MEAN_FUNCTIONS}
 _DIVISIONS = {"div", "try_divide", "safe_divide"}
 _DOUBLE_FUNCTIONS = {
     *("acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "cot", "csc", "degrees", "exp", "expm1", "hypot", "ln"),
@@ -23,7 +23,7 @@ _STRING_NODES = {
     *("Replace", "Right", "Substring", "Translate", "Trim", "Upper"),
 }
 _STRING_FUNCTIONS = {"btrim", "get"}  # which the parser does not know
-_COMPUTED = (
+_USE_COMPUTED_COLUMN = (
     "Declare a computed column with sql='CAST(... AS DECIMAL(18,6))', and use that. If no column can be computed from"
     " it, write try_cast(try_cast(... AS DOUBLE) AS DECIMAL(18,6))."
 )
@@ -35,8 +35,8 @@ def inexact_sums(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem
     from sqlglot import exp  # noqa: PLC0415
 
     for function in root.find_all(exp.Func):
-        for addend in _double_addends(function, types) if _SUMS & _names(function) else ():
-            action = _COMPUTED if addend.startswith("STRING") else EXACT
+        for addend in _double_addends(function, types) if _SUM_FUNCTIONS & _names(function) else ():
+            action = _USE_COMPUTED_COLUMN if addend.startswith("STRING") else EXACT
             yield f"a sum or mean of {addend} depends on the order of its rows", action
 
 
@@ -48,7 +48,7 @@ def casts_of_strings(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Pro
         to_decimal = cast.to.is_type("decimal") if isinstance(cast, exp.Cast) else _names(cast) == {"decimal"}
         operands = (cast.expressions or [cast.this]) if to_decimal else ()
         if any(_is_column_string(operand, types) for operand in operands):
-            yield f"{cast.sql('spark')} fails, or does not end, for a string such as 1e-999999999", _COMPUTED
+            yield f"{cast.sql('spark')} fails, or does not end, for a string such as 1e-999999999", _USE_COMPUTED_COLUMN
 
 
 def _is_column_string(node: "exp.Expr", types: Mapping[str, str]) -> bool:
@@ -92,7 +92,7 @@ def _column_addends(column: "exp.Column", total: "exp.Expr", types: Mapping[str,
     elif _is_added_directly(column, total):
         if type_ == "STRING":
             yield f"STRING {name}, which is added as a double,"
-        elif type_ == "BIGINT" and _MEANS & _names(total) and not _has_decimal(total, types):
+        elif type_ == "BIGINT" and _MEAN_FUNCTIONS & _names(total) and not _has_decimal(total, types):
             yield f"BIGINT {name}, which a mean adds as a double,"
 
 
@@ -147,17 +147,17 @@ def _names(node: "exp.Expr") -> set[str]:
     return {name.lower() for name in names_of(node)} if isinstance(node, exp.Func) else set()
 
 
-def added(sql: str) -> list[tuple[bool, str]]:
+def find_addends(sql: str) -> list[tuple[bool, str]]:
     """Whether each sum or mean of an expression is a mean, and the SQL of what it adds."""
     from sqlglot import exp  # noqa: PLC0415
 
     root = parse_expression(sql)
     addends = []
     for function in root.find_all(exp.Func) if root is not None else ():
-        if _SUMS & _names(function):
+        if _SUM_FUNCTIONS & _names(function):
             addend = function.expressions[0] if isinstance(function, exp.Anonymous) else function.this
             addend = addend.expressions[0] if isinstance(addend, exp.Distinct) else addend
-            addends.append((bool(_MEANS & _names(function)), addend.sql("spark")))
+            addends.append((bool(_MEAN_FUNCTIONS & _names(function)), addend.sql("spark")))
     return addends
 
 

@@ -23,12 +23,12 @@ from lakehouse.decoding.fast.plain_numbers import (
     round_to_units,
 )
 from lakehouse.decoding.fast.plain_times import parse_times
-from lakehouse.decoding.fields import WHOLE, Beyond, Field, Rejection, is_text
+from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue, is_text
 from lakehouse.decoding.times import EPOCHS
 from lakehouse.decoding.values import convert_value, parse_part
 
 _NULL_TYPE = type(None)
-_TYPED_VALUES = {datetime, date, Decimal, Beyond}
+_TYPED_VALUES = {datetime, date, Decimal, UnrepresentableValue}
 _MAX_NUMBER_LENGTH = 18  # bytes of a number that 64 bits represent, as a whole number or as its nearest double
 _DAY = 86_400_000_000  # microseconds
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
@@ -69,14 +69,14 @@ def convert_typed_column(raw_values: list[Any], field: Field) -> ConvertedColumn
 def _convert_each(raw_values: list[Any], field: Field, is_exact: Callable[[Any], bool]) -> ConvertedColumn:
     """Convert by the strict rules the values that are certainly as they were written."""
     is_plain = np.ones(len(raw_values), bool)
-    converted: list[Any] = [None] * len(raw_values)
+    converted_values: list[Any] = [None] * len(raw_values)
     for row, raw in enumerate(raw_values):
         try:
             is_plain[row] = is_exact(raw)
-            converted[row] = convert_value(raw, field) if is_plain[row] else None
+            converted_values[row] = convert_value(raw, field) if is_plain[row] else None
         except Rejection:
             is_plain[row] = False
-    values = pa.array(converted, arrow_type(field.type))
+    values = pa.array(converted_values, arrow_type(field.type))
     return _column(values, _is_valid(values), is_plain)
 
 
@@ -101,7 +101,7 @@ def _read_part(part: bytes, field: Field) -> Any:
     except Rejection:
         return ()
     if type(value) is not Decimal:
-        return () if type(value) is Beyond else value
+        return () if type(value) is UnrepresentableValue else value
     if len(part) > _MAX_NUMBER_LENGTH or b"e" in part.lower():
         return ()
     return float(value) if b"." in part else int(value)
@@ -125,10 +125,10 @@ def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
     if field.type in ("TIMESTAMP", "DATE", "STRING"):
         return _convert_texts(raw_values, field)
     if field.type == "BOOLEAN":
-        cleaned, is_plain = _keep_types(raw_values, {bool})
-        values = pa.array(cleaned, pa.bool_())
+        clean_values, is_plain = _keep_types(raw_values, {bool})
+        values = pa.array(clean_values, pa.bool_())
         return _column(values, _is_valid(values), is_plain)
-    return _convert_whole(raw_values, field) if field.type in WHOLE else _convert_fractions(raw_values, field)
+    return _convert_whole(raw_values, field) if field.type in WHOLE_LIMITS else _convert_fractions(raw_values, field)
 
 
 def _column(
@@ -143,16 +143,16 @@ def _keep_types(raw_values: list[Any], types: set[type]) -> tuple[list[Any], Mas
     if set(map(type, raw_values)) <= allowed_types:
         return raw_values, np.ones(len(raw_values), bool)
     is_allowed = [type(raw) in allowed_types for raw in raw_values]
-    return [raw if keeps else None for raw, keeps in zip(raw_values, is_allowed, strict=True)], np.array(is_allowed)
+    return [raw if is_kept else None for raw, is_kept in zip(raw_values, is_allowed, strict=True)], np.array(is_allowed)
 
 
 def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
-    cleaned, is_plain = _keep_types(raw_values, {str})
+    raw_texts, is_plain = _keep_types(raw_values, {str})
     try:
-        texts = pa.array(cleaned, pa.large_string())
+        texts = pa.array(raw_texts, pa.large_string())
     except UnicodeEncodeError:  # half of a surrogate pair, which only the strict parser accepts
-        is_plain &= np.array([text is None or is_text(text) for text in cleaned])
-        texts = pa.array([t if fits else None for t, fits in zip(cleaned, is_plain, strict=True)], pa.large_string())
+        is_plain &= np.array([text is None or is_text(text) for text in raw_texts])
+        texts = pa.array([t if fits else None for t, fits in zip(raw_texts, is_plain, strict=True)], pa.large_string())
     has_value = _is_valid(texts)
     if field.type == "STRING":
         return _column(texts.cast(pa.string()), has_value, is_plain, is_text=True)
@@ -164,20 +164,20 @@ def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
 
 
 def _convert_whole(raw_values: list[Any], field: Field) -> ConvertedColumn:
-    cleaned, is_plain = _keep_types(raw_values, {int})
+    clean_values, is_plain = _keep_types(raw_values, {int})
     try:
-        values = pa.array(cleaned, pa.int64())
+        values = pa.array(clean_values, pa.int64())
     except (OverflowError, pa.ArrowInvalid):
-        fits = [value is None or -BIGINT_LIMIT <= value < BIGINT_LIMIT for value in cleaned]
+        fits = [value is None or -BIGINT_LIMIT <= value < BIGINT_LIMIT for value in clean_values]
         is_plain &= np.array(fits)
-        values = pa.array([v if fitting else None for v, fitting in zip(cleaned, fits, strict=True)], pa.int64())
+        values = pa.array([v if fitting else None for v, fitting in zip(clean_values, fits, strict=True)], pa.int64())
     has_value, numbers = _is_valid(values), values.fill_null(0).to_numpy()
-    minimum, maximum = bounds_in_units(field, 0, range(-WHOLE[field.type], WHOLE[field.type]))
+    minimum, maximum = bounds_in_units(field, 0, range(-WHOLE_LIMITS[field.type], WHOLE_LIMITS[field.type]))
     in_bounds = (numbers >= minimum) & (numbers <= maximum)
     is_plain &= in_bounds | ~has_value
     dtype = np.int32 if field.type == "INT" else np.int64
-    converted = _array(numbers.astype(dtype), has_value & in_bounds, arrow_type(field.type))
-    return _column(converted, has_value, is_plain)
+    converted_values = _array(numbers.astype(dtype), has_value & in_bounds, arrow_type(field.type))
+    return _column(converted_values, has_value, is_plain)
 
 
 def _convert_fractions(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -209,8 +209,8 @@ def _convert_epochs(raw_values: list[Any], field: Field) -> ConvertedColumn:
 
 def _to_doubles(raw_values: list[Any]) -> tuple[Doubles, Mask, Mask]:
     """The numbers, NaN for null (JSON has no NaN), and masks of the rows that have a number and that are plain."""
-    cleaned, is_plain = _keep_types(raw_values, {float, int})
-    doubles = np.array(cleaned, np.float64) + 0.0
+    clean_values, is_plain = _keep_types(raw_values, {float, int})
+    doubles = np.array(clean_values, np.float64) + 0.0
     return doubles, ~np.isnan(doubles), is_plain
 
 

@@ -6,11 +6,11 @@ from math import ceil, floor, inf, nextafter
 import numpy as np
 import numpy.typing as npt
 
-from lakehouse.decoding.fields import WHOLE, Field
+from lakehouse.decoding.fields import WHOLE_LIMITS, Field
 
 Mask = npt.NDArray[np.bool_]
 Doubles = npt.NDArray[np.float64]
-BIGINT_LIMIT = WHOLE["BIGINT"]
+BIGINT_LIMIT = WHOLE_LIMITS["BIGINT"]
 _MAX_SCALE = 18  # of a power of ten in 64 bits
 
 
@@ -47,12 +47,12 @@ def round_to_units(doubles: Doubles, scale: int, bounds: tuple[int, int]) -> tup
     with np.errstate(over="ignore", invalid="ignore"):
         whole_part = np.trunc(doubles)
         fraction = (doubles - whole_part) * float(10**scale)
-        rounded = np.rint(fraction)
+        rounded_fraction = np.rint(fraction)
         max_error = (np.abs(doubles) * float(10**scale) + 2 * np.abs(fraction)) * (2.0**-53 * 1.001)
-        is_certain = np.abs(np.abs(fraction - rounded) - 0.5) > max_error
+        is_certain = np.abs(np.abs(fraction - rounded_fraction) - 0.5) > max_error
         is_certain &= np.abs(doubles) < min(2.0**53, 2.0**62 / float(10**scale))
     if scale > _MAX_SCALE:
         is_certain &= whole_part == 0
     units = np.where(is_certain, whole_part, 0).astype(np.int64) * 10 ** min(scale, _MAX_SCALE)
-    units += np.where(is_certain, rounded, 0).astype(np.int64)
+    units += np.where(is_certain, rounded_fraction, 0).astype(np.int64)
     return units, is_certain & (units >= minimum) & (units <= maximum)

@@ -162,8 +162,8 @@ def _uses_current_name(objects: list[dict[str, Any]], field: Field) -> Mask:
 def _explicit_nulls(objects: list[dict[str, Any]], field: Field, is_plain: Mask) -> pa.Array:
     """Which of the plain records have an explicit null for a field."""
     explicit_nulls = (
-        plain and value is None and has_explicit_null(obj, field)
-        for obj, value, plain in zip(objects, _values_at(objects, field.names), is_plain.tolist(), strict=True)
+        flag and value is None and has_explicit_null(obj, field)
+        for obj, value, flag in zip(objects, _values_at(objects, field.names), is_plain.tolist(), strict=True)
     )
     return pa.array(explicit_nulls, pa.bool_(), size=len(objects))
 

@@ -78,13 +78,13 @@ def read_string(data: bytes, pos: int) -> tuple[str, int]:
     if size < 0x80 and not size & 1:  # most texts are short: the size is one byte, whose lowest bit is the sign
         pos += 1
         end = pos + (size >> 1)
-        encoded = data[pos:end] if end <= len(data) else cut(data, pos, end - pos)
+        text_bytes = data[pos:end] if end <= len(data) else cut(data, pos, end - pos)
     else:
-        encoded, end = read_bytes(data, pos)
+        text_bytes, end = read_bytes(data, pos)
     try:
-        return encoded.decode(), end
+        return text_bytes.decode(), end
     except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"byte {end - len(encoded) + error.start} is not UTF-8") from None
+        raise Rejection("invalid_utf8", f"byte {end - len(text_bytes) + error.start} is not UTF-8") from None
 
 
 def cut(data: bytes, pos: int, size: int) -> bytes:

@@ -35,12 +35,12 @@ def _add_field(root: dict[str, Any], names: Sequence[str], field: Field) -> None
         parent = parent.setdefault(name, {})
         if not isinstance(parent, dict):
             raise UnusableSchemaError(f"columns read {name!r} both as a whole and by its fields")
-    added = parent.setdefault(names[-1], field)
-    if isinstance(added, dict):
+    former_field = parent.setdefault(names[-1], field)
+    if isinstance(former_field, dict):
         raise UnusableSchemaError(f"columns read {names[-1]!r} both as a whole and by its fields")
-    if _field_type(added, "") != _field_type(field, ""):
+    if _field_type(former_field, "") != _field_type(field, ""):
         raise UnusableSchemaError(f"columns read {names[-1]!r} with two different types")
-    parent[names[-1]] = field if field.required else added
+    parent[names[-1]] = field if field.required else former_field
 
 
 def _record_schema(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:

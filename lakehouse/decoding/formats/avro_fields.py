@@ -72,34 +72,38 @@ class _NamedSchemas(NamedTuple):
         branches = [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
         if len(branches) != 1:
             return schema, isinstance(schema, list) and len(branches) < len(schema)
-        resolved, allows_null = self.resolve(branches[0])
-        return resolved, allows_null or len(schema) > 1
+        resolved_schema, allows_null = self.resolve(branches[0])
+        return resolved_schema, allows_null or len(schema) > 1
 
 
 def _fields(
     schema: Any, definitions: _NamedSchemas, path: Path, *, optional: bool, outer_records: Path = ()
 ) -> Iterator[tuple[Path, SchemaField]]:
     """Yield the fields of a record and of nested records; a record within itself is not followed."""
-    resolved, allows_null = definitions.resolve(schema)
+    resolved_schema, allows_null = definitions.resolve(schema)
     optional = optional or allows_null
-    is_record = isinstance(resolved, dict) and resolved["type"] == "record" and resolved["name"] not in outer_records
-    if not is_record or len(path) == _MAX_LEVELS or not resolved["fields"]:
-        yield path, SchemaField(_column_type(resolved, definitions), optional)
+    is_record = (
+        isinstance(resolved_schema, dict)
+        and resolved_schema["type"] == "record"
+        and resolved_schema["name"] not in outer_records
+    )
+    if not is_record or len(path) == _MAX_LEVELS or not resolved_schema["fields"]:
+        yield path, SchemaField(_column_type(resolved_schema, definitions), optional)
         return
-    for field in resolved["fields"]:
-        records = (*outer_records, resolved["name"])
+    for field in resolved_schema["fields"]:
+        records = (*outer_records, resolved_schema["name"])
         yield from _fields(field["type"], definitions, (*path, field["name"]), optional=optional, outer_records=records)
 
 
 def _column_type(schema: Any, definitions: _NamedSchemas) -> str | None:
     """The type of a column for the values of a schema; ``None`` if there is none."""
-    resolved, _ = definitions.resolve(schema)
-    kind = resolved["type"] if isinstance(resolved, dict) else resolved
+    resolved_schema, _ = definitions.resolve(schema)
+    kind = resolved_schema["type"] if isinstance(resolved_schema, dict) else resolved_schema
     if isinstance(kind, list):  # a union of several types
         return None
-    if isinstance(resolved, dict) and logical_converter(resolved):
-        return _logical_type(resolved)
-    return _NESTED_TYPES[kind](resolved, definitions) if kind in _NESTED_TYPES else _SCALAR_TYPES.get(kind)
+    if isinstance(resolved_schema, dict) and logical_converter(resolved_schema):
+        return _logical_type(resolved_schema)
+    return _NESTED_TYPES[kind](resolved_schema, definitions) if kind in _NESTED_TYPES else _SCALAR_TYPES.get(kind)
 
 
 def _array_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
@@ -132,17 +136,17 @@ def _logical_type(schema: dict[str, Any]) -> str | None:
     return None if any(column_type_problems(type_)) else type_
 
 
-def _merge_fields(field: SchemaField, other: SchemaField) -> SchemaField:
+def _merge_fields(field: SchemaField, other_field: SchemaField) -> SchemaField:
     """Combine what two schemas say about a field."""
-    return SchemaField(_wider_type(field.type, other.type), field.optional or other.optional)
+    return SchemaField(_wider_type(field.type, other_field.type), field.optional or other_field.optional)
 
 
-def _wider_type(type_: str | None, other: str | None) -> str | None:
-    if type_ in _NUMBERS and other in _NUMBERS:
-        return max(type_, other, key=_NUMBERS.index)
-    if type_ is None or other is None or not type_.startswith("DECIMAL") or not other.startswith("DECIMAL"):
+def _wider_type(type_: str | None, other_type: str | None) -> str | None:
+    if type_ in _NUMBERS and other_type in _NUMBERS:
+        return max(type_, other_type, key=_NUMBERS.index)
+    if type_ is None or other_type is None or not type_.startswith("DECIMAL") or not other_type.startswith("DECIMAL"):
         return type_
-    (precision, scale), (other_precision, other_scale) = digits_of(type_), digits_of(other)
+    (precision, scale), (other_precision, other_scale) = digits_of(type_), digits_of(other_type)
     max_scale = max(scale, other_scale)
     decimal = f"DECIMAL({max(precision - scale, other_precision - other_scale) + max_scale},{max_scale})"
     return None if any(column_type_problems(decimal)) else decimal

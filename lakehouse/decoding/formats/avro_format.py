@@ -25,7 +25,7 @@ from lakehouse.decoding.formats.format import (
     UnusableSchemaError,
     WriterSchema,
 )
-from lakehouse.decoding.formats.framing import FRAME_SIZE, unframed
+from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ class AvroParser(Parser):
 
     def __init__(self, schemas: Schemas) -> None:
         self._readers: dict[int, tuple[Reader, NamedNodes]] = {}
-        self._schemas, self._unusable = schemas.known, dict(schemas.unusable)
+        self._schemas, self._unusable = schemas.by_id, dict(schemas.unusable_reasons)
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse the value of a record, with the id of its schema in front."""
         self.parsed_memory = 0
-        schema_id, data = unframed(value)
+        schema_id, data = split_frame(value)
         read, nodes = self._readers.get(schema_id) or self._make_reader(schema_id)
         parsed = read(data, FRAME_SIZE)
         self.parsed_memory = nodes.memory

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 from uuid import UUID
 
-from lakehouse.decoding.fields import Beyond
+from lakehouse.decoding.fields import UnrepresentableValue
 from lakehouse.decoding.numbers import scaled_decimal
 
 _FIRST_DAY, _EPOCH_START = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,33 +49,33 @@ def shortest_float(value: float, data: bytes) -> float | Decimal:
     if not isfinite(value):
         return non_finite_decimal(value)
     for float_format in _FLOAT_FORMATS:
-        short = float(float_format % value)
+        short_number = float(float_format % value)
         try:
-            if struct.pack("<f", short) == data:
-                return short
+            if struct.pack("<f", short_number) == data:
+                return short_number
         except OverflowError:  # rounded up beyond the greatest number
             continue
     return value
 
 
-def _to_date(days: int) -> date | Beyond:
+def _to_date(days: int) -> date | UnrepresentableValue:
     try:
         return _FIRST_DAY + timedelta(days=days)
     except OverflowError:
-        return Beyond(f"day {days} from 1970")
+        return UnrepresentableValue(f"day {days} from 1970")
 
 
-def _time_converter(unit_microseconds: int) -> Callable[[int], datetime | Beyond]:
-    def to_time(units: int) -> datetime | Beyond:
+def _time_converter(unit_microseconds: int) -> Callable[[int], datetime | UnrepresentableValue]:
+    def to_time(units: int) -> datetime | UnrepresentableValue:
         try:
             return _EPOCH_START + timedelta(microseconds=units * unit_microseconds)
         except OverflowError:
-            return Beyond(f"{units * unit_microseconds} microseconds after 1970")
+            return UnrepresentableValue(f"{units * unit_microseconds} microseconds after 1970")
 
     return to_time
 
 
-def _from_nanoseconds(nanoseconds: int) -> datetime | Beyond:
+def _from_nanoseconds(nanoseconds: int) -> datetime | UnrepresentableValue:
     """The time, rounded to microseconds; ties are rounded away from 1970."""
     quotient, remainder = divmod(abs(nanoseconds), 1000)
     microseconds = quotient + (remainder >= 500)
@@ -93,16 +93,16 @@ def is_decimal(schema: Mapping[str, Any]) -> bool:
     return fixed_size > 0 and 0 < precision < len(str(2 ** (8 * min(fixed_size, _MAX_DECIMAL_BYTES) - 1) - 1))
 
 
-def _decimal_converter(scale: int) -> Callable[[bytes], Decimal | Beyond]:
-    def to_decimal(data: bytes) -> Decimal | Beyond:
+def _decimal_converter(scale: int) -> Callable[[bytes], Decimal | UnrepresentableValue]:
+    def to_decimal(data: bytes) -> Decimal | UnrepresentableValue:
         if not 0 < len(data) <= _MAX_DECIMAL_BYTES:
-            return Beyond(f"a decimal of {len(data)} bytes")
+            return UnrepresentableValue(f"a decimal of {len(data)} bytes")
         return scaled_decimal(int.from_bytes(data, signed=True), scale)
 
     return to_decimal
 
 
-_TIME_CONVERTERS: dict[str, Callable[[int], datetime | Beyond]] = {
+_TIME_CONVERTERS: dict[str, Callable[[int], datetime | UnrepresentableValue]] = {
     "timestamp-millis": _time_converter(1000),
     "timestamp-micros": _time_converter(1),
     "timestamp-nanos": _from_nanoseconds,

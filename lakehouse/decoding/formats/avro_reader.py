@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lakehouse.decoding.fields import Beyond, Rejection
+from lakehouse.decoding.fields import Rejection, UnrepresentableValue
 from lakehouse.decoding.formats.avro_bytes import (
     cut,
     read_boolean,
@@ -38,7 +38,7 @@ Reader = Callable[[bytes, int], dict[str, Any]]
 _MAX_EMPTY_VALUES = 16  # values without a byte in one record
 _MAX_WRAPPERS = 16  # nested records around one value that have no bytes of their own
 _NUMBER, _BYTES, _STRING = 32, 48, 72  # memory in bytes of such a value, without its own bytes
-_LOGICAL, _BEYOND = 112, 160  # of a date, a time or a decimal at most, and of one that cannot be represented
+_LOGICAL, _UNREPRESENTABLE = 112, 160  # of a date, a time or a decimal at most, and of one that cannot be represented
 
 
 def reader_of(schema: WriterSchema, nodes: NamedNodes | None = None) -> Reader:
@@ -101,8 +101,8 @@ def _logical(schema: Mapping[str, Any], node: Node, nodes: NamedNodes) -> Node:
     def read_logical(data: bytes, pos: int) -> tuple[Any, int]:
         raw, pos = read(data, pos)
         value = convert(raw)
-        if type(value) is Beyond:
-            add_memory(nodes, _BEYOND)
+        if type(value) is UnrepresentableValue:
+            add_memory(nodes, _UNREPRESENTABLE)
         return value, pos
 
     return node._replace(read=read_logical, memory=_LOGICAL)

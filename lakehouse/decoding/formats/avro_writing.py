@@ -12,7 +12,7 @@ import fastavro
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import UnwritableError, WriterSchema
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.records import parse
 
 _LIMITS = {"int": 2**31, "long": 2**63}
@@ -38,7 +38,7 @@ def line_writer(schema_id: int, writer: WriterSchema) -> Callable[[bytes], bytes
         except _WRITE_ERRORS as error:
             detail = error.detail if isinstance(error, Rejection) else str(error)
             raise UnwritableError(f"it does not fit schema {schema_id}: {detail[:300]}") from None
-        return framed(schema_id, buffer.getvalue())
+        return add_frame(schema_id, buffer.getvalue())
 
     return write
 

@@ -46,10 +46,10 @@ class WriterSchema(NamedTuple):
 
 
 class Schemas(NamedTuple):
-    """Writers' schemas by id: the known ones, and for others why they cannot be used."""
+    """Writers' schemas by id, and for other ids why their schemas cannot be used."""
 
-    known: Mapping[int, WriterSchema]
-    unusable: Mapping[int, str]
+    by_id: Mapping[int, WriterSchema]
+    unusable_reasons: Mapping[int, str]
 
 
 NO_SCHEMAS = Schemas({}, {})

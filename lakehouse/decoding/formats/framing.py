@@ -13,7 +13,7 @@ FRAME_SIZE = 5
 """Bytes in front of a value."""
 
 
-def unframed(value: bytes | None) -> tuple[int, bytes]:
+def split_frame(value: bytes | None) -> tuple[int, bytes]:
     """Return the id of a value's schema, and the value, which still has its frame.
 
     Raises ``Rejection`` with one of the reasons ``tombstone``, ``empty_value``, ``wrong_magic`` and ``truncated``.
@@ -27,7 +27,7 @@ def unframed(value: bytes | None) -> tuple[int, bytes]:
     return schema_id, value
 
 
-def framed(schema_id: int, value: bytes) -> bytes:
+def add_frame(schema_id: int, value: bytes) -> bytes:
     """Return a value with the id of its schema in front."""
     return struct.pack(_FRAME, 0, schema_id) + value
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, WriterSchema
-from lakehouse.decoding.formats.framing import FRAME_SIZE, framed, unframed
+from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_frame
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
 from lakehouse.decoding.records import parse
 
@@ -44,7 +44,7 @@ class Json(Format):
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:  # noqa: ARG002 - as above
         """Return a function that adds the frame, if the format is framed, and leaves the bytes unchanged."""
-        return partial(framed, schema_id) if self.framed else bytes
+        return partial(add_frame, schema_id) if self.framed else bytes
 
     def may_read(self, value: bytes) -> bool:
         """Whether a value is an object with at least one field."""
@@ -81,5 +81,5 @@ class FramedJsonParser(JsonParser):
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one object that follows a schema id."""
-        _, framed_value = unframed(value)
+        _, framed_value = split_frame(value)
         return parse(framed_value[FRAME_SIZE:])

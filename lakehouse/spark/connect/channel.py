@@ -5,7 +5,7 @@ from pathlib import Path
 import grpc
 from pyspark.sql.connect.client import ChannelBuilder
 
-from lakehouse.local.ports import accepts
+from lakehouse.local.ports import accepts_connection
 from lakehouse.settings.broker_address import LOOPBACK
 from lakehouse.spark.engine import Address, read_address, read_token
 
@@ -42,6 +42,6 @@ def open_channel(folder: Path, session: str | None = None) -> EngineChannel | No
     Raises ``SetupError`` if another user owns the engine.
     """
     address = read_address(folder)
-    if address is None or not accepts(LOOPBACK, address.port):
+    if address is None or not accepts_connection(LOOPBACK, address.port):
         return None
     return EngineChannel(address, read_token(folder), session)

@@ -15,7 +15,7 @@ from pyspark.sql.connect.client import ChannelBuilder, SparkConnectClient
 from pyspark.sql.connect.client.retries import RetryPolicy
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-from lakehouse.errors.causes import SERVED, Cause, causes_of_task, make_cause
+from lakehouse.errors.causes import SERVER_CAUSES, Cause, causes_of_task, make_cause
 from lakehouse.errors.time_limit import in_time
 
 FIRST_ANSWER = 30.0  # seconds for the first answer of a server that accepts connections
@@ -95,7 +95,7 @@ def _keep_causes(client: SparkConnectClient) -> None:
         try:
             raise_error(rpc_error)
         except PySparkException as error:
-            setattr(error, SERVED, served_causes(last_error.details))
+            setattr(error, SERVER_CAUSES, served_causes(last_error.details))
             raise
 
     vars(client).update(_fetch_enriched_error=keep_details, _handle_rpc_error=raise_with_causes)

@@ -16,14 +16,14 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 
 from lakehouse.spark.connect.channel import EngineChannel, open_channel
-from lakehouse.spark.engine import lives
+from lakehouse.spark.engine import is_engine_running
 
-_AFTERWARDS = 10.0  # seconds for work to end that the engine interrupted when it closed a session or an operation
+_CLOSE_SECONDS = 10.0  # seconds for work to end that the engine interrupted when it closed a session or an operation
 _UNKNOWN_HANDLE = "INVALID_HANDLE"  # the engine no longer knows the operation or the session
 _DISCONNECTED = "INVALID_CURSOR"  # another client, which lives, has attached to the operation
 _POLL = 0.2
 _State = proto.GetStatusResponse.OperationStatus.OperationState
-_ENDED = (_State.OPERATION_STATE_SUCCEEDED, _State.OPERATION_STATE_FAILED)
+_END_STATES = (_State.OPERATION_STATE_SUCCEEDED, _State.OPERATION_STATE_FAILED)
 
 
 def end_work(folder: Path, session: str, limit: float) -> bool:
@@ -33,11 +33,11 @@ def end_work(folder: Path, session: str, limit: float) -> bool:
     ``SetupError`` if another user owns the engine.
     """
     deadline = time.monotonic() + limit
-    while lives(folder):
+    while is_engine_running(folder):
         channel = open_channel(folder, session)
         if channel is not None:
             try:
-                Work(channel, session, deadline).end()
+                SessionWork(channel, session, deadline).end()
                 return True
             except TimeoutError:
                 return False
@@ -50,7 +50,7 @@ def end_work(folder: Path, session: str, limit: float) -> bool:
     return True
 
 
-class Work:
+class SessionWork:
     """The running operations of one session, seen by another client."""
 
     def __init__(self, channel: EngineChannel, session: str, deadline: float) -> None:
@@ -67,7 +67,7 @@ class Work:
         """Interrupt all operations, wait for their end, and close the session."""
         with closing(self._channel):
             try:
-                while operations := self.running():
+                while operations := self.list_running():
                     for operation in operations:
                         self._interrupt(operation)
                 self._stub.ReleaseSession(
@@ -80,12 +80,12 @@ class Work:
     def _remaining_seconds(self) -> float:
         return max(self._deadline - time.monotonic(), 0.1)
 
-    def running(self) -> list[str]:
+    def list_running(self) -> list[str]:
         """Return the ids of operations that run, or were interrupted and may not have ended."""
         request = proto.GetStatusRequest(**self._identity)
         request.operation_status.SetInParent()
         statuses = self._stub.GetStatus(request, timeout=self._remaining_seconds).operation_statuses
-        unfinished = [status.operation_id for status in statuses if status.state not in _ENDED]
+        unfinished = [status.operation_id for status in statuses if status.state not in _END_STATES]
         return [operation for operation in unfinished if operation not in self._ended_operations]
 
     def _interrupt(self, operation: str) -> None:
@@ -110,13 +110,13 @@ class Work:
             if _DISCONNECTED in (error.details() or ""):
                 return False
             if _UNKNOWN_HANDLE in (error.details() or ""):
-                time.sleep(_AFTERWARDS)
+                time.sleep(_CLOSE_SECONDS)
             return True
 
     def _require_unknown_handle(self, error: grpc.RpcError) -> None:
         if _UNKNOWN_HANDLE not in (error.details() or ""):
             raise error
-        time.sleep(_AFTERWARDS)
+        time.sleep(_CLOSE_SECONDS)
 
 
 def _is_from_spark(error: grpc.RpcError) -> bool:

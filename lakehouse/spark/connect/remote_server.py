@@ -13,7 +13,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from lakehouse.errors import SetupError
-from lakehouse.local.ports import accepts
+from lakehouse.local.ports import accepts_connection
 from lakehouse.settings import Settings
 from lakehouse.spark.connect import client
 from lakehouse.spark.connect.client import open_session, require_answer
@@ -30,7 +30,7 @@ def join(settings: Settings, conf: Mapping[str, str]) -> SparkSession:
     may contain parameters, which may be secret.
     """
     remote = settings.remote_address
-    if remote is None or not accepts(remote.host.strip("[]"), remote.port):
+    if remote is None or not accepts_connection(remote.host.strip("[]"), remote.port):
         raise SetupError("No Spark Connect server answers", where=settings.spark_place, action=_CORRECT_SETTING)
     channel = DefaultChannelBuilder(f"sc://{remote.host}:{remote.port}")
     for name, value in remote.parameters.items():
@@ -44,16 +44,16 @@ def join(settings: Settings, conf: Mapping[str, str]) -> SparkSession:
     return _require_session(session, set_conf, settings.spark_place, _CORRECT_SETTING)
 
 
-def join_same_server(running: SparkSession) -> SparkSession:
+def join_same_server(running_session: SparkSession) -> SparkSession:
     """Open another session on the server of a running one, which may belong to other code and stays unchanged.
 
     Each call opens a new session. Raises ``SetupError`` if the server does not answer in time, or refuses the session.
     """
-    channel = copy.copy(running.client._builder)
+    channel = copy.copy(running_session.client._builder)
     channel._params = {name: value for name, value in channel._params.items() if name != channel.PARAM_SESSION_ID}
     session = _open(channel)
     return _require_session(
-        session, lambda: session.conf.getAll, f"Spark Connect at {running.client.host}", _RESTART_SERVER
+        session, lambda: session.conf.getAll, f"Spark Connect at {running_session.client.host}", _RESTART_SERVER
     )
 
 
@@ -68,9 +68,9 @@ def _require_session(
     try:
         require_answer(session, first_request)
     except TimeoutError:
-        what = f"The server does not answer as a Spark Connect server within {client.FIRST_ANSWER:.0f} seconds"
+        message = f"The server does not answer as a Spark Connect server within {client.FIRST_ANSWER:.0f} seconds"
         action = f"Check whether it is busy, and whether it needs TLS (use_ssl=true). {advice}"
-        raise SetupError(what, where=place, action=action) from None
+        raise SetupError(message, where=place, action=action) from None
     except PySparkException as error:
         raise _setup_error(place, error, advice) from None
     return cast(SparkSession, session)
@@ -81,5 +81,5 @@ def _setup_error(place: str, error: PySparkException, advice: str) -> SetupError
     if code in _REFUSALS:
         action = "Correct the token in LAKEHOUSE_SPARK_REMOTE." if advice == _CORRECT_SETTING else advice
         return SetupError("The Spark Connect server refuses access", where=place, action=action)
-    what = f"The server does not open a Spark Connect session: {error.getCondition() or code.name}"
-    return SetupError(what, where=place, action=f"Check its log. {advice}")
+    message = f"The server does not open a Spark Connect session: {error.getCondition() or code.name}"
+    return SetupError(message, where=place, action=f"Check its log. {advice}")

@@ -12,7 +12,7 @@ from lakehouse.errors import SetupError
 from lakehouse.spark.connect import client
 from lakehouse.spark.connect.channel import EngineChannel, open_channel
 from lakehouse.spark.connect.client import open_session, require_answer
-from lakehouse.spark.engine import lives, read_address
+from lakehouse.spark.engine import is_engine_running, read_address
 
 _LIMIT = 90.0  # seconds to wait for an engine that starts
 _POLL = 0.1
@@ -27,7 +27,7 @@ class _RetryWhileEngineLives(DefaultPolicy):
         self._folder, self._address = folder, read_address(folder)
 
     def can_retry(self, e: BaseException) -> bool:
-        return lives(self._folder) and read_address(self._folder) == self._address and super().can_retry(e)
+        return is_engine_running(self._folder) and read_address(self._folder) == self._address and super().can_retry(e)
 
 
 def attach(folder: Path, fingerprint: str) -> SparkSession | None:
@@ -37,7 +37,7 @@ def attach(folder: Path, fingerprint: str) -> SparkSession | None:
     does not answer.
     """
     deadline = time.monotonic() + _LIMIT
-    while lives(folder):
+    while is_engine_running(folder):
         channel = open_channel(folder)
         if channel is not None:
             _require_fingerprint(folder, fingerprint)
@@ -53,8 +53,8 @@ def attach(folder: Path, fingerprint: str) -> SparkSession | None:
 def _require_fingerprint(folder: Path, fingerprint: str) -> None:
     address = read_address(folder)
     if address is not None and address.fingerprint != fingerprint:
-        what = "The engine of this home was started with other packages, jars or settings"
-        raise SetupError(what, where=str(folder), action=_RESTART)
+        message = "The engine of this home was started with other packages, jars or settings"
+        raise SetupError(message, where=str(folder), action=_RESTART)
 
 
 def _open(channel: EngineChannel, folder: Path) -> SparkSession | None:
@@ -68,11 +68,11 @@ def _open(channel: EngineChannel, folder: Path) -> SparkSession | None:
     except PySparkException as error:
         if read_address(folder) != address:
             return None
-        what = "The engine of this home refuses a session"
-        raise SetupError(what, where=str(folder / "log"), action=_RESTART) from error
+        message = "The engine of this home refuses a session"
+        raise SetupError(message, where=str(folder / "log"), action=_RESTART) from error
     return cast(SparkSession, session)
 
 
 def _timeout_error(folder: Path, limit: float) -> SetupError:
-    what = f"The engine of this home does not answer within {limit:.0f} seconds"
-    return SetupError(what, where=str(folder / "log"), action=_RESTART)
+    message = f"The engine of this home does not answer within {limit:.0f} seconds"
+    return SetupError(message, where=str(folder / "log"), action=_RESTART)

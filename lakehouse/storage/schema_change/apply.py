@@ -9,72 +9,74 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakehouse.declaration.sql import quoted
 from lakehouse.errors import TableError
-from lakehouse.ledger.durability import require_whole
+from lakehouse.ledger.durability import require_undamaged
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.layout import Layout, list_properties
-from lakehouse.storage.schema_change.diff import Lack, Rewriting, compare_schema
-from lakehouse.storage.schema_change.rewrite import reform
+from lakehouse.storage.schema_change.diff import RewriteScope, SchemaDiff, compare_schema
+from lakehouse.storage.schema_change.rewrite import rewrite_table
 from lakehouse.storage.spark_failures import spark_failures
-from lakehouse.storage.spark_writer import alone, conflicts, partitioned, upkeep
+from lakehouse.storage.spark_writer import partitioned, raise_conflicts, run_upkeep, write_alone
 from lakehouse.storage.statement import run_statement
 
 
-def ask_nothing() -> None:
+def require_nothing() -> None:
     """Require nothing before columns are widened."""
 
 
 def ensure_table(
     spark: SparkSession,
     layout: Layout,
-    before_rewrite: Callable[[], None] | None = ask_nothing,
-    rewriting: Rewriting | None = None,
+    before_rewrite: Callable[[], None] | None = require_nothing,
+    scope: RewriteScope | None = None,
 ) -> Ledger | None:
     """Create the table if it is missing, add and widen columns, and correct its properties, such as file retention.
 
     Calls ``before_rewrite``, which may raise, and then widens columns. If it is ``None``, columns are not widened, and
-    a later call stores the declaration. With ``rewriting``, other column types and partitions are changed too.
+    a later call stores the declaration. With ``scope``, other column types and partitions are changed too.
     Returns the ledger that it read if it committed nothing, as a second call does, else ``None``.
 
     Raises ``TableError`` if the table does not fit (a column has another type or was dropped, or the partitions
     differ), if it cannot be read or created, or if a power cut left it incomplete. Raises ``ConflictError`` if another
     writer created it at the same moment.
     """
-    layout = layout if before_rewrite else replace(layout, declares="")
+    layout = layout if before_rewrite else replace(layout, declaration_facts="")
     if layout.sync:
-        require_whole(layout.uri)
-    compare = partial(_compare_or_create, spark, layout, rewriting)
-    with spark_failures(layout.uri), conflicts(layout.name):
+        require_undamaged(layout.uri)
+    compare = partial(_compare_or_create, spark, layout, scope)
+    with spark_failures(layout.uri), raise_conflicts(layout.name):
         is_created = open_table(layout.uri) is None
         diff = compare()
-    is_rewritten = before_rewrite is not None and diff.written
-    has_new_form = diff.stored_partitions is not None or bool(diff.recast)
+    is_rewritten = before_rewrite is not None and diff.needs_rewrite
+    has_new_form = diff.stored_partitions is not None or bool(diff.recast_columns)
     if before_rewrite and is_rewritten:
         if diff.stored_partitions is not None:  # the new partition column may be one of the missing columns
             _add_columns(spark, layout, diff)
-        reform(spark, layout, diff, rewriting or Rewriting(), before_rewrite)
+        rewrite_table(spark, layout, diff, scope or RewriteScope(), before_rewrite)
         diff = compare()
     _add_columns(spark, layout, diff)
     properties = {**diff.properties, **(layout.statistics_properties if has_new_form else {})}
-    is_changed = is_created or is_rewritten or bool(diff.columns or properties)
+    is_changed = is_created or is_rewritten or bool(diff.missing_columns or properties)
     if properties:
-        upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({list_properties(properties)})")
+        run_upkeep(spark, layout, f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({list_properties(properties)})")
     return None if is_changed else diff.ledger
 
 
-def _add_columns(spark: SparkSession, layout: Layout, diff: Lack) -> None:
-    if diff.columns:
-        definitions = ["".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in diff.columns]
-        upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(definitions)})")
+def _add_columns(spark: SparkSession, layout: Layout, diff: SchemaDiff) -> None:
+    if diff.missing_columns:
+        definitions = [
+            "".join(f"`{name}`." for name in path[:-1]) + column.definition for path, column in diff.missing_columns
+        ]
+        run_upkeep(spark, layout, f"ALTER TABLE {layout.sql} ADD COLUMNS ({', '.join(definitions)})")
 
 
-def _compare_or_create(spark: SparkSession, layout: Layout, rewriting: Rewriting | None) -> Lack:
+def _compare_or_create(spark: SparkSession, layout: Layout, scope: RewriteScope | None) -> SchemaDiff:
     """Compare the table with its layout; create it if it is missing."""
-    return compare_schema(layout, open_table(layout.uri) or _create(spark, layout), rewriting)
+    return compare_schema(layout, open_table(layout.uri) or _create(spark, layout), scope)
 
 
 def _create(spark: SparkSession, layout: Layout) -> DeltaTable:
-    with alone(layout):
+    with write_alone(layout):
         run_statement(spark, layout.uri, lambda: spark.sql(_create_statement(layout)))
         table = open_table(layout.uri)
         if table is None:

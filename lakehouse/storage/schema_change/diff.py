@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.partitions import Day, Month, Value, Year
-from lakehouse.declaration.snapshot import declared_again, renamed
+from lakehouse.declaration.snapshot import find_redeclared_columns, find_renamed_columns
 from lakehouse.declaration.widening import is_recast, is_widened
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.errors import TableError
@@ -18,7 +18,15 @@ from lakehouse.ledger.log import open_table
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.ledger.understood import LOAD_AGAIN, OLDER
-from lakehouse.storage.layout import DECLARED, DECLARES, KEY, VERSION_COLUMN, Layout, TableColumn, paths
+from lakehouse.storage.layout import (
+    COLUMNS_PROPERTY,
+    DECLARATION_PROPERTY,
+    KEY,
+    VERSION_COLUMN,
+    Layout,
+    TableColumn,
+    paths,
+)
 
 _ADD_ANOTHER = ", or a column or a table with another name, which a merge fills from the topic"
 ColumnPath = tuple[str, ...]
@@ -27,7 +35,7 @@ ColumnTypes = dict[ColumnPath, str]
 
 
 @dataclass(frozen=True)
-class Rewriting:
+class RewriteScope:
     """What a rewrite may change in addition to a run: column types and partitions.
 
     ``partition`` is the partition of the layout. ``periods`` are the generated columns that may partition the rows now.
@@ -38,31 +46,31 @@ class Rewriting:
 
 
 @dataclass(frozen=True)
-class Lack:
+class SchemaDiff:
     """What has to change in a table so that it fits its layout: missing columns, struct fields and properties.
 
-    ``widened`` columns have a narrower type. ``remade`` columns have another type, in a table that is then recomputed
-    as a whole. Only a rewrite handles ``recast`` columns, whose other type may hold each value unchanged, and
-    ``stored_partitions``, if these differ from the layout. ``declared`` is the former declaration, as
-    facts. ``ledger`` is read after the table was opened.
+    ``widened_columns`` have a narrower type. ``retyped_columns`` have another type, in a table that is then recomputed
+    as a whole. Only a rewrite handles ``recast_columns``, whose other type may hold each value unchanged, and
+    ``stored_partitions``, if these differ from the layout. ``former_declaration`` is a text of facts. ``ledger`` is
+    read after the table was opened.
     """
 
     ledger: Ledger
-    columns: Sequence[tuple[ColumnPath, TableColumn]]
+    missing_columns: Sequence[tuple[ColumnPath, TableColumn]]
     properties: Mapping[str, str]
-    widened: Sequence[str]
-    remade: Sequence[str] = ()
-    recast: Sequence[str] = ()
+    widened_columns: Sequence[str]
+    retyped_columns: Sequence[str] = ()
+    recast_columns: Sequence[str] = ()
     stored_partitions: Sequence[str] | None = None
-    declared: str = ""
+    former_declaration: str = ""
 
     @property
-    def written(self) -> bool:
+    def needs_rewrite(self) -> bool:
         """Whether every row has to be rewritten."""
-        return bool(self.widened or self.recast) or self.stored_partitions is not None
+        return bool(self.widened_columns or self.recast_columns) or self.stored_partitions is not None
 
 
-def compare_schema(layout: Layout, table: DeltaTable, rewriting: Rewriting | None = None) -> Lack:
+def compare_schema(layout: Layout, table: DeltaTable, scope: RewriteScope | None = None) -> SchemaDiff:
     """Compare an opened table with its layout; write nothing.
 
     Raises ``TableError`` if the table does not fit, ``LedgerError`` if this version cannot read the commit metadata.
@@ -71,38 +79,38 @@ def compare_schema(layout: Layout, table: DeltaTable, rewriting: Rewriting | Non
     metadata, stored_types = table.metadata(), _read_types(table)
     _require_key(layout, metadata.configuration)
     _require_version(layout, metadata.configuration)
-    _require_names(layout, metadata.configuration.get(DECLARES, ""))
-    type_changes = _find_type_changes(layout, stored_types, rewriting)
+    _require_names(layout, metadata.configuration.get(DECLARATION_PROPERTY, ""))
+    type_changes = _find_type_changes(layout, stored_types, scope)
     stored_partitions = metadata.partition_columns if list(metadata.partition_columns) != layout.partitions else None
-    if stored_partitions is not None and rewriting is None:
+    if stored_partitions is not None and scope is None:
         raise _partitions_error(layout, stored_partitions)
     column_names = [path[0] for path in stored_types if len(path) == 1]
     former_declaration = _require_same_fields(layout, metadata.configuration, column_names)
     new_partitions = {(name,): "" for name in layout.partitions if stored_partitions is not None}
-    return Lack(
+    return SchemaDiff(
         ledger,
         _find_missing_columns(layout, new_partitions | stored_types, ledger),
         layout.corrections(metadata.configuration),
         **type_changes,
         stored_partitions=stored_partitions,
-        declared=former_declaration,
+        former_declaration=former_declaration,
     )
 
 
-def lack_of(layout: Layout, rewriting: Rewriting | None = None) -> Lack | None:
+def read_schema_diff(layout: Layout, scope: RewriteScope | None = None) -> SchemaDiff | None:
     """Return the current result of ``compare_schema``, or ``None`` if there is no table."""
     table = open_table(layout.uri)
     with log_failures(layout.uri):
-        return compare_schema(layout, table, rewriting) if table else None
+        return compare_schema(layout, table, scope) if table else None
 
 
-def remade_columns(layout: Layout) -> list[str]:
+def find_retyped_columns(layout: Layout) -> list[str]:
     """Return the stored columns whose other type forces a recomputation of the whole table.
 
     The list is empty if there is no table. Reads the log and writes nothing.
     """
     table = open_table(layout.uri)
-    return _find_type_changes(layout, _read_types(table), None)["remade"] if table else []
+    return _find_type_changes(layout, _read_types(table), None)["retyped_columns"] if table else []
 
 
 def _read_types(table: DeltaTable) -> ColumnTypes:
@@ -124,33 +132,33 @@ def _find_missing_columns(
     layout: Layout, stored_types: Mapping[ColumnPath, str], ledger: Ledger
 ) -> list[tuple[ColumnPath, TableColumn]]:
     """Return the columns that the table does not have; raise ``TableError`` if one of them may not be added."""
-    missing = [
+    missing_columns = [
         (path, column)
         for path, column in paths(layout.columns)
         if path[:-1] in stored_types and path not in stored_types
     ]
     _require_same_rows(layout, stored_types)
-    if missing:
-        _require_new(layout, [path[0] for path, _ in missing if len(path) == 1], ledger)
-    return missing
+    if missing_columns:
+        _require_new(layout, [path[0] for path, _ in missing_columns if len(path) == 1], ledger)
+    return missing_columns
 
 
-def _find_type_changes(layout: Layout, stored_types: ColumnTypes, rewriting: Rewriting | None) -> dict[str, list[str]]:
+def _find_type_changes(layout: Layout, stored_types: ColumnTypes, scope: RewriteScope | None) -> dict[str, list[str]]:
     """Group the columns with another type by what happens to them; raise ``TableError`` if a change is not allowed."""
-    changes: dict[str, list[str]] = {"widened": [], "remade": [], "recast": []}
+    changes: dict[str, list[str]] = {"widened_columns": [], "retyped_columns": [], "recast_columns": []}
     for path, column in paths(layout.columns):
         declared_type = as_spark_says(column.type)
         stored_type = stored_types.get(path, declared_type)
         if stored_type == declared_type or column.fields:
             continue
         is_wider = len(path) == 1 and is_widened(stored_type, declared_type)
-        can_recast = len(path) == 1 and path[0] not in layout.fixed and is_recast(stored_type, declared_type)
-        if is_wider and (column.widens or column.recomputed):
-            changes["widened"].append(column.name)
-        elif column.recomputed:
-            changes["remade"].append(column.name)
-        elif rewriting and can_recast:
-            changes["recast"].append(column.name)
+        can_recast = len(path) == 1 and path[0] not in layout.fixed_columns and is_recast(stored_type, declared_type)
+        if is_wider and (column.can_widen or column.is_recomputed):
+            changes["widened_columns"].append(column.name)
+        elif column.is_recomputed:
+            changes["retyped_columns"].append(column.name)
+        elif scope and can_recast:
+            changes["recast_columns"].append(column.name)
         else:
             advice = f", or rewrite every row with the declared type: {layout.rewrite}" if can_recast else _ADD_ANOTHER
             if is_wider and path[0] not in layout.partitions:
@@ -180,10 +188,10 @@ def _partitions_error(layout: Layout, stored_partitions: Sequence[str]) -> Table
 
 def _require_key(layout: Layout, properties: Mapping[str, str]) -> None:
     """Raise if the rows were merged by another key: several of them may have the same value of the new key."""
-    stored_key = properties.get(KEY, "")
-    if stored_key and layout.key and stored_key != layout.lasting[KEY]:
+    stored_key, declared_key = properties.get(KEY, ""), layout.enforced_properties.get(KEY, "")
+    if stored_key and layout.key and stored_key != declared_key:
         raise TableError(
-            f"The key of {layout.name} is {stored_key} in the table and {layout.lasting[KEY]} in its declaration",
+            f"The key of {layout.name} is {stored_key} in the table and {declared_key} in its declaration",
             where=layout.uri,
             action="Declare the key of the table, or a table with another name, which a merge fills from the topic.",
         )
@@ -192,10 +200,10 @@ def _require_key(layout: Layout, properties: Mapping[str, str]) -> None:
 def _require_version(layout: Layout, properties: Mapping[str, str]) -> None:
     """Raise if kept values have another version column: its numbers cannot be compared with those of this one."""
     stored_column = properties.get(VERSION_COLUMN, "")
-    if stored_column and layout.kept_by and stored_column != layout.kept_by:
+    if stored_column and layout.kept_version_column and stored_column != layout.kept_version_column:
         raise TableError(
             f"The kept values of {layout.name} have versions from column {stored_column}, and the declaration names"
-            f" {layout.kept_by}",
+            f" {layout.kept_version_column}",
             where=layout.uri,
             action=f"Declare version={stored_column!r}, or a table with another name, which a merge fills from the"
             " topic.",
@@ -204,8 +212,10 @@ def _require_version(layout: Layout, properties: Mapping[str, str]) -> None:
 
 def _require_names(layout: Layout, former_declaration: str) -> None:
     """Raise if a column replaces another that read the same source: the values would be split between the two."""
-    can_compare = former_declaration and layout.declares
-    for former_name, new_name in renamed(former_declaration, layout.declares) if can_compare else ():
+    can_compare = former_declaration and layout.declaration_facts
+    for former_name, new_name in (
+        find_renamed_columns(former_declaration, layout.declaration_facts) if can_compare else ()
+    ):
         raise TableError(
             f"Column {new_name} of {layout.name} reads the same source as its column {former_name}, which is no longer"
             " declared",
@@ -220,9 +230,9 @@ def _require_same_fields(layout: Layout, properties: Mapping[str, str], column_n
 
     Raise if a stored column is declared again with another field: its old values would look like values of that field.
     """
-    former_declaration = properties.get(DECLARES, "") if layout.declares else ""
-    own_columns = {*properties.get(DECLARED, "").split(",")}
-    for name, former_source, is_same in declared_again(former_declaration, layout.declares):
+    former_declaration = properties.get(DECLARATION_PROPERTY, "") if layout.declaration_facts else ""
+    own_columns = {*properties.get(COLUMNS_PROPERTY, "").split(",")}
+    for name, former_source, is_same in find_redeclared_columns(former_declaration, layout.declaration_facts):
         if not is_same and name in column_names and name in own_columns:
             raise TableError(
                 f"Column {name} of {layout.name} still holds values from {former_source}, its former source, and would"

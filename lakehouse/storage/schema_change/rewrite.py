@@ -15,15 +15,15 @@ from lakehouse.errors import TableError
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.layout import STATISTICS, Layout
-from lakehouse.storage.schema_change.diff import Lack, Rewriting
-from lakehouse.storage.spark_writer import alone, commit_overwrite, read_table, upkeep
+from lakehouse.storage.schema_change.diff import RewriteScope, SchemaDiff
+from lakehouse.storage.spark_writer import commit_overwrite, read_table, run_upkeep, write_alone
 
 Partition = Day | Month | Year | Value
 _EXAMPLE_LENGTH = 40  # characters shown of a value that does not fit
 
 
-def reform(
-    spark: SparkSession, layout: Layout, diff: Lack, rewriting: Rewriting, before_rewrite: Callable[[], None]
+def rewrite_table(
+    spark: SparkSession, layout: Layout, diff: SchemaDiff, scope: RewriteScope, before_rewrite: Callable[[], None]
 ) -> None:
     """Rewrite a table with the column types and partitions of its layout, in one commit that continues its ledger.
 
@@ -33,14 +33,16 @@ def reform(
     of lakehouse was first. Raises ``TableError`` if another program committed between reading and writing: the rewrite
     undoes that commit, and a RESTORE to it brings it back.
     """
-    if diff.stored_partitions is not None or diff.recast:
-        leave_statistics(spark, layout, {*(diff.stored_partitions or ()), *(path[0] for path, _ in diff.columns)})
-    with alone(layout):
+    if diff.stored_partitions is not None or diff.recast_columns:
+        restrict_statistics(
+            spark, layout, {*(diff.stored_partitions or ()), *(path[0] for path, _ in diff.missing_columns)}
+        )
+    with write_alone(layout):
         ledger = read_ledger(layout.uri, layout.name)
         before_rewrite()
         rows = read_table(spark, layout, ledger.version)
         commit = ledger.next_commit("rewrite", "")
-        entry = commit_overwrite(spark, layout, _convert_rows(layout, diff, rewriting, rows), commit)
+        entry = commit_overwrite(spark, layout, _convert_rows(layout, diff, scope, rows), commit)
     if entry.version != ledger.version + 1:
         raise TableError(
             f"{layout.name} was rewritten while another program wrote version {entry.version - 1}",
@@ -50,59 +52,63 @@ def reform(
         )
 
 
-def require_exact(spark: SparkSession, layout: Layout, diff: Lack, rewriting: Rewriting) -> None:
+def require_exact(spark: SparkSession, layout: Layout, diff: SchemaDiff, scope: RewriteScope) -> None:
     """Raise ``TableError`` if a rewrite would change a value of the table; write nothing."""
-    _find_dropped_columns(layout, diff, rewriting, read_table(spark, layout))
+    _find_dropped_columns(layout, diff, scope, read_table(spark, layout))
 
 
-def _find_dropped_columns(layout: Layout, diff: Lack, rewriting: Rewriting, rows: DataFrame) -> set[str]:
+def _find_dropped_columns(layout: Layout, diff: SchemaDiff, scope: RewriteScope, rows: DataFrame) -> set[str]:
     """Return the columns to drop: each holds only the period of a time in another column.
 
     Raises ``TableError`` if a value would change.
     """
     old_periods = [
         period
-        for period in rewriting.periods
+        for period in scope.periods
         if period.name in (diff.stored_partitions or ()) and period.name not in layout.names
     ]
-    old_periods = [period for period in old_periods if period.column not in diff.recast]
-    new_partition = [rewriting.partition] if rewriting.partition and diff.stored_partitions is not None else []
+    old_periods = [period for period in old_periods if period.column not in diff.recast_columns]
+    new_partition = [scope.partition] if scope.partition and diff.stored_partitions is not None else []
     differences = _count_differences(rows, _exact_conditions(rows, layout, diff, [*old_periods, *new_partition]))
     changes = {name: differences[name] for name in differences if name in layout.names}
     _require_unchanged(layout, changes, dict(rows.dtypes))
     return {period.name for period in old_periods if period.name in differences and not differences[period.name][0]}
 
 
-def _convert_rows(layout: Layout, diff: Lack, rewriting: Rewriting, rows: DataFrame) -> DataFrame:
-    partition = rewriting.partition if diff.stored_partitions is not None else None
-    dropped_columns = _find_dropped_columns(layout, diff, rewriting, rows)
+def _convert_rows(layout: Layout, diff: SchemaDiff, scope: RewriteScope, rows: DataFrame) -> DataFrame:
+    partition = scope.partition if diff.stored_partitions is not None else None
+    dropped_columns = _find_dropped_columns(layout, diff, scope, rows)
     types = {column.name: column.type for column in layout.columns}
     field_metadata = {field.name: field.metadata for field in rows.schema}
 
     def convert_column(name: str) -> Column:
-        cast = f"CAST(`{name}` AS {types[name]})" if name in (*diff.widened, *diff.recast) else f"`{name}`"
-        return F.expr(f"{cast} + 0.0D" if name in diff.recast and types[name] == "DOUBLE" else cast)
+        cast = (
+            f"CAST(`{name}` AS {types[name]})" if name in (*diff.widened_columns, *diff.recast_columns) else f"`{name}`"
+        )
+        return F.expr(f"{cast} + 0.0D" if name in diff.recast_columns and types[name] == "DOUBLE" else cast)
 
     names = [name for name in rows.columns if name not in dropped_columns]
-    converted = rows.select(*(convert_column(name).alias(name, metadata=field_metadata[name]) for name in names))
-    return _add_partition(converted, layout, partition) if partition else converted
+    converted_rows = rows.select(*(convert_column(name).alias(name, metadata=field_metadata[name]) for name in names))
+    return _add_partition(converted_rows, layout, partition) if partition else converted_rows
 
 
 def _add_partition(rows: DataFrame, layout: Layout, partition: Partition) -> DataFrame:
     """Return the rows with the partition column of the layout, and with the columns in its order."""
     comment = {column.name: {"comment": column.doc} for column in layout.columns}[partition.name]
     rows = rows.withColumn(partition.name, F.expr(partition.expression)).withMetadata(partition.name, comment)
-    ordered = [name for name in layout.names if name in rows.columns]
-    ordered += [name for name in rows.columns if name not in ordered]
-    return rows.select(*(f"`{name}`" for name in ordered))
+    ordered_names = [name for name in layout.names if name in rows.columns]
+    ordered_names += [name for name in rows.columns if name not in ordered_names]
+    return rows.select(*(f"`{name}`" for name in ordered_names))
 
 
-def _exact_conditions(rows: DataFrame, layout: Layout, diff: Lack, periods: Sequence[Partition]) -> dict[str, str]:
+def _exact_conditions(
+    rows: DataFrame, layout: Layout, diff: SchemaDiff, periods: Sequence[Partition]
+) -> dict[str, str]:
     """Return the SQL conditions under which a rewrite keeps values, by column: recast columns and periods of a time."""
     stored_types, types = dict(rows.dtypes), {column.name: column.type for column in layout.columns}
-    conditions = {name: _exact_cast(name, stored_types[name], types[name]) for name in diff.recast}
+    conditions = {name: _exact_cast(name, stored_types[name], types[name]) for name in diff.recast_columns}
     for period in periods:
-        if {period.name, period.column} <= {*stored_types} and period.name not in diff.recast:
+        if {period.name, period.column} <= {*stored_types} and period.name not in diff.recast_columns:
             conditions[period.name] = f"`{period.name}` IS NULL OR `{period.name}` <=> {period.expression}"
     return conditions
 
@@ -124,7 +130,9 @@ def _require_unchanged(
     types = {column.name: column.type for column in layout.columns}
     for name, (count, value) in differences.items():
         if count:
-            declared_name = name.removesuffix("_before").removesuffix("_after") if layout.name != layout.of else name
+            declared_name = (
+                name.removesuffix("_before").removesuffix("_after") if layout.name != layout.declaration_name else name
+            )
             raise TableError(
                 f"{count:,} values of column {name} of {layout.name} cannot be stored as {types[name]} without a"
                 f" change, for example {value[:_EXAMPLE_LENGTH]!r}",
@@ -160,18 +168,17 @@ def _columns_with_bounds(layout: Layout) -> list[str]:
     return [name for name in names if name not in layout.partitions]
 
 
-def leave_statistics(spark: SparkSession, layout: Layout, excluded: Collection[str] = ()) -> None:
+def restrict_statistics(spark: SparkSession, layout: Layout, excluded_columns: Collection[str] = ()) -> None:
     """Restrict the statistics columns to those that exist and support statistics both before and after a rewrite.
 
-    ``excluded`` are the columns to leave out. After the rows are written, the columns of the layout are set again. If
-    that does not happen, the next run sees that other lakehouse columns are set. So this sets another column if none is
-    left.
+    ``excluded_columns`` are left out. After the rows are written, the columns of the layout are set again. If that does
+    not happen, the next run sees that other lakehouse columns are set. So this sets another column if none is left.
     """
     layout_columns = layout.statistics_properties.get(STATISTICS, "").split(",")
-    names = [name for name in layout_columns if name not in ("", *excluded)]
+    names = [name for name in layout_columns if name not in ("", *excluded_columns)]
     if layout_columns != [""] and not names:
-        names = [name for name in _columns_with_bounds(layout) if name not in excluded][:1]
+        names = [name for name in _columns_with_bounds(layout) if name not in excluded_columns][:1]
     statement = f"ALTER TABLE {layout.sql} UNSET TBLPROPERTIES IF EXISTS ({quoted(STATISTICS)})"
     if names:
         statement = f"ALTER TABLE {layout.sql} SET TBLPROPERTIES ({quoted(STATISTICS)} = {quoted(','.join(names))})"
-    upkeep(spark, layout, statement)
+    run_upkeep(spark, layout, statement)

@@ -16,7 +16,7 @@ def fragile_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneServ
     """One broker that tests kill, freeze and restart."""
     settings = Settings(home=tmp_path_factory.mktemp("one"), _env_file=None)
     server = OneServer(settings, EmbeddedBroker(settings))
-    with server.embedded.running():
+    with server.embedded.run_if_needed():
         yield server
 
 
@@ -25,7 +25,7 @@ def fragile_registry(broker: Settings, tmp_path_factory: pytest.TempPathFactory)
     """One schema registry next to the shared broker; tests kill, freeze and recreate it."""
     settings = Settings(home=tmp_path_factory.mktemp("registry"), _env_file=None)
     server = OneServer(settings, EmbeddedRegistry(settings))
-    with server.embedded.running():
+    with server.embedded.run_if_needed():
         yield server
 
 

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from lakehouse.errors import BrokerError
 from lakehouse.ingest import batches
-from lakehouse.kafka import TopicState, look, publish
+from lakehouse.kafka import TopicState, publish, read_topic
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.clients import stored
+from lakehouse_tests.helpers.brokers.clients import read_topic_records
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 
 PARTITIONS = 4  # more than the cores of the session, so that some are read later
@@ -85,7 +85,7 @@ def interrupted_lines(action: Callable[[], object]) -> Iterator[bytes]:
 def assert_sent_and_merged(stream: Stream, sent_count: int) -> None:
     """Every line is in the topic once, and the last line of each hour is in the table."""
     assert sent_count == len(LINES)
-    values = [stored_record.value for stored_record in stored(stream.settings, stream.table.topic)]
+    values = [stored_record.value for stored_record in read_topic_records(stream.settings, stream.table.topic)]
     assert Counter(values) == Counter(LINES)
     stream.merge()
     expected = {hour(number % 240): float(number % 60) for number in range(len(LINES))}
@@ -100,7 +100,7 @@ def test_every_request_to_a_hanging_broker_ends_in_time(spark, fragile_broker, a
     interference.while_reading(fragile_broker.embedded.pid, signal.SIGSTOP)
     requests: dict[str, tuple[Callable[[], object], float]] = {
         "read": (stream.merge, READ_LIMIT),
-        "looked at": (lambda: look(stream.settings, stream.table.topic), 5),
+        "looked at": (lambda: read_topic(stream.settings, stream.table.topic), 5),
         "planned": (lambda: batches.plan_next(stream.settings, stream.table), 10),
         "merged": (stream.merge, 20),
         "sent to": (lambda: publish(stream.settings, stream.table, LINES), 18),
@@ -163,7 +163,7 @@ def publish_and_look(stream: Stream, kill: Callable[[], None]) -> tuple[int, Top
 
         def kill_and_look() -> None:
             kill()
-            futures.append(pool.submit(look, stream.settings, stream.table.topic, 15.0))
+            futures.append(pool.submit(read_topic, stream.settings, stream.table.topic, 15.0))
 
         sent_count = publish(stream.settings, stream.table, interrupted_lines(kill_and_look))
     return sent_count, futures[0].result()

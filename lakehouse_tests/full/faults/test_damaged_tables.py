@@ -21,7 +21,7 @@ from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
-from lakehouse_tests.helpers.histories.upsets import assert_all_is_right, undone
+from lakehouse_tests.helpers.histories.upsets import assert_all_is_right, undo_afterwards
 
 LOST, SILENT = "Nothing is lost", "Nothing is silent"
 
@@ -88,7 +88,7 @@ def test_every_command_names_a_damaged_table_in_one_sentence(stream, damage_name
     folder = Path(stream.uri)
     damage, message = DAMAGES[damage_name]
     actions = [stream.merge, lambda: status(stream.settings, stream.table), lambda: stream.ledger, stream.refresh]
-    with attack(SILENT, f"table damaged: {damage_name}"), undone(folder, tmp_path):
+    with attack(SILENT, f"table damaged: {damage_name}"), undo_afterwards(folder, tmp_path):
         damage(folder)
         for action in actions:
             with pytest.raises(TableError, match=f"(?s){message}.*{re.escape(str(folder))}") as error_info:

@@ -15,7 +15,7 @@ from lakehouse.operations.verify import verify_keys
 from lakehouse.storage import spark_writer, stored_table
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import clean_log, hour
-from lakehouse_tests.helpers.tables.log_tables import at_hours, is_right, logged, operations
+from lakehouse_tests.helpers.tables.log_tables import at_hours, is_right, list_rows, operations
 
 
 @pytest.mark.invariant("1.13", "4.5")
@@ -39,12 +39,12 @@ def test_a_batch_voided_by_a_restore_is_merged_again_without_duplicates(log_stre
             log_stream.merge(max_records=1, until={0: 3})
         assert restore_results
         # the append was void; then all records from the second on were merged by position
-        assert logged(log_stream) == [(0, number, hour(number), float(number)) for number in range(3)]
+        assert list_rows(log_stream) == [(0, number, hour(number), float(number)) for number in range(3)]
         assert operations(log_stream)[:2] == ["MERGE", "MERGE"]
         is_right(log_stream)
         maintain(log_stream.context)
         log_stream.merge()
-        assert logged(log_stream) == [(0, number, hour(number), float(number)) for number in range(5)]
+        assert list_rows(log_stream) == [(0, number, hour(number), float(number)) for number in range(5)]
         log_stream.send(*at_hours(5))
         log_stream.merge()
         assert operations(log_stream)[0] == "WRITE", "no record was read this far before"
@@ -68,16 +68,16 @@ def test_maintenance_keeps_the_ranges_that_a_void_batch_read(log_stream, monkeyp
 
         with monkeypatch.context() as patch, by_spark():
             patch.setattr(stored_table, "commit_append", restore_and_commit)
-            patch.setattr(batches, "again", lambda step, *_: step())
+            patch.setattr(batches, "retry_on_conflict", lambda step, *_: step())
             with pytest.raises(ConflictError, match="is void"):
                 log_stream.merge()
-        assert [row[1] for row in logged(log_stream)] == [0, 2, 3]
+        assert [row[1] for row in list_rows(log_stream)] == [0, 2, 3]
         assert log_stream.ledger.progress.positions[0] == 1
         for end in (2, 3, 4):
             log_stream.merge(max_records=1, until={0: end})
             assert operations(log_stream)[0] == "MERGE"
             maintain(log_stream.context)
-            assert [row[1] for row in logged(log_stream)] == [0, 1, 2, 3]
+            assert [row[1] for row in list_rows(log_stream)] == [0, 1, 2, 3]
             is_right(log_stream)
         assert not log_stream.ledger.next_commit("batch", "").reached
 
@@ -92,10 +92,10 @@ def test_rows_of_a_topic_and_of_its_recreation_are_both_in_the_table(log_stream,
         log_stream.send(*at_hours(10, 11, 12))
         log_stream.accept_gap()
         log_stream.merge()
-        assert sorted(row[2] for row in logged(log_stream)) == [hour(number) for number in (0, 1, 10, 11, 12)]
+        assert sorted(row[2] for row in list_rows(log_stream)) == [hour(number) for number in (0, 1, 10, 11, 12)]
         assert operations(log_stream)[0] == "WRITE", "the positions are those of another topic"
         log_stream.replay()
-        assert len(logged(log_stream)) == 5
+        assert len(list_rows(log_stream)) == 5
         is_right(log_stream)
 
 
@@ -111,7 +111,7 @@ def test_another_record_at_the_position_of_a_row_becomes_a_second_row(log_stream
             " WHERE _record.position = 1"
         )
         log_stream.replay()
-        assert [row[:2] for row in logged(log_stream)] == [(0, 0), (0, 1), (0, 1)]
+        assert [row[:2] for row in list_rows(log_stream)] == [(0, 0), (0, 1), (0, 1)]
         is_right(log_stream)
 
 
@@ -129,7 +129,7 @@ def test_a_log_table_without_its_history_continues_without_duplicates(log_stream
         record_progress(log_stream.context, first_positions)
         log_stream.send(*at_hours(3))
         log_stream.merge(max_records=2)
-        assert [row[:2] for row in logged(log_stream)] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+        assert [row[:2] for row in list_rows(log_stream)] == [(0, 0), (0, 1), (0, 2), (0, 3)]
 
 
 @pytest.mark.invariant("4.5")
@@ -142,7 +142,7 @@ def test_the_key_check_finds_a_record_that_was_inserted_again(log_stream, attack
         assert not finding.passed
         assert "0, 1, " in finding.detail
         log_stream.replay()
-        assert [row[1] for row in logged(log_stream)] == [0, 1, 1]
+        assert [row[1] for row in list_rows(log_stream)] == [0, 1, 1]
         log_stream.assert_accounted()
 
 
@@ -165,7 +165,7 @@ def test_duplicates_of_a_commit_without_progress_are_found_and_repaired(log_stre
         else:
             log_stream.sql("INSERT OVERWRITE {t} SELECT DISTINCT * FROM {t}")
         log_stream.merge()
-        assert [row[1] for row in logged(log_stream)] == [0, 1, 2]
+        assert [row[1] for row in list_rows(log_stream)] == [0, 1, 2]
         is_right(log_stream)
 
 
@@ -183,7 +183,7 @@ def test_a_topic_that_ends_before_the_progress_is_read_again_without_duplicates(
         for number in range(3, 11):
             log_stream.send(*at_hours(number))
             log_stream.merge(max_records=2)
-        assert [row[:2] for row in logged(log_stream)] == [(0, number) for number in range(11)]
+        assert [row[:2] for row in list_rows(log_stream)] == [(0, number) for number in range(11)]
         assert operations(log_stream)[0] == "WRITE"
         is_right(log_stream)
 
@@ -202,7 +202,7 @@ def test_a_copy_of_a_log_table_without_its_history_continues_after_recover_progr
         record_progress(log_stream.context, propose_progress(log_stream.context))
         log_stream.send(*at_hours(2))
         log_stream.merge()
-        assert [row[1] for row in logged(log_stream)] == [0, 1, 2]
+        assert [row[1] for row in list_rows(log_stream)] == [0, 1, 2]
 
 
 def test_rows_of_another_program_without_a_record_count_as_rows(log_stream, attack):

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.reliability import Attack
 from lakehouse_tests.helpers.histories.avro_histories import AvroHistories
-from lakehouse_tests.helpers.histories.histories import Begun, Histories, Parts
+from lakehouse_tests.helpers.histories.histories import BegunHistories, Histories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
 
 pytestmark = pytest.mark.invariant("3.3", "4.1", "5.1", "7.1", "8.12", "10.3", "10.4")
@@ -16,7 +16,9 @@ pytestmark = pytest.mark.invariant("3.3", "4.1", "5.1", "7.1", "8.12", "10.3", "
 STEPS = 40
 
 
-HISTORY_KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)] * 2 + [("with a table", Begun)] * 5
+HISTORY_KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)] * 2 + [
+    ("with a table", BegunHistories)
+] * 5
 HISTORY_KINDS += [("of a log table", LogHistories)] * 3
 HISTORY_KINDS += [("of Avro, whose registry comes, goes and lies", AvroHistories)] * 3
 

@@ -16,7 +16,7 @@ from lakehouse.ingest.redrive import redrive
 from lakehouse.kafka import create_topic
 from lakehouse.kafka import registry_client as registries
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, order_table, register, written
+from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, encode_records, order_table, register
 from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.brokers.streams import Stream
 
@@ -39,12 +39,12 @@ def encode_first(schema_id: int, *numbers: int, total: float = 1.0) -> list[byte
     values = [
         {"id": Decimal(n), "at": order_time, "total": total} for n, order_time in zip(numbers, times, strict=True)
     ]
-    return written(schema_id, FIRST, values)
+    return encode_records(schema_id, FIRST, values)
 
 
 def encode_second(schema_id: int, *numbers: int) -> list[bytes]:
     values = [{"id": Decimal(n), "at": NOON, "customer": {"name": "Ann"}, "total": 2.0} for n in numbers]
-    return written(schema_id, SECOND, values)
+    return encode_records(schema_id, SECOND, values)
 
 
 def assert_holds(stream: Stream, *orders: tuple[int, float, str | None]) -> None:

@@ -63,7 +63,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FinishedR
     (folder / "broker").mkdir()
     with (
         secured_broker(folder / "broker", passwords) as broker,
-        answering_registry(ANSWERS, allowed=(PASSWORD, TOKEN)) as (url, requests),
+        answering_registry(ANSWERS, allowed_headers=(PASSWORD, TOKEN)) as (url, requests),
     ):
         certificate, plain_key = broker.authority.sign("client")
         key = encrypted_for_java(plain_key, f"{MARK}-of-key")

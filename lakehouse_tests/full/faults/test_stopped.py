@@ -141,7 +141,7 @@ def test_a_process_stopped_during_its_commit_writes_no_row_twice(world, attack, 
         world.send(kind)
         world.gate.arm(world.streams[kind].table.name, gate_point)
         with world.process(command, kind) as process:
-            assert world.gate.reached(120), world.log.read_text()
+            assert world.gate.is_reached(120), world.log.read_text()
             stop(process)
             if opens_early:
                 time.sleep(1)
@@ -159,7 +159,7 @@ def test_a_process_stopped_at_a_random_moment_writes_no_row_twice(world, attack,
         world.send(kind)
         world.gate.arm(world.streams[kind].table.name, "list")
         with world.process(CLI, kind) as process:
-            assert world.gate.reached(120), world.log.read_text()
+            assert world.gate.is_reached(120), world.log.read_text()
             world.gate.open()
             time.sleep(rng.uniform(0, 4))
             process.send_signal(signal_number)
@@ -175,7 +175,7 @@ def test_the_next_writer_waits_for_a_jvm_that_outlives_its_killed_process(world,
             world.send(kind)
             world.gate.arm(world.streams[kind].table.name, "write")
             with world.process(CLI, kind) as process:
-                assert world.gate.reached(120), world.log.read_text()
+                assert world.gate.is_reached(120), world.log.read_text()
                 jvm_pids = find_jvms(process.pid, None)
                 for pid in jvm_pids:
                     os.kill(pid, signal.SIGSTOP)
@@ -210,7 +210,7 @@ def test_a_command_ends_on_a_signal_even_if_spark_no_longer_answers(world, attac
         with running_engine(settings) if has_engine else nullcontext():
             world.gate.hold(table, "list") if only_plans else world.gate.arm(table, "write")
             with world.process(CLI, "keyed") as process:
-                assert world.gate.reached(120), world.log.read_text()
+                assert world.gate.is_reached(120), world.log.read_text()
                 frozen_pids = [] if only_plans else find_jvms(process.pid, settings if has_engine else None)
                 for pid in frozen_pids:
                     os.kill(pid, signal.SIGSTOP)

@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Column, Measure
 from lakehouse.errors import LedgerError, TableError
 from lakehouse.ingest.load import load_base
-from lakehouse.kafka import create_topic, delete_topic, look
+from lakehouse.kafka import create_topic, delete_topic, read_topic
 from lakehouse.operations import repair
-from lakehouse_tests.helpers.brokers.clients import stored
+from lakehouse_tests.helpers.brokers.clients import read_topic_records
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
 from lakehouse_tests.helpers.histories.upsets import assert_all_is_right
 from lakehouse_tests.helpers.tables.base_files import base_folder
@@ -126,7 +126,7 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
         stream.sql("UPDATE {t} SET temperature_2m = 1")
         clean_log(stream.uri)
         proposal = propose_progress(stream)
-        assert proposal.positions[0] == look(stream.settings, stream.table.topic).end[0] - 1
+        assert proposal.positions[0] == read_topic(stream.settings, stream.table.topic).end[0] - 1
         repair.record(stream.context, proposal)
         (outcome,) = stream.merge()
         assert outcome.entry.commit.read == 1
@@ -136,7 +136,7 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
 
 def hours_in_topic(stream: Stream) -> set[str]:
     """The hours of all records in the topic."""
-    values = [stored_record.value for stored_record in stored(stream.settings, stream.table.topic)]
+    values = [stored_record.value for stored_record in read_topic_records(stream.settings, stream.table.topic)]
     return {json.loads(value)["time"] for value in values if value.startswith(b"{")}
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from lakehouse.errors import ConflictError
-from lakehouse.kafka import create_topic, look
+from lakehouse.kafka import create_topic, read_topic
 from lakehouse.storage import lock, table_context
 from lakehouse.storage.lock import table_lock
 from lakehouse_tests.helpers.attacks.worker import Job
@@ -70,7 +70,7 @@ class Race:
         given_values = {time: value for time, value in self.rows.items() if value is not None}
         assert self.stream.temperatures() == {**self.rows, **self.base, **given_values}
         assert self.stream.ledger.totals.read == self.sent_count
-        assert self.stream.ledger.progress.positions == look(self.stream.settings, self.job.topic).end
+        assert self.stream.ledger.progress.positions == read_topic(self.stream.settings, self.job.topic).end
         self.stream.assert_accounted()
 
 

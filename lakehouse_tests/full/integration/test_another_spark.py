@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.attacks.other_sessions import WRONG, merge_by_resource, other_session
+from lakehouse_tests.helpers.attacks.other_sessions import WRONG_SETTINGS, merge_by_resource, other_session
 from lakehouse_tests.helpers.brokers.streams import Stream, record
 from lakehouse_tests.helpers.places import ROOT
 
@@ -22,10 +22,10 @@ from threading import Thread
 from pyspark.sql import SparkSession
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import spark_conf
-from lakehouse_tests.helpers.attacks.other_sessions import WRONG, resource_of
+from lakehouse_tests.helpers.attacks.other_sessions import WRONG_SETTINGS, resource_of
 
 settings = Settings(home=sys.argv[1], spark_master="local[1]", _env_file=None)
-foreign_conf = {**WRONG, "spark.sql.legacy.setopsPrecedence.enabled": "true"}
+foreign_conf = {**WRONG_SETTINGS, "spark.sql.legacy.setopsPrecedence.enabled": "true"}
 builder = SparkSession.builder
 for name, value in {**spark_conf(settings), **foreign_conf}.items():
     builder = builder.config(name, value)
@@ -65,12 +65,12 @@ def stream(spark: SparkSession, broker: Settings) -> Stream:
     return new_stream
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", WRONG_SETTINGS)
 def test_a_table_does_not_depend_on_a_setting_of_another_session(
     stream: Stream, spark: SparkSession, name: str
 ) -> None:
     ((temperature,),) = stream.sql("SELECT temperature_2m FROM {t}")
-    with other_session(spark, {name: WRONG[name]}):
+    with other_session(spark, {name: WRONG_SETTINGS[name]}):
         merge_by_resource(stream, record(time=LAST_OF_MONTH, temperature_2m=temperature + 1))
     rows = stream.sql("SELECT observed_month, observed_at, temperature_2m FROM {t}")
     assert [(str(month), str(time), value) for month, time, value in rows] == [

@@ -12,7 +12,7 @@ import pytest
 
 from lakehouse.errors import BrokerError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import create_topic, look, publish
+from lakehouse.kafka import create_topic, publish, read_topic
 from lakehouse.local.broker import EmbeddedBroker, running_broker
 from lakehouse.local.ports import broker_answers
 from lakehouse.settings import Settings
@@ -59,7 +59,7 @@ def embedded_broker(settings: Settings) -> Iterator[EmbeddedBroker]:
 
 
 def test_the_broker_listens_on_loopback_only_and_answers(settings: Settings, embedded_broker: EmbeddedBroker) -> None:
-    assert embedded_broker.alive()
+    assert embedded_broker.is_alive()
     assert embedded_broker.address == bootstrap_servers(settings)
     assert embedded_broker.address.startswith("127.0.0.1:")
     properties = (settings.home_folder / "broker" / "server.properties").read_text().splitlines()
@@ -72,15 +72,15 @@ def test_a_restart_keeps_records_identity_and_address(
     settings: Settings, embedded_broker: EmbeddedBroker, end: str
 ) -> None:
     assert publish(settings, temperatures, [b"one", b"two", b"three"]) == 3
-    state_before, address = look(settings, temperatures.topic), embedded_broker.address
+    state_before, address = read_topic(settings, temperatures.topic), embedded_broker.address
     if end == "stop":
         embedded_broker.stop()
     else:
         assert embedded_broker.pid
         os.kill(embedded_broker.pid, signal.SIGKILL)
-        assert wait_until(lambda: not embedded_broker.alive())
+        assert wait_until(lambda: not embedded_broker.is_alive())
     embedded_broker.start()
-    assert look(settings, temperatures.topic) == state_before
+    assert read_topic(settings, temperatures.topic) == state_before
     assert sum(state_before.end.values()) == 3
     assert embedded_broker.address == address
 
@@ -89,7 +89,7 @@ def test_a_stopped_broker_is_gone_and_a_second_stop_does_nothing(embedded_broker
     pid, port = embedded_broker.pid, port_of(embedded_broker.address)
     embedded_broker.stop()
     embedded_broker.stop()
-    assert not embedded_broker.alive()
+    assert not embedded_broker.is_alive()
     assert not broker_answers(port)
     assert pid is not None
     assert not is_running(pid)
@@ -102,25 +102,25 @@ def test_the_broker_ends_with_its_parent_and_the_next_start_continues(settings: 
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     create_topic(settings, temperatures)
-    state_before, address = look(settings, temperatures.topic), bootstrap_servers(settings)
+    state_before, address = read_topic(settings, temperatures.topic), bootstrap_servers(settings)
     parent.kill()
     parent.wait()
     with running_broker(settings) as next_address:
         assert not is_running(pid)
         assert next_address == address
-        assert look(settings, temperatures.topic) == state_before
+        assert read_topic(settings, temperatures.topic) == state_before
 
 
 def test_a_second_broker_of_a_home_is_refused(settings: Settings, embedded_broker: EmbeddedBroker) -> None:
     with pytest.raises(BrokerError, match="Another process already runs the broker"):
         EmbeddedBroker(settings).start()
-    assert embedded_broker.alive()
+    assert embedded_broker.is_alive()
 
 
 def test_a_running_broker_is_joined_and_left_running(settings: Settings, embedded_broker: EmbeddedBroker) -> None:
     with running_broker(settings) as address:
         assert address == embedded_broker.address
-    assert embedded_broker.alive()
+    assert embedded_broker.is_alive()
 
 
 def test_a_broker_that_is_not_running_is_started_and_stopped(settings: Settings) -> None:
@@ -135,7 +135,7 @@ def test_a_broker_gives_up_a_port_that_is_in_use(settings: Settings, embedded_br
     with socket.create_server(("127.0.0.1", port_of(address))):
         embedded_broker.start()
         assert embedded_broker.address != address
-        assert embedded_broker.alive()
+        assert embedded_broker.is_alive()
 
 
 def test_a_broker_that_cannot_start_names_its_log_and_frees_the_home(settings: Settings) -> None:
@@ -150,7 +150,7 @@ def test_a_broker_that_cannot_start_names_its_log_and_frees_the_home(settings: S
     assert "7" in error_info.value.action
     (data / "meta.properties").unlink()
     broker.start()
-    assert broker.alive()
+    assert broker.is_alive()
     broker.stop()
 
 
@@ -161,4 +161,4 @@ def test_a_home_that_is_not_ascii_holds_the_data(tmp_path: Path) -> None:
     assert (settings.home_folder / "broker" / "data" / "meta.properties").exists()
     assert [folder.name for folder in tmp_path.iterdir()] == [settings.home_folder.name]
     with running_broker(settings):
-        assert look(settings, temperatures.topic).end == dict.fromkeys(range(temperatures.partitions), 0)
+        assert read_topic(settings, temperatures.topic).end == dict.fromkeys(range(temperatures.partitions), 0)

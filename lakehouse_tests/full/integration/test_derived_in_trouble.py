@@ -17,7 +17,7 @@ from lakehouse.ledger.audit import every_change_kept
 from lakehouse.operations.maintain import maintain
 from lakehouse.storage import spark_writer, stored_table
 from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record, unique_table
-from lakehouse_tests.helpers.tables.derived import feed_changes, followed, ledger_of, take
+from lakehouse_tests.helpers.tables.derived import feed_changes, ledger_of, refresh_around, take
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
 ROWS = Measure("count(*)", "BIGINT", "Rows.")
@@ -32,7 +32,7 @@ def shared_stream(spark, broker) -> Stream:
 
 @pytest.fixture
 def stream(shared_stream: Stream) -> Iterator[Stream]:
-    with followed(shared_stream):
+    with refresh_around(shared_stream):
         yield shared_stream
 
 
@@ -42,7 +42,7 @@ def test_a_restore_of_the_feed_between_plan_and_commit_repeats_no_change(stream,
 
     Only with Spark: without it an append commits only on the planned version.
     """
-    monkeypatch.setattr(stored_table, "is_quick", lambda *_: False)
+    monkeypatch.setattr(stored_table, "can_append_quickly", lambda *_: False)
     version_before, (undone_hour, hour) = ledger_of(stream, stream.table.changes_name).version, stream.hours(2)
     take(stream, {undone_hour: 1.0})
     stream.refresh()

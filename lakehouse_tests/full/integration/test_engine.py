@@ -17,11 +17,11 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic, publish
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
-from lakehouse.spark.engine import EngineProcess, engine_folder, lives, read_address, read_token
+from lakehouse.spark.engine import EngineProcess, engine_folder, is_engine_running, read_address, read_token
 from lakehouse_tests.full.integration.test_up import RECORDS
 from lakehouse_tests.helpers.attacks.worker import Job
 from lakehouse_tests.helpers.attacks.workers import Worker
-from lakehouse_tests.helpers.brokers.sockets import exposed
+from lakehouse_tests.helpers.brokers.sockets import exposed_ports
 from lakehouse_tests.helpers.brokers.streams import hour, record, send, unique_table
 from lakehouse_tests.helpers.engines import home_of_workers, page, running_engine, runs, writer_of
 from lakehouse_tests.helpers.processes import ps, started_by
@@ -122,7 +122,7 @@ def test_a_client_that_is_stopped_stops_its_statement_first(world: World) -> Non
     world.start_merge(worker)
     version = table_version(world)
     os.kill(worker.pid, signal.SIGINT)
-    assert worker.ended(30) == -signal.SIGINT
+    assert worker.wait_for_end(30) == -signal.SIGINT
     assert writer_of(world.engine_home, world.job.name) is None, "the engine still knows the statement"
     assert table_version(world) == version
     assert "done" in world.worker(world.engine_home).do(world.job)
@@ -163,9 +163,9 @@ def test_the_lock_of_an_engine_is_held_until_its_jvm_ends(tmp_path: Path) -> Non
         os.kill(address.pid, signal.SIGSTOP)
         os.kill(int(parent), signal.SIGKILL)
         assert wait_until(lambda: engine.exit_code is not None)
-        assert lives(folder)
+        assert is_engine_running(folder)
         os.kill(address.pid, signal.SIGCONT)
-        assert wait_until(lambda: not lives(folder), 60)
+        assert wait_until(lambda: not is_engine_running(folder), 60)
 
 
 @contextmanager
@@ -249,7 +249,7 @@ def require_page(settings: Settings, stack: Up, token: str) -> None:
     environment = page(f"{address.ui}/environment/")
     assert "spark.ui.retainedJobs" in environment
     assert token not in environment
-    assert exposed(started_by(stack.process.pid)) == {}
+    assert exposed_ports(started_by(stack.process.pid)) == {}
 
 
 def has_merged(settings: Settings, batches: int) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
-from lakehouse.spark.engine import engine_folder, lives
+from lakehouse.spark.engine import engine_folder, is_engine_running
 from lakehouse_tests.helpers.attacks.worker import Job
 from lakehouse_tests.helpers.attacks.workers import Worker
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
@@ -35,7 +35,7 @@ def test_records_merged_over_an_engine_give_the_rows_of_an_own_session(
             assert writer_of(engine_settings, name) is None
         finally:
             worker.stop()
-    assert not lives(engine_folder(engine_settings))
+    assert not is_engine_running(engine_folder(engine_settings))
     assert rows_by_hour(engine_settings, name) == rows_by_hour(broker, name)
 
 

@@ -17,7 +17,7 @@ from lakehouse.declaration import Column, Measure, Rollup, StreamTable
 from lakehouse.errors import BaseFileError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.sources import OpenMeteoFiles
-from lakehouse.kafka import create_topic, look, publish
+from lakehouse.kafka import create_topic, publish, read_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.places import DATA
@@ -132,7 +132,7 @@ def test_an_odd_topic_name_is_only_a_name(broker: Settings, topic: str) -> None:
     """The test of hostile values reads such a topic with Spark."""
     table = prices(f"{topic}{uuid4().hex[:6]}")
     assert publish(broker, table, [line(shop="a")]) == 1
-    assert sum(look(broker, table.topic).end.values()) == 1
+    assert sum(read_topic(broker, table.topic).end.values()) == 1
 
 
 def hostile_files(folder: Path) -> list[Path]:

@@ -276,7 +276,7 @@ def test_a_batch_committed_during_maintenance_is_not_undone(stream, monkeypatch)
 
         return step
 
-    monkeypatch.setattr(StoredTable, "upkeep", merge_before(StoredTable.upkeep))
+    monkeypatch.setattr(StoredTable, "run_upkeep", merge_before(StoredTable.run_upkeep))
     monkeypatch.setattr(StoredTable, "commit_nothing", merge_before(StoredTable.commit_nothing))
     stream.maintain()
     assert next(new_records, None) is None

@@ -9,7 +9,7 @@ from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
-from lakehouse_tests.helpers.histories.histories import Begun, Parts
+from lakehouse_tests.helpers.histories.histories import BegunHistories, Parts
 from lakehouse_tests.helpers.histories.model import Rules
 from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter, Ways
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.invariant("5.2")
 def test_a_null_erases_older_values_in_any_order_and_no_newer_value(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    class NullHistory(Begun):
+    class NullHistory(BegunHistories):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: None)
 
         def replay_offset(self, offset: int) -> None:

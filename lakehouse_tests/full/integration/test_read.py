@@ -8,10 +8,10 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
-from lakehouse.kafka import add_partitions, look, publish, read_records
+from lakehouse.kafka import add_partitions, publish, read_records, read_topic
 from lakehouse.ledger.positions import Plan, Range, plan_batch
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.clients import stored, with_client
+from lakehouse_tests.helpers.brokers.clients import read_topic_records, with_client
 
 
 @pytest.mark.invariant("2.4")
@@ -19,14 +19,14 @@ def test_exactly_the_ranges_of_a_plan_are_read(
     spark: SparkSession, broker: Settings, table: StreamTable, topic: str
 ) -> None:
     publish(broker, table, [b'{"n": %d}' % number for number in range(100)])
-    state = look(broker, topic)
+    state = read_topic(broker, topic)
     plan = plan_batch(state, None)
     middle_ranges = tuple(Range(p.partition, p.start + p.span // 4, p.start + p.span // 2) for p in plan.ranges)
     rows = read_records(spark, broker, replace(plan, ranges=middle_ranges)).collect()
     read_rows = sorted((row._partition, row._position, bytes(row._value)) for row in rows)
     expected = [
         (stored_record.partition, stored_record.offset, stored_record.value)
-        for stored_record in stored(broker, topic)
+        for stored_record in read_topic_records(broker, topic)
         if middle_ranges[stored_record.partition].start
         <= stored_record.offset
         < middle_ranges[stored_record.partition].end
@@ -38,7 +38,7 @@ def test_exactly_the_ranges_of_a_plan_are_read(
 def test_a_record_is_read_with_its_key_time_and_headers(spark: SparkSession, broker: Settings, topic: str) -> None:
     message = {"value": b"v", "key": None, "partition": 0, "headers": [("trace", b"\x00\x01")]}
     with_client(AIOKafkaProducer, broker, lambda producer: producer.send_and_wait(topic, **message))
-    frame = read_records(spark, broker, plan_batch(look(broker, topic), None))
+    frame = read_records(spark, broker, plan_batch(read_topic(broker, topic), None))
     types = dict(frame.dtypes)
     assert types == {
         "_time": "timestamp",
@@ -55,7 +55,7 @@ def test_a_record_is_read_with_its_key_time_and_headers(spark: SparkSession, bro
 
 
 def test_a_plan_of_empty_ranges_reads_nothing(spark: SparkSession, broker: Settings, topic: str) -> None:
-    plan = plan_batch(look(broker, topic), None)
+    plan = plan_batch(read_topic(broker, topic), None)
     assert read_records(spark, broker, plan).count() == 0
 
 
@@ -64,7 +64,7 @@ def test_a_partition_added_after_the_plan_is_not_read(
     spark: SparkSession, broker: Settings, table: StreamTable, topic: str
 ) -> None:
     publish(broker, table, [b"{}"] * 3)
-    plan = plan_batch(look(broker, topic), None)
+    plan = plan_batch(read_topic(broker, topic), None)
     add_partitions(broker, topic, 4)
     with_client(AIOKafkaProducer, broker, lambda producer: producer.send_and_wait(topic, b"later", partition=3))
     assert read_records(spark, broker, plan).count() == 3
@@ -79,7 +79,7 @@ def test_records_of_an_aborted_transaction_are_not_read(spark: SparkSession, bro
             await end()
 
     with_client(AIOKafkaProducer, broker, run_transactions, transactional_id=topic)
-    plan = plan_batch(look(broker, topic), None)
+    plan = plan_batch(read_topic(broker, topic), None)
     assert plan.span == 4, "two records and two markers"
     assert [bytes(row._value) for row in read_records(spark, broker, plan).collect()] == [b"commit_transaction"]
 
@@ -96,6 +96,6 @@ def test_a_read_of_missing_records_fails(
     with_client(AIOKafkaProducer, broker, send_records)
     deletion = {TopicPartition(topic, 0): RecordsToDelete(before_offset=4)}
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(deletion))
-    state = look(broker, topic)
+    state = read_topic(broker, topic)
     with pytest.raises(Exception, match=r"KAFKA_DATA_LOSS|data may have been lost"):
         read_records(spark, broker, Plan(topic, state.source, ranges)).count()

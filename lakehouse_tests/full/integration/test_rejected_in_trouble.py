@@ -20,9 +20,9 @@ from lakehouse_tests.helpers.tables.rejected import (
     dated_by_producers,
     end,
     hot,
-    listed,
-    redriven,
-    resolved,
+    list_rejections,
+    list_resolutions,
+    redrive_records,
     wider,
 )
 
@@ -37,7 +37,7 @@ def stream(shared_stream: Stream) -> Iterator[Stream]:
     """Before and after a test all records are merged or redriven, and the history accounts for them."""
     shared_stream.merge()
     yield shared_stream
-    redriven(shared_stream)
+    redrive_records(shared_stream)
     shared_stream.merge()
     shared_stream.assert_accounted()
 
@@ -48,15 +48,15 @@ def test_the_next_redrive_repairs_one_that_crashed_before_or_after_its_commit(st
     (hour,) = hot(stream, 1)
     stream.merge()
     with crashing(monkeypatch, "merge_rows"):
-        redriven(stream)
-    assert listed(stream, first_offset) == {"out_of_range": [first_offset]}
+        redrive_records(stream)
+    assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     with crashing(monkeypatch, "store_rejected"):
-        redriven(stream)
-    assert listed(stream, first_offset) == {"out_of_range": [first_offset]}
+        redrive_records(stream)
+    assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     assert stream.temperatures()[hour] == HOT
-    (outcome,) = redriven(stream, "out_of_range")
+    (outcome,) = redrive_records(stream, "out_of_range")
     assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=0, stale=1)
-    assert resolved(stream, first_offset) == [(first_offset, outcome.entry.commit.number)]
+    assert list_resolutions(stream, first_offset) == [(first_offset, outcome.entry.commit.number)]
 
 
 @pytest.mark.invariant("8.3")
@@ -68,11 +68,11 @@ def test_a_batch_that_never_committed_resolves_nothing(stream, monkeypatch):
         stream.merge()
     with crashing(monkeypatch, "merge_rows"):
         wider(stream).merge()
-    assert resolved(stream, first_offset) == []
+    assert list_resolutions(stream, first_offset) == []
     with crashing(monkeypatch, "require_accounted"):
         wider(stream).merge()
     number = stream.ledger.newest.commit.number
-    assert resolved(stream, first_offset) == [(first_offset, number), (first_offset + 1, number)]
+    assert list_resolutions(stream, first_offset) == [(first_offset, number), (first_offset + 1, number)]
 
 
 @pytest.mark.invariant("8.4")
@@ -82,18 +82,18 @@ def test_the_next_redrive_sets_the_marks_that_another_writer_prevented(stream, m
     stream.merge()
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {stream.ledger.version - 1}")
 
-    def fail_if_committed(*arguments: Any, committed: bool = True) -> bool:
-        if committed:
+    def fail_if_committed(*arguments: Any, is_committed: bool = True) -> bool:
+        if is_committed:
             raise ConflictError("another writer")
-        return store_rejected(*arguments, committed=committed)
+        return store_rejected(*arguments, is_committed=is_committed)
 
     with monkeypatch.context() as patch:
         patch.setattr(batches, "store_rejected", fail_if_committed)
         (batch,) = wider(stream).merge()
     assert batch.entry.metrics.inserted == 1
-    assert resolved(stream, first_offset) == []
-    redriven(wider(stream), "out_of_range")
-    assert [offset for offset, _ in resolved(stream, first_offset)] == [first_offset]
+    assert list_resolutions(stream, first_offset) == []
+    redrive_records(wider(stream), "out_of_range")
+    assert [offset for offset, _ in list_resolutions(stream, first_offset)] == [first_offset]
 
 
 @pytest.mark.invariant("8.5")
@@ -101,16 +101,16 @@ def test_records_of_an_undone_redrive_are_listed_again_even_without_history(stre
     first_offset = end(stream)
     (hour,) = hot(stream, 1)
     (batch,) = stream.merge()
-    (undone_outcome,) = redriven(stream, "out_of_range")
+    (undone_outcome,) = redrive_records(stream, "out_of_range")
     stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {batch.entry.version}")
-    assert undone_outcome.entry.commit.number in stream.ledger.undone
-    assert listed(stream, first_offset) == {"out_of_range": [first_offset]}
+    assert undone_outcome.entry.commit.number in stream.ledger.undone_numbers
+    assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     # that history expires one day; the next batch records the undone commits in the table
     stream.send_hours(1)
     stream.merge()
-    assert resolved(stream, first_offset) == []
-    (second_outcome,) = redriven(stream, "out_of_range")
-    assert resolved(stream, first_offset) == [(first_offset, second_outcome.entry.commit.number)]
+    assert list_resolutions(stream, first_offset) == []
+    (second_outcome,) = redrive_records(stream, "out_of_range")
+    assert list_resolutions(stream, first_offset) == [(first_offset, second_outcome.entry.commit.number)]
     assert stream.temperatures()[hour] == HOT
 
 
@@ -120,14 +120,14 @@ def test_records_redriven_after_a_backup_are_rejected_again_after_its_restore(st
     (hour,) = hot(stream, 1)
     stream.merge()
     shutil.copytree(stream.uri, tmp_path / "backup")
-    redriven(stream, "out_of_range")
+    redrive_records(stream, "out_of_range")
     shutil.rmtree(stream.uri)
     shutil.copytree(tmp_path / "backup", stream.uri)
-    assert listed(stream, first_offset) == {"out_of_range": [first_offset]}
+    assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     stream.send_hours(1)
     stream.merge()  # gets the number of the redrive
-    assert resolved(stream, first_offset) == []
-    redriven(stream, "out_of_range")
+    assert list_resolutions(stream, first_offset) == []
+    redrive_records(stream, "out_of_range")
     assert stream.temperatures()[hour] == HOT
 
 
@@ -141,7 +141,7 @@ def test_records_of_each_topic_identity_are_redriven_in_their_own_commit(stream)
     (second_hour,) = hot(stream, 1)
     stream.merge()
     progress = stream.ledger.progress
-    assert [outcome.entry.metrics.inserted for outcome in redriven(stream, "out_of_range")] == [1, 1]
+    assert [outcome.entry.metrics.inserted for outcome in redrive_records(stream, "out_of_range")] == [1, 1]
     assert {first_hour, second_hour} <= set(stream.temperatures())
     assert stream.ledger.progress == progress
 
@@ -154,7 +154,7 @@ def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_mis
     """With little room a batch ends after the first such record, or before one that is far from the others."""
     first_offset = end(stream)
     monkeypatch.setattr(timeless, "MOST_HOLES", 1)
-    monkeypatch.setattr(timeless, "NEAR", 0)
+    monkeypatch.setattr(timeless, "MAX_NEAR_RECORDS", 0)
     hours = stream.hours(5)
     with dated_by_producers(stream) as send:
         for number, hour in enumerate(hours):
@@ -162,7 +162,7 @@ def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_mis
     merged_hours = {hours[0], hours[2], hours[4]}
     assert [outcome.plan.span for outcome in stream.merge()] == [3, 2]
     assert set(hours) & set(stream.temperatures()) == merged_hours
-    assert listed(stream, first_offset) == {TIMELESS: [first_offset + 3, first_offset + 1]}
+    assert list_rejections(stream, first_offset) == {TIMELESS: [first_offset + 3, first_offset + 1]}
     outcomes = replay(stream.context, [Range(0, first_offset, first_offset + 5)])
     assert [outcome.plan.span for outcome in outcomes] == [3, 2]
     monkeypatch.setattr(timeless, "ROOM", 1)

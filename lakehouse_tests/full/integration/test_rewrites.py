@@ -14,10 +14,10 @@ from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse.operations.verify import verify_rollup
 from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.schema_change.apply import ask_nothing, ensure_table
-from lakehouse.storage.schema_change.diff import Rewriting
+from lakehouse.storage.schema_change.apply import ensure_table, require_nothing
+from lakehouse.storage.schema_change.diff import RewriteScope
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
-from lakehouse_tests.helpers.tables.rewrites import assert_exact, otherwise, refused
+from lakehouse_tests.helpers.tables.rewrites import assert_exact, require_refusal, with_columns
 from lakehouse_tests.helpers.tables.sales import PRICE, narrow_sales
 
 
@@ -31,9 +31,9 @@ def stream(spark, broker) -> Stream:
 @pytest.mark.invariant("1.17")
 def test_after_an_interrupted_rewrite_the_new_and_the_old_declaration_work(stream: Stream) -> None:
     table = stream.table
-    text_table = otherwise(table, replace(PRICE, type="STRING"))
+    text_table = with_columns(table, replace(PRICE, type="STRING"))
     # an interrupted rewrite: only the merged table has the new type
-    ensure_table(stream.spark, merged_layout(text_table, stream.settings), ask_nothing, Rewriting())
+    ensure_table(stream.spark, merged_layout(text_table, stream.settings), require_nothing, RewriteScope())
     stream.table = text_table
     stream.send(b'{"id": 3, "pieces": 1, "price": "1.5"}')
     stream.merge()
@@ -54,14 +54,14 @@ def test_after_an_interrupted_rewrite_the_new_and_the_old_declaration_work(strea
 
 @pytest.mark.invariant("10.10")
 def test_groups_that_another_type_unites_are_computed_again(stream: Stream) -> None:
-    text_table = otherwise(stream.table, replace(PRICE, type="STRING"))
+    text_table = with_columns(stream.table, replace(PRICE, type="STRING"))
     stream.table = text_table
     rewrite_tables(stream.context)
     stream.send(b'{"id": 4, "pieces": 1, "price": "1.0"}')  # as text a different group than "1.00"
     stream.merge()
     stream.refresh()
     assert len(stream.sql("SELECT * FROM {rollup}")) == 4
-    stream.table = otherwise(text_table, PRICE)
+    stream.table = with_columns(text_table, PRICE)
     rewrite_tables(stream.context)
     stream.refresh()
     assert stream.sql("SELECT CAST(price AS STRING), rows FROM {rollup} ORDER BY 1") == [
@@ -140,7 +140,7 @@ def test_a_rewrite_to_another_period_drops_the_old_column_and_works_again_after_
     (rollup,) = stream.table.rollups
     daily_rollup = replace(rollup, by=["latitude", "longitude", "observed_day"])
     stream.table = replace(stream.table, partition_by=Day("observed_at"), rollups=[daily_rollup])
-    assert f"lakehouse rewrite {stream.table.name}" in refused(stream)
+    assert f"lakehouse rewrite {stream.table.name}" in require_refusal(stream)
 
     daily_table = stream.table
     for _ in range(2):
@@ -153,7 +153,7 @@ def test_a_rewrite_to_another_period_drops_the_old_column_and_works_again_after_
         days = {Path(file).relative_to(stream.uri).parts[0] for file in delta_table.file_uris()}
         assert days == {"observed_day=2023-01-01", "observed_day=2023-01-02"}
         spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {version_before}").collect()
-        assert "lakehouse rewrite" in refused(stream)
+        assert "lakehouse rewrite" in require_refusal(stream)
         stream.table = monthly_table
         assert stream.merge() == []
         stream.refresh()

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import BrokerError, SettingsError, TopicError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import create_topic, look, publish, read_failures, read_records
+from lakehouse.kafka import create_topic, publish, read_failures, read_records, read_topic
 from lakehouse.ledger.positions import Plan, plan_batch
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.certificates import Authority, encrypted_for_java
@@ -55,7 +55,7 @@ def table() -> StreamTable:
 def publish_and_read(spark: SparkSession, settings: Settings) -> list[bytes]:
     stream = table()
     assert publish(settings, stream, [b"one", b"two"]) == 2
-    rows = read_records(spark, settings, plan_batch(look(settings, stream.topic), None)).collect()
+    rows = read_records(spark, settings, plan_batch(read_topic(settings, stream.topic), None)).collect()
     return sorted(bytes(row["_value"]) for row in rows)
 
 
@@ -145,7 +145,7 @@ CAUSES = {
 def test_an_error_names_its_cause_and_the_setting(broker: Secured, tmp_path: Path, case: str) -> None:
     make_settings, (fact, setting) = CAUSES[case]
     with pytest.raises(BrokerError) as error_info:
-        look(make_settings(broker, tmp_path), "any")
+        read_topic(make_settings(broker, tmp_path), "any")
     assert fact in error_info.value.what
     assert setting in error_info.value.action
     assert "wrong" not in str(error_info.value)
@@ -158,7 +158,7 @@ def test_spark_names_the_same_cause(spark: SparkSession, broker: Secured, tmp_pa
     make_settings, (fact, setting) = CAUSES[case]
     stream = table()
     publish(broker.with_sasl(), stream, [b"one"])
-    plan: Plan = plan_batch(look(broker.with_sasl(), stream.topic), None)
+    plan: Plan = plan_batch(read_topic(broker.with_sasl(), stream.topic), None)
     with pytest.raises(BrokerError) as error_info, read_failures(plan, "lakehouse merge"):
         read_records(spark, make_settings(broker, tmp_path), plan).collect()
     assert fact in error_info.value.what
@@ -168,13 +168,13 @@ def test_spark_names_the_same_cause(spark: SparkSession, broker: Secured, tmp_pa
 def test_a_file_without_a_certificate_is_a_wrong_setting(broker: Secured, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("none")
     with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CA_FILE is not a readable PEM file"):
-        look(broker.with_sasl(kafka_ca_file=tmp_path / "ca.pem"), "any")
+        read_topic(broker.with_sasl(kafka_ca_file=tmp_path / "ca.pem"), "any")
 
 
 @pytest.mark.parametrize("password", [None, "wrong"])
 def test_a_key_without_its_password_is_a_wrong_setting(trusted_settings: Settings, password: str | None) -> None:
     with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as error_info:
-        look(change_settings(trusted_settings, kafka_client_key_password=password), "any")
+        read_topic(change_settings(trusted_settings, kafka_client_key_password=password), "any")
     assert "LAKEHOUSE_KAFKA_CLIENT_KEY_PASSWORD" in error_info.value.action
 
 
@@ -191,14 +191,14 @@ def test_the_error_for_a_key_that_spark_cannot_read_names_the_command_to_convert
     certificate, key = Authority(tmp_path).sign("client", **form)
     settings = broker.with_certificate(kafka_client_certificate_file=certificate, kafka_client_key_file=key)
     with pytest.raises(SettingsError, match=fact) as error_info:
-        look(settings, "any")
+        read_topic(settings, "any")
     assert "openssl pkcs8 -topk8" in error_info.value.action
 
 
 def test_a_property_of_the_wrong_type_is_named_without_its_value(broker: Secured) -> None:
     settings = broker.with_sasl(kafka_properties={"metadata.max.age.ms": "a while"})
     with pytest.raises(SettingsError, match="metadata.max.age.ms must be a whole number") as error_info:
-        look(settings, "any")
+        read_topic(settings, "any")
     assert "a while" not in str(error_info.value)
 
 
@@ -212,7 +212,7 @@ def test_a_property_that_the_client_of_spark_refuses_is_named_without_its_value(
 ) -> None:
     stream = table()
     publish(broker.with_sasl(), stream, [b"one"])
-    plan: Plan = plan_batch(look(broker.with_sasl(), stream.topic), None)
+    plan: Plan = plan_batch(read_topic(broker.with_sasl(), stream.topic), None)
     settings = broker.with_sasl(kafka_properties='{"client.dns.lookup": "s3cr3t"}')
     with pytest.raises(SettingsError, match="client.dns.lookup") as error_info, read_failures(plan, "lakehouse merge"):
         read_records(spark, settings, plan).collect()

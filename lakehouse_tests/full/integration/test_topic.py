@@ -15,9 +15,17 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from lakehouse.cli.broker_parts import examine_topic
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import BrokerError, TopicError
-from lakehouse.kafka import PublishOptions, add_partitions, create_topic, delete_topic, look, publish, topic_names
+from lakehouse.kafka import (
+    PublishOptions,
+    add_partitions,
+    create_topic,
+    delete_topic,
+    publish,
+    read_topic,
+    topic_names,
+)
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.clients import stored, with_client
+from lakehouse_tests.helpers.brokers.clients import read_topic_records, with_client
 from lakehouse_tests.helpers.waiting import wait_until
 
 READING = b'{"latitude": 13.0, "longitude": 77.6000064, "time": "2023-01-01T00:00", "temperature_2m": 20.5}'
@@ -41,7 +49,7 @@ def down_broker() -> Settings:
 def test_a_created_topic_has_the_declared_partitions_and_is_dated_by_the_broker(
     broker: Settings, table: StreamTable, topic: str
 ) -> None:
-    state = look(broker, topic)
+    state = read_topic(broker, topic)
     assert state.end == state.earliest == dict.fromkeys(range(table.partitions), 0)
     assert not state.producer_time
     assert len(state.ids["topic_id"]) == len(state.ids["cluster_id"]) == 22
@@ -49,25 +57,25 @@ def test_a_created_topic_has_the_declared_partitions_and_is_dated_by_the_broker(
 
 
 def test_a_topic_that_exists_is_left_as_it_is(broker: Settings, table: StreamTable, topic: str) -> None:
-    state_before = look(broker, topic)
+    state_before = read_topic(broker, topic)
     assert not create_topic(broker, table, partitions=7)
-    assert look(broker, topic) == state_before
+    assert read_topic(broker, topic) == state_before
 
 
 def test_a_recreated_topic_has_another_id_in_the_same_cluster(broker: Settings, table: StreamTable, topic: str) -> None:
-    state_before = look(broker, topic)
+    state_before = read_topic(broker, topic)
     delete_topic(broker, topic)
     assert topic not in topic_names(broker)
     assert create_topic(broker, table)
-    state_after = look(broker, topic)
+    state_after = read_topic(broker, topic)
     assert state_after.ids["topic_id"] != state_before.ids["topic_id"]
     assert state_after.ids["cluster_id"] == state_before.ids["cluster_id"]
 
 
 def test_a_topic_can_be_given_more_partitions_but_never_fewer(broker: Settings, topic: str) -> None:
-    state_before = look(broker, topic)
+    state_before = read_topic(broker, topic)
     add_partitions(broker, topic, 5)
-    state_after = look(broker, topic)
+    state_after = read_topic(broker, topic)
     assert sorted(state_after.end) == [0, 1, 2, 3, 4]
     assert state_after.ids["topic_id"] == state_before.ids["topic_id"]
     with pytest.raises(TopicError, match="has 5 partitions"):
@@ -79,7 +87,7 @@ def test_doctor_notes_producer_times_only_if_time_decides_the_order(broker: Sett
     name = f"t-{uuid4().hex[:12]}"
     new_topic = NewTopic(name, 1, 1, topic_configs={"message.timestamp.type": "CreateTime"})
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([new_topic]))
-    assert look(broker, name).producer_time
+    assert read_topic(broker, name).producer_time
     dated_table = replace(table, topic=name)
     results = [
         examine_topic(broker, declared_table, [name])
@@ -91,11 +99,11 @@ def test_doctor_notes_producer_times_only_if_time_decides_the_order(broker: Sett
 
 def test_records_that_were_deleted_move_the_earliest_offset(broker: Settings, table: StreamTable, topic: str) -> None:
     publish(broker, table, [READING] * 10)
-    partition = next(p for p, end in look(broker, topic).end.items() if end == 10)
+    partition = next(p for p, end in read_topic(broker, topic).end.items() if end == 10)
     deletion = {TopicPartition(topic, partition): RecordsToDelete(before_offset=4)}
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(deletion))
-    assert look(broker, topic).earliest[partition] == 4
-    assert look(broker, topic).end[partition] == 10
+    assert read_topic(broker, topic).earliest[partition] == 4
+    assert read_topic(broker, topic).end[partition] == 10
 
 
 @pytest.mark.invariant("2.1")
@@ -103,13 +111,13 @@ def test_an_open_transaction_holds_the_end_back_until_it_is_over(broker: Setting
     async def run_transaction(producer: AIOKafkaProducer) -> int:
         await producer.begin_transaction()
         await producer.send_and_wait(topic, b"open", partition=0)
-        end_within_transaction = (await asyncio.to_thread(look, broker, topic)).end[0]
+        end_within_transaction = (await asyncio.to_thread(read_topic, broker, topic)).end[0]
         await producer.commit_transaction()
         return end_within_transaction
 
     assert with_client(AIOKafkaProducer, broker, run_transaction, transactional_id=topic) == 0
     # one record and the marker, which the broker writes after its answer
-    assert wait_until(lambda: look(broker, topic).end[0] == 2)
+    assert wait_until(lambda: read_topic(broker, topic).end[0] == 2)
 
 
 def test_every_published_line_is_acknowledged_and_keeps_its_bytes(
@@ -119,14 +127,14 @@ def test_every_published_line_is_acknowledged_and_keeps_its_bytes(
     progress: list[int] = []
     assert publish(broker, table, lines, PublishOptions(on_progress=progress.append)) == 5
     assert progress == [1, 2, 3, 4, 5]
-    values = sorted(stored_record.value for stored_record in stored(broker, topic))
+    values = sorted(stored_record.value for stored_record in read_topic_records(broker, topic))
     assert values == sorted([READING, b'  {"latitude": 1}  ', b"\xff\xfe no text", b"", b"{}"])
 
 
 @pytest.mark.invariant("13.1")
 def test_a_record_that_can_be_read_is_keyed_by_the_merge_key(broker: Settings, table: StreamTable, topic: str) -> None:
     publish(broker, table, [READING, b"{"])
-    keys = {stored_record.value: stored_record.key for stored_record in stored(broker, topic)}
+    keys = {stored_record.value: stored_record.key for stored_record in read_topic_records(broker, topic)}
     assert keys == {READING: b"13.000000|77.600006|2023-01-01T00:00:00+00:00", b"{": None}
 
 
@@ -136,7 +144,7 @@ def test_records_of_one_row_stay_in_one_partition_in_their_order(
     number = count()
     lines = [READING.replace(b"20.5", b"%d" % next(number)) for _ in range(500)]
     publish(broker, table, lines)
-    records = stored(broker, topic)
+    records = read_topic_records(broker, topic)
     assert len({stored_record.partition for stored_record in records}) == 1
     assert [
         stored_record.value for stored_record in sorted(records, key=lambda stored_record: stored_record.offset)
@@ -145,12 +153,12 @@ def test_records_of_one_row_stay_in_one_partition_in_their_order(
 
 def test_publishing_creates_a_missing_topic(broker: Settings, table: StreamTable) -> None:
     assert publish(broker, table, [READING]) == 1
-    assert sum(look(broker, table.topic).end.values()) == 1
+    assert sum(read_topic(broker, table.topic).end.values()) == 1
 
 
 def test_a_rate_spreads_records_over_time(broker: Settings, table: StreamTable, topic: str) -> None:
     assert publish(broker, table, [READING] * 60, PublishOptions(rate=100)) == 60
-    timestamps = [stored_record.timestamp for stored_record in stored(broker, topic)]
+    timestamps = [stored_record.timestamp for stored_record in read_topic_records(broker, topic)]
     assert max(timestamps) - min(timestamps) >= 400, "59 pauses of 10 ms, minus those within one batch"
 
 
@@ -171,13 +179,13 @@ def test_an_error_of_the_lines_themselves_is_not_blamed_on_the_broker(
 
 
 def test_a_missing_topic_is_named_and_not_created_by_looking(broker: Settings, table: StreamTable) -> None:
-    for call in (look, delete_topic):
+    for call in (read_topic, delete_topic):
         with pytest.raises(TopicError, match=f"'{table.topic}' does not exist"):
             call(broker, table.topic)
     assert table.topic not in topic_names(broker)
 
 
-@pytest.mark.parametrize("call", [lambda settings: look(settings, "any"), topic_names])
+@pytest.mark.parametrize("call", [lambda settings: read_topic(settings, "any"), topic_names])
 def test_a_broker_that_is_down_or_mute_is_an_error_without_other_output(
     call: Callable[[Settings], object], down_broker: Settings, mute_broker: Settings, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -200,6 +208,6 @@ def test_many_mute_brokers_take_no_longer_than_the_limit(mute_broker: Settings) 
     async def look_within_the_limit() -> None:
         async with asyncio.timeout(3.0):
             with pytest.raises(BrokerError, match="does not answer"):
-                await asyncio.to_thread(look, many_settings, "any", 1.0)
+                await asyncio.to_thread(read_topic, many_settings, "any", 1.0)
 
     asyncio.run(look_within_the_limit())

@@ -13,11 +13,11 @@ import pytest
 
 from lakehouse.discovery import declared_tables
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import look, publish
+from lakehouse.kafka import publish, read_topic
 from lakehouse.kafka.registry_client import registry
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.sockets import exposed, listening
+from lakehouse_tests.helpers.brokers.sockets import exposed_ports, listening
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.processes import started_by, still_running
 from lakehouse_tests.helpers.up import Up
@@ -95,7 +95,7 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_no_process_even_during_a_run(
     assert wait_until(Path(uri).exists, 120), "the run has not started"
     stack = started_by(first_stack.process.pid)
     assert len(listening(stack)) > 5, "the broker, its controller and the webserver too"
-    assert exposed(stack) == {}
+    assert exposed_ports(stack) == {}
     seconds, remaining_processes = first_stack.stop()
     assert seconds < 10
     assert remaining_processes == {}
@@ -103,7 +103,7 @@ def test_the_whole_stack_answers_and_ctrl_c_leaves_no_process_even_during_a_run(
 
     second_stack = up()
     assert second_stack.wait_for_log("Dagster is at")
-    assert sum(look(settings, "temperatures").end.values()) == 23
+    assert sum(read_topic(settings, "temperatures").end.values()) == 23
     assert wait_until(lambda: read_ledger(uri, "temperatures").totals.read == 23, 150), second_stack.log.read_text()
     seconds, remaining_processes = second_stack.stop(signal.SIGTERM)
     assert seconds < 10
@@ -123,12 +123,12 @@ def test_a_registry_runs_if_a_declared_table_needs_it_and_ends_on_ctrl_c(
     assert len(find_registry_pids(stack)) == 1
     assert publish(settings, orders, [b'{"id": 1}', b'{"id": 2}']) == 2
     with registry(settings) as client:
-        newest_id = client.newest("orders-value")
+        newest_id = client.newest_id("orders-value")
         assert newest_id is not None
         schema = client.schema(newest_id)
     assert schema is not None
     assert [field["name"] for field in json.loads(schema.text)["fields"]] == ["id"]
-    assert exposed(started_by(stack.process.pid)) == {}
+    assert exposed_ports(started_by(stack.process.pid)) == {}
     seconds, remaining_processes = stack.stop()
     assert seconds < 10
     assert remaining_processes == {}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from lakehouse.derived.refresh import caught_up
+from lakehouse.derived.refresh import refresh_and_retry
 from lakehouse.operations.verify import verify_rollup
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream
-from lakehouse_tests.helpers.tables.sales import narrow_sales, sale, widened
+from lakehouse_tests.helpers.tables.sales import narrow_sales, sale, with_wide_columns
 
 
 @pytest.fixture(params=[False, True], ids=["few rows", "by Spark"])
@@ -16,10 +16,10 @@ def stream(spark, broker, request: pytest.FixtureRequest):
 
 
 def test_a_run_continues_after_it_ended_between_the_tables(stream: Stream) -> None:
-    stream.table = widened(stream.table)
+    stream.table = with_wide_columns(stream.table)
     stream.refresh()  # only the derived tables have the wider type now
     stream.send(sale(4, 2**40, 0.5))
-    caught_up(stream.context, stream.merge)
+    refresh_and_retry(stream.context, stream.merge)
     stream.refresh()
     assert stream.sql("SELECT count(*), max(pieces) FROM {t}") == [(4, 2**40)]
     assert verify_rollup(stream.context, stream.table.rollups[0]).passed
@@ -30,14 +30,14 @@ def test_a_run_continues_after_it_ended_between_the_tables(stream: Stream) -> No
 def test_a_restore_to_before_the_wider_type_is_widened_again(stream: Stream) -> None:
     stream.refresh()
     version_before, narrow_rows = stream.ledger.version, stream.snapshot_of("id")
-    stream.table = widened(stream.table)
+    stream.table = with_wide_columns(stream.table)
     stream.send(sale(4, 2**40, 0.5))
-    caught_up(stream.context, stream.merge)
+    refresh_and_retry(stream.context, stream.merge)
     stream.refresh()
     wide_rows = stream.snapshot_of("id")
     stream.spark.sql(f"RESTORE delta.`{stream.uri}` TO VERSION AS OF {version_before}").collect()
     assert stream.snapshot_of("id") == narrow_rows
-    caught_up(stream.context, stream.merge)
+    refresh_and_retry(stream.context, stream.merge)
     stream.refresh()
     assert stream.snapshot_of("id") == wide_rows
     assert verify_rollup(stream.context, stream.table.rollups[0]).passed

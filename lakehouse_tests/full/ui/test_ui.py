@@ -44,7 +44,7 @@ def page(url: str) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def materialized(page: Page, url: str) -> None:
+def materialize_asset(page: Page, url: str) -> None:
     """The merged table and its rejected records, materialized by the button of the lineage."""
     page.goto(f"{url}/assets/temperatures?view=lineage&lineageScope=neighbors")
     press_materialize(page)

@@ -30,7 +30,7 @@ from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.schema_change.apply import ensure_table
 from lakehouse.storage.spark_writer import commit_merge, read_table
-from lakehouse.storage.table_context import again
+from lakehouse.storage.table_context import retry_on_conflict
 from lakehouse_tests.helpers.processes import started_by
 
 ROWS = 300
@@ -58,7 +58,7 @@ def session(settings: Settings, guarded: bool) -> SparkSession:
         spark_writer._COUNTED_ONCE.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sessions, "spark_conf", lambda _: conf)
-        patch.setattr(sessions, "_OF_SESSIONS", {**sessions._OF_SESSIONS, **_SOURCE_CONF})
+        patch.setattr(sessions, "_SESSION_CONF", {**sessions._SESSION_CONF, **_SOURCE_CONF})
         return sessions.build_session(settings)
 
 
@@ -108,7 +108,7 @@ def main(home: Path, guarded: bool) -> None:
             raise
 
     with killing(spark.sparkContext):
-        metrics = again(merge_once)
+        metrics = retry_on_conflict(merge_once)
     rows = read_table(spark, layout).count()
     sys.stdout.write(json.dumps({**asdict(metrics), "refused": refusals, "rows": rows}) + "\n")
     spark.stop()

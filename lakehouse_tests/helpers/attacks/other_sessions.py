@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.settings import Settings
-from lakehouse.spark.own_session import activate, others_active
+from lakehouse.spark.own_session import activate, restore_active_state
 from lakehouse_tests.helpers.brokers.streams import Stream
 
-WRONG = {
+WRONG_SETTINGS = {
     "spark.sql.constraintPropagation.enabled": "true",
     "spark.sql.session.timeZone": "Europe/Berlin",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
@@ -55,7 +55,7 @@ def other_session(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[Spar
     session = spark.newSession()
     for name, value in conf.items():
         session.conf.set(name, value)
-    with others_active():
+    with restore_active_state():
         activate(session)
         yield session
 

@@ -37,14 +37,14 @@ def attack(request: pytest.FixtureRequest) -> Attack:
     properties = request.node.user_properties
 
     @contextmanager
-    def count_attack(promise: str, how: str, times: Callable[[], int] = lambda: 1) -> Iterator[None]:
+    def count_attack(promise: str, method: str, times: Callable[[], int] = lambda: 1) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            properties.append((_DIFFERENCE, (promise, how, 1)))
+            properties.append((_DIFFERENCE, (promise, method, 1)))
             raise
         finally:
-            properties.append((_ATTACK, (promise, how, times())))
+            properties.append((_ATTACK, (promise, method, times())))
 
     return count_attack
 
@@ -66,8 +66,8 @@ class _AttackReport:
         for name, value in report.user_properties:
             counter = {_ATTACK: self.tried, _DIFFERENCE: self.differed}.get(name)
             if counter is not None:
-                promise, how, times = cast(tuple[str, str, int], value)
-                counter[promise, how] += times
+                promise, method, times = cast(tuple[str, str, int], value)
+                counter[promise, method] += times
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
         if not self.tried:
@@ -93,8 +93,8 @@ class _AttackReport:
 
     def table(self) -> str:
         rows = [
-            f"| {promise} | {how} | {times:,} | {self.differed[promise, how]:,} |"
-            for (promise, how), times in sorted(self.tried.items())
+            f"| {promise} | {method} | {times:,} | {self.differed[promise, method]:,} |"
+            for (promise, method), times in sorted(self.tried.items())
         ]
         total = f"| **All** | | **{self.tried.total():,}** | **{self.differed.total():,}** |"
         minutes = (monotonic() - self.begun) / 60

@@ -58,7 +58,7 @@ class Gate:
         if armed.exists() and armed.read_text().partition(".")[0] == Path(uri).name:
             armed.rename(self.folder / armed.read_text())
 
-    def reached(self, limit: float) -> bool:
+    def is_reached(self, limit: float) -> bool:
         return wait_until(lambda: any(self.folder.glob("*.reached")), limit)
 
     def open(self) -> None:

@@ -18,7 +18,7 @@ import lakehouse.spark.sessions
 from lakehouse.cli.main import run
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
-from lakehouse.kafka import look, publish, read_records
+from lakehouse.kafka import publish, read_records, read_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import DATA
 
@@ -98,7 +98,7 @@ def merge_and_fail(settings: Settings) -> None:
     assert exit_codes == [0] * len(exit_codes), exit_codes
     publish(settings, temperatures, [b"{}"])
     assert materialize()
-    assert look(settings, "temperatures").end
+    assert read_topic(settings, "temperatures").end
     publish(settings, temperatures, [b"{}"])
     fail_in_spark()
     assert run(["merge", "temperatures"]) == 1

@@ -39,7 +39,7 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
-LOGGED = log_table()
+LOG_TABLE = log_table()
 Form = Literal["json", "avro", "log"]
 _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 
@@ -59,7 +59,7 @@ class Job:
     @property
     def table(self) -> StreamTable:
         """The temperatures table under another name: with a key, in JSON or Avro, or as a log table."""
-        template = LOGGED if self.form == "log" else temperatures
+        template = LOG_TABLE if self.form == "log" else temperatures
         rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in template.rollups]
         column = replace(template.by_name["temperature_2m"], between=(-100, self.hottest))
         changes: dict[str, Any] = dict(rollups=rollups, columns=[*template.columns[:3], column], references=())
@@ -120,7 +120,7 @@ class Point:
 
 def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
     """Patch a function of lakehouse to die at a point; return its module, its name and the original function."""
-    path = "storage.spark_writer._writing" if point.at == "write" else point.at
+    path = "storage.spark_writer._write_statement" if point.at == "write" else point.at
     module_name, _, function = path.rpartition(".")
     module = sys.modules[f"lakehouse.{module_name}"]
     original = getattr(module, function)
@@ -131,7 +131,7 @@ def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
     return module, function, original
 
 
-class Died(BaseException):
+class WorkerDeath(BaseException):
     """Simulates the death of the process; no ``except Exception`` of lakehouse catches it."""
 
 
@@ -142,14 +142,14 @@ def dying(point: Point, name: str) -> Iterator[None]:
         patch.setattr(Point, "die", _die)
         module, function, original = inject(point, name)
         try:
-            with pytest.raises(Died):
+            with pytest.raises(WorkerDeath):
                 yield
         finally:
             setattr(module, function, original)
 
 
 def _die(_: Point) -> None:
-    raise Died
+    raise WorkerDeath
 
 
 def _deadly_call(point: Point, original: Callable[..., Any]) -> Callable[..., Any]:

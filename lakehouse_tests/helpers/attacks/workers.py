@@ -71,7 +71,7 @@ class Worker:
         assert self._process.wait() == -signal.SIGKILL
         self._await_group()
 
-    def ended(self, limit: float) -> int:
+    def wait_for_end(self, limit: float) -> int:
         """Return its exit code; wait at most ``limit`` seconds."""
         return self._process.wait(limit)
 

@@ -28,5 +28,5 @@ def one_more_row(patch: pytest.MonkeyPatch) -> None:
         correct_spec = keyed_spec(*arguments)
         return replace(correct_spec, update=dict(correct_spec.update) | {"rows": "s.`rows` + 1"})
 
-    patch.setattr(stored_table, "is_quick_to_merge", lambda *_, **__: False)
+    patch.setattr(stored_table, "can_merge_quickly", lambda *_, **__: False)
     patch.setattr(stored_table, "keyed_spec", wrong_spec)

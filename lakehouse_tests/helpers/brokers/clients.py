@@ -7,7 +7,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-from lakehouse.kafka import look
+from lakehouse.kafka import read_topic
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 
@@ -30,9 +30,9 @@ def delete_before(broker: Settings, topic: str, offsets: dict[int, int]) -> None
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.delete_records(deletions))
 
 
-def stored(broker: Settings, topic: str) -> list[Any]:
+def read_topic_records(broker: Settings, topic: str) -> list[Any]:
     """Read every record of a topic with another client."""
-    state = look(broker, topic)
+    state = read_topic(broker, topic)
 
     async def read(consumer: AIOKafkaConsumer) -> list[Any]:
         consumer.assign([TopicPartition(topic, partition) for partition in state.end])

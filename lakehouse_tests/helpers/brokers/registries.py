@@ -15,7 +15,7 @@ from uuid import uuid4
 import fastavro
 
 from lakehouse.declaration import Avro, Column, Late, Measure, Rollup, StreamTable
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.kafka.registry_client import registry
 from lakehouse.settings import Settings
 
@@ -73,46 +73,46 @@ def body(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def written(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[str, Any]]) -> list[bytes]:
-    return [framed(schema_id, body(schema, value)) for value in values]
+def encode_records(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    return [add_frame(schema_id, body(schema, value)) for value in values]
 
 
 Answer = tuple[int, str]  # status and body
 _UNKNOWN: Answer = 404, '{"error_code": 40403, "message": "not found"}'
-_REFUSED: Answer = 401, '{"error_code": 401, "message": "not allowed"}'
+_REFUSAL: Answer = 401, '{"error_code": 401, "message": "not allowed"}'
 
 
 @dataclass(frozen=True)
-class Asked:
+class RegistryRequest:
     """A request that a registry received: its path and its Authorization header."""
 
     path: str
     authorization: str | None
 
 
-def schema_answer(schema: Any, **more: Any) -> Answer:
+def schema_answer(schema: Any, **fields: Any) -> Answer:
     """Return the answer of a registry with this schema, given as text or as an object."""
-    return 200, json.dumps({"schema": schema if isinstance(schema, str) else json.dumps(schema), **more})
+    return 200, json.dumps({"schema": schema if isinstance(schema, str) else json.dumps(schema), **fields})
 
 
 @contextmanager
 def answering_registry(
     answers: Mapping[str, Answer],
-    allowed: Collection[str] = (),
+    allowed_headers: Collection[str] = (),
     certificate: tuple[Path, Path] | None = None,
-) -> Iterator[tuple[str, list[Asked]]]:
+) -> Iterator[tuple[str, list[RegistryRequest]]]:
     """Run a fake registry with one answer per path; yield its address and the list of requests.
 
-    With ``allowed`` it refuses every other Authorization header. With a certificate and its key it uses TLS.
+    With ``allowed_headers`` it refuses every other Authorization header. With a certificate and its key it uses TLS.
     """
-    requests = list[Asked]()
+    requests = list[RegistryRequest]()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            requests.append(Asked(self.path, self.headers.get("Authorization")))
+            requests.append(RegistryRequest(self.path, self.headers.get("Authorization")))
             status, answer = answers.get(self.path.removesuffix("?deleted=true"), _UNKNOWN)
-            if allowed and requests[-1].authorization not in allowed:
-                status, answer = _REFUSED
+            if allowed_headers and requests[-1].authorization not in allowed_headers:
+                status, answer = _REFUSAL
             self.send_response(status)
             self.end_headers()
             self.wfile.write(answer.encode())

@@ -17,7 +17,7 @@ from pyspark.sql.connect.proto.base_pb2_grpc import (
 from lakehouse.settings.spark_conf import DELTA
 
 
-class Silent(SparkConnectServiceServicer):
+class SilentService(SparkConnectServiceServicer):
     """Answers requests for the settings of each session until it is silent; a statement never ends."""
 
     def __init__(self) -> None:
@@ -68,9 +68,9 @@ class Silent(SparkConnectServiceServicer):
 
 
 @contextmanager
-def silent_server() -> Iterator[tuple[str, Silent]]:
+def silent_server() -> Iterator[tuple[str, SilentService]]:
     """Run such a server; yield its address and its service."""
-    server, service = grpc.server(ThreadPoolExecutor(max_workers=20)), Silent()
+    server, service = grpc.server(ThreadPoolExecutor(max_workers=20)), SilentService()
     add_SparkConnectServiceServicer_to_server(service, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

@@ -21,7 +21,7 @@ def listening(processes: Iterable[int]) -> dict[tuple[str, int], int]:
     return sockets
 
 
-def exposed(processes: Iterable[int]) -> dict[tuple[str, int], int]:
+def exposed_ports(processes: Iterable[int]) -> dict[tuple[str, int], int]:
     """Return the sockets that other machines can reach."""
     return {address: process for address, process in listening(processes).items() if not _is_loopback(address[0])}
 

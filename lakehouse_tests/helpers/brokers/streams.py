@@ -74,7 +74,7 @@ class Stream:
     spark: SparkSession
     settings: Settings
     table: StreamTable
-    _used: int = 0
+    _used_hours: int = 0
 
     @classmethod
     def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> Self:
@@ -84,8 +84,8 @@ class Stream:
 
     def hours(self, count: int) -> list[str]:
         """Return hours that no test of this history has used."""
-        self._used += count
-        return [hour(number) for number in range(self._used - count, self._used)]
+        self._used_hours += count
+        return [hour(number) for number in range(self._used_hours - count, self._used_hours)]
 
     def send_hours(self, count: int, partition: int = 0) -> list[str]:
         """Send one record for each of several new hours; return the hours."""

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from lakehouse.declaration import Avro, StreamTable
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.errors import RegistryError
 from lakehouse.ingest import batches
 from lakehouse.kafka import registry_client
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.registries import body, register
-from lakehouse_tests.helpers.histories.histories import FEW, Histories
+from lakehouse_tests.helpers.histories.histories import FEW_LETTERS, Histories
 from lakehouse_tests.helpers.histories.model import Rules
-from lakehouse_tests.helpers.histories.surroundings import PLACEHOLDER, Letter, declared, post
+from lakehouse_tests.helpers.histories.surroundings import PLACEHOLDER, Letter, declare_table, post
 
 _NUMBERS = [{"name": "latitude", "type": "double"}, {"name": "longitude", "type": "double"}]
 _TEMPERATURE = {"name": "temperature_2m", "type": ["null", "double"], "default": None}
@@ -61,14 +61,14 @@ class AvroLetter(Letter):
         fields |= {"temperature_2m": null if self.temperature is None else self.temperature} | (
             {} if self.as_text else {"station": "south"}
         )
-        encoded = framed(self.schema_id, body(AS_TEXT if self.as_text else AS_TIME, fields))
-        spoiled = {
+        framed_record = add_frame(self.schema_id, body(AS_TEXT if self.as_text else AS_TIME, fields))
+        spoiled_records = {
             "tombstone": None,
-            "truncated": encoded[:-1] if self.temperature is None else encoded[:-3],
-            "wrong_magic": b"{" + encoded[1:],
-            "unknown_schema": framed(UNKNOWN, encoded[5:]),
+            "truncated": framed_record[:-1] if self.temperature is None else framed_record[:-3],
+            "wrong_magic": b"{" + framed_record[1:],
+            "unknown_schema": add_frame(UNKNOWN, framed_record[5:]),
         }
-        return spoiled[self.malformed] if self.malformed else encoded
+        return spoiled_records[self.malformed] if self.malformed else framed_record
 
 
 def _without_missing_fields(letter: Letter) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _without_missing_fields(letter: Letter) -> dict[str, Any]:
 class AvroHistories(Histories):
     """One new table of Avro records and its topic; a subclass sets ``parts``."""
 
-    @initialize(sent_letters=FEW)
+    @initialize(sent_letters=FEW_LETTERS)
     def begin(self, sent_letters: list[Letter]) -> None:
         Histories.begin(self)
         self.ids = {True: register(self.settings, self.table, AS_TEXT)}
@@ -87,10 +87,10 @@ class AvroHistories(Histories):
         self.send_and_merge(sent_letters, 0, None)
 
     @staticmethod
-    def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
-        return replace(declared(rules, like), format=Avro())
+    def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+        return replace(declare_table(rules, like), format=Avro())
 
-    @rule(sent_letters=FEW, partition=st.integers(0, 3))
+    @rule(sent_letters=FEW_LETTERS, partition=st.integers(0, 3))
     def send(self, sent_letters: list[Letter], partition: int) -> None:
         partition %= len(self.model.topic)
         schema = dict(schema_id=self.ids[self.as_text], as_text=self.as_text)
@@ -114,7 +114,7 @@ class AvroHistories(Histories):
             self.ids[self.as_text] = self._register_elsewhere(AS_TIME)
 
     @precondition(lambda self: self.model.now.progress)
-    @rule(sent_letters=FEW, answers_wrongly=st.booleans())
+    @rule(sent_letters=FEW_LETTERS, answers_wrongly=st.booleans())
     def the_registry_is_away_or_another(self, sent_letters: list[Letter], answers_wrongly: bool) -> None:
         """A batch that needs the registry fails without any effect; the next batch continues."""
         valid_letters = [letter for letter in sent_letters if not letter.malformed]

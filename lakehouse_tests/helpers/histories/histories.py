@@ -26,13 +26,13 @@ from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
-from lakehouse_tests.helpers.histories.model import Counted, Key, Model, Moment, Rules
+from lakehouse_tests.helpers.histories.model import Key, Model, ModelCounts, Moment, Rules
 from lakehouse_tests.helpers.histories.surroundings import (
     KEYS,
     RULES,
     TEMPERATURES,
     Letter,
-    declared,
+    declare_table,
     letters,
     make_topic,
     post,
@@ -40,8 +40,8 @@ from lakehouse_tests.helpers.histories.surroundings import (
 )
 from lakehouse_tests.helpers.tables.tables import Tables
 
-SEVERAL = 8  # versions after which maintenance has work to do
-FEW = st.lists(letters, min_size=1, max_size=8)
+SEVERAL_VERSIONS = 8  # versions after which maintenance has work to do
+FEW_LETTERS = st.lists(letters, min_size=1, max_size=8)
 
 
 @dataclass(frozen=True)
@@ -64,23 +64,23 @@ class Histories(RuleBasedStateMachine):
         self.model = Model()
         self.spark = self.parts.spark
         self.settings = self.parts.settings
-        self.table = self.declared(self.model.rules)
+        self.table = self.make_table(self.model.rules)
         self.tables = Tables(self.settings, self.table)
         make_topic(self.settings, self.table.topic, partitions=2)
         self.model.topic = {0: [], 1: []}
         self.compared = self.maintained = -1
 
     @staticmethod
-    def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+    def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
         """Declare the table with these rules."""
-        return declared(rules, like)
+        return declare_table(rules, like)
 
-    @rule(sent_letters=FEW, partition=st.integers(0, 3))
+    @rule(sent_letters=FEW_LETTERS, partition=st.integers(0, 3))
     def send(self, sent_letters: list[Letter], partition: int) -> None:
         partition %= len(self.model.topic)
         self.model.topic[partition] += post(self.settings, self.table.topic, partition, sent_letters)
 
-    @rule(sent_letters=FEW, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
+    @rule(sent_letters=FEW_LETTERS, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
     def send_and_merge(self, sent_letters: list[Letter], partition: int, size: int | None) -> None:
         self.send(sent_letters, partition)
         self.merge(size)
@@ -101,9 +101,9 @@ class Histories(RuleBasedStateMachine):
     def _note_creation(self) -> None:
         self.model.moments.setdefault(0, Moment())
 
-    def _expect(self, outcome: Outcome, expected_counts: Counted) -> None:
+    def _expect(self, outcome: Outcome, expected_counts: ModelCounts) -> None:
         commit, metrics = outcome.entry.commit, outcome.entry.metrics
-        actual_counts = Counted(
+        actual_counts = ModelCounts(
             read=commit.read,
             rejected=commit.rejected,
             late=commit.late,
@@ -130,15 +130,15 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def redrive(self) -> None:
         outcomes = redrive(TableContext(self.spark, self.settings, self.table))
-        counted = self.model.redrive()
-        assert len(outcomes) == (0 if counted is None else 1)
-        if counted:
-            self._expect(outcomes[0], counted)
+        expected_counts = self.model.redrive()
+        assert len(outcomes) == (0 if expected_counts is None else 1)
+        if expected_counts:
+            self._expect(outcomes[0], expected_counts)
 
     @rule(rules=st.sampled_from(RULES))
     def declare(self, rules: Any) -> None:
         self.model.rules = rules
-        self.table = self.declared(rules, self.table)
+        self.table = self.make_table(rules, self.table)
 
     @rule()
     def restart(self) -> None:
@@ -149,11 +149,11 @@ class Histories(RuleBasedStateMachine):
     def reload_base(self, values: dict[Any, float | None]) -> None:
         folder = write_base(self.parts.folder(), values)
         base_before = dict(self.model.base)
-        loaded = load_base(TableContext(self.spark, self.settings, self.table), folder)
-        self.model.load_base(values, loaded.version if loaded.changed else self.model.base_version)
-        assert loaded.changed == (base_before != self.model.base)
+        base_load = load_base(TableContext(self.spark, self.settings, self.table), folder)
+        self.model.load_base(values, base_load.version if base_load.has_changes else self.model.base_version)
+        assert base_load.has_changes == (base_before != self.model.base)
 
-    @precondition(lambda self: self.tables.exists and self.tables.version > self.maintained + SEVERAL)
+    @precondition(lambda self: self.tables.exists and self.tables.version > self.maintained + SEVERAL_VERSIONS)
     @rule()
     def maintenance(self) -> None:
         maintain(TableContext(self.spark, self.settings, self.table))
@@ -225,10 +225,10 @@ class Histories(RuleBasedStateMachine):
         self.parts.on_step()
 
 
-class Begun(Histories):
+class BegunHistories(Histories):
     """A history that begins with a merge, so that every step is compared."""
 
-    @initialize(sent_letters=FEW)
+    @initialize(sent_letters=FEW_LETTERS)
     def begin(self, sent_letters: list[Letter]) -> None:
         Histories.begin(self)
         self.send_and_merge(sent_letters, 0, None)

@@ -20,8 +20,8 @@ from lakehouse.storage import stored_table
 from lakehouse.storage.spark_writer import commit_append
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
-from lakehouse_tests.helpers.histories.histories import FEW, Histories, ranges_of
-from lakehouse_tests.helpers.histories.model import LATE_AFTER, Counted, Key, Model, Order, Row, Rules
+from lakehouse_tests.helpers.histories.histories import FEW_LETTERS, Histories, ranges_of
+from lakehouse_tests.helpers.histories.model import LATE_AFTER, Key, Model, ModelCounts, Order, Row, Rules
 from lakehouse_tests.helpers.histories.surroundings import NULLS, Letter, make_topic
 from lakehouse_tests.helpers.tables.log_tables import COLUMNS, log_table
 from lakehouse_tests.helpers.tables.rows import rows_of
@@ -31,14 +31,14 @@ from lakehouse_tests.helpers.tables.tables import Tables
 class LogModel(Model):
     """The model of a log table: its rows by position."""
 
-    def _merge(self, rows: Iterable[tuple[Any, float | None, Order]], _: Collection[Order] = ()) -> Counted:
+    def _merge(self, rows: Iterable[tuple[Any, float | None, Order]], _: Collection[Order] = ()) -> ModelCounts:
         inserted = stale = 0
         for key, temperature, order in rows:
             position: Any = order[2:]
             stale += position in self.now.rows
             inserted += position not in self.now.rows
             self.now.rows.setdefault(position, Row(temperature, key, None))
-        return Counted(inserted=inserted, stale=stale)
+        return ModelCounts(inserted=inserted, stale=stale)
 
 
 class LogHistories(Histories):
@@ -50,12 +50,12 @@ class LogHistories(Histories):
     add_partition = None  # type: ignore[assignment]
     foreign_optimize = None  # type: ignore[assignment]
 
-    @initialize(sent_letters=FEW)
+    @initialize(sent_letters=FEW_LETTERS)
     def begin(self, sent_letters: list[Letter]) -> None:
         self.model = LogModel()
         self.spark = self.parts.spark
         self.settings = self.parts.settings
-        self.table = self.declared(self.model.rules)
+        self.table = self.make_table(self.model.rules)
         self.tables = Tables(self.settings, self.table)
         make_topic(self.settings, self.table.topic, partitions=2)
         self.model.topic = {0: [], 1: []}
@@ -63,7 +63,7 @@ class LogHistories(Histories):
         self.send_and_merge(sent_letters, 0, None)
 
     @staticmethod
-    def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+    def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
         column = replace(COLUMNS[3], between=(-100, rules.hottest), null_values=NULLS)
         late = Late("observed_at", LATE_AFTER, "reject" if rules.rejects_late else "accept")
         return replace(like or log_table(), columns=[*COLUMNS[:3], column], late=late)
@@ -77,7 +77,7 @@ class LogHistories(Histories):
         self.model.committed(self.tables.version)
 
     @precondition(lambda self: len(self.model.moments) > 1)
-    @rule(data=st.data(), sent_letters=FEW)
+    @rule(data=st.data(), sent_letters=FEW_LETTERS)
     def a_restore_comes_between(self, data: st.DataObject, sent_letters: list[Letter]) -> None:
         """The table is restored between plan and commit of a batch: the commit does not count, but its rows remain."""
         planned_on = self.tables.version

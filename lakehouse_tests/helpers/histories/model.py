@@ -73,7 +73,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Counted:
+class ModelCounts:
     """The counts of one commit."""
 
     read: int = 0
@@ -111,22 +111,22 @@ class Model:
         """Record the current state as that of a version."""
         self.moments[version] = deepcopy(self.now)
 
-    def batch(self, ranges: Mapping[int, tuple[int, int]]) -> Counted:
+    def batch(self, ranges: Mapping[int, tuple[int, int]]) -> ModelCounts:
         """Merge the next records, which begin at the end of the last batch."""
-        counted = self.replay(ranges)
+        counts = self.replay(ranges)
         for partition, (start, end) in ranges.items():
             assert start == self.now.progress.get(partition, 0), "a batch does not begin at the end of the previous one"
             self.now.progress[partition] = end
         for name in ("read", "rejected", "duplicate", "inserted", "updated", "stale"):
-            self.now.totals[name] += getattr(counted, name)
+            self.now.totals[name] += getattr(counts, name)
         self.now.totals["batches"] += 1
-        return counted
+        return counts
 
-    def replay(self, ranges: Mapping[int, tuple[int, int]]) -> Counted:
+    def replay(self, ranges: Mapping[int, tuple[int, int]]) -> ModelCounts:
         """Merge records without changing the progress."""
         return self._decide([r for p, (start, end) in ranges.items() for r in self.topic[p][start:end]])
 
-    def redrive(self) -> Counted | None:
+    def redrive(self) -> ModelCounts | None:
         """Decide the rejected records again; return ``None`` if all are rejected again."""
         records = [self.topic[p][offset] for p, offset in self.rejected()]
         if all(record.reason(self.rules) for record in records):
@@ -135,51 +135,51 @@ class Model:
             return None
         return self._decide(records)
 
-    def _decide(self, records: list[Record]) -> Counted:
+    def _decide(self, records: list[Record]) -> ModelCounts:
         for record in records:
             self.now.decided[record.position] = record.reason(self.rules)
         accepted = [record for record in records if record.reason(self.rules) is None]
         keyed_records = [(r.key, r) for r in accepted if r.key is not None]
         erasing_orders = {r.order for _, r in keyed_records if r.says_null and self.rules.null_erases}
-        counted = self._merge([(key, r.temperature, r.order) for key, r in keyed_records], erasing_orders)
+        counts = self._merge([(key, r.temperature, r.order) for key, r in keyed_records], erasing_orders)
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
-        return replace(counted, read=len(records), rejected=len(records) - len(accepted), late=late)
+        return replace(counts, read=len(records), rejected=len(records) - len(accepted), late=late)
 
-    def merge_base(self, number: int) -> Counted | None:
+    def merge_base(self, number: int) -> ModelCounts | None:
         """Merge the base rows with this commit if their version has changed."""
         if self.base_version is None or self.base_version == self.now.base_version:
             return None
         self.now.base_version = self.base_version
         return self._merge([(key, value, (0, number)) for key, value in self.base.items()])
 
-    def _merge(self, rows: Iterable[tuple[Key, float | None, Order]], erasing: Collection[Order] = ()) -> Counted:
+    def _merge(self, rows: Iterable[tuple[Key, float | None, Order]], erasing: Collection[Order] = ()) -> ModelCounts:
         newest: dict[Key, Row] = {}
         read = 0
         for key, value, order in sorted(rows, key=lambda row: row[2]):
             read += 1
-            previous = newest.get(key)
+            previous_record = newest.get(key)
             sets_temperature = value is not None or order in erasing
             temperature, temperature_order = (value, order) if sets_temperature else (None, None)
-            if previous and not sets_temperature:
-                temperature, temperature_order = previous.temperature, previous.temperature_order
+            if previous_record and not sets_temperature:
+                temperature, temperature_order = previous_record.temperature, previous_record.temperature_order
             newest[key] = Row(temperature, order, temperature_order)
         counts = dict(inserted=0, updated=0, stale=0)
         for key, row in newest.items():
             counts[self._put(key, row)] += 1
-        return Counted(read=read, duplicate=read - len(newest), **counts)
+        return ModelCounts(read=read, duplicate=read - len(newest), **counts)
 
     def _put(self, key: Key, row: Row) -> str:
-        stored = self.now.rows.get(key)
-        if stored is None:
+        stored_row = self.now.rows.get(key)
+        if stored_row is None:
             self.now.rows[key] = row
             return "inserted"
-        is_newer = row.order > stored.order
-        stored_order = stored.temperature_order or ()
+        is_newer = row.order > stored_row.order
+        stored_order = stored_row.temperature_order or ()
         sets_temperature = row.temperature_order is not None and row.temperature_order > stored_order
         if not is_newer and not sets_temperature:
             return "stale"
-        temperature_row = row if sets_temperature else stored
-        order = row.order if is_newer else stored.order
+        temperature_row = row if sets_temperature else stored_row
+        order = row.order if is_newer else stored_row.order
         self.now.rows[key] = Row(temperature_row.temperature, order, temperature_row.temperature_order)
         return "updated"
 
@@ -196,9 +196,9 @@ class Model:
 
     def restore(self, version: int) -> None:
         """Restore a version; rejected records of offsets that remain merged are still listed."""
-        decided = self.now.decided
+        decisions = self.now.decided
         self.now = deepcopy(self.moments[version])
-        for position, reason in decided.items():
+        for position, reason in decisions.items():
             self.now.decided[position] = reason or self.now.decided.get(position)
 
     def rejected(self) -> dict[Position, str]:

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.ledger.audit import audit
 from lakehouse.query import table_names
 from lakehouse.settings import Settings
@@ -19,8 +19,8 @@ from lakehouse_tests.helpers.tables.tables import Tables
 WITH_STATION = {**AS_TEXT, "fields": [{"name": "station", "type": "string", "default": "north"}, *AS_TEXT["fields"]]}
 
 
-def write(when: str, suffix: str = "", nth: int = 0, **more: Any) -> Point:
-    return Point("write", when, nth, suffix, **more)
+def write(when: str, suffix: str = "", nth: int = 0, **fields: Any) -> Point:
+    return Point("write", when, nth, suffix, **fields)
 
 
 def records(rng: random.Random, count: int) -> list[bytes | None]:
@@ -36,12 +36,12 @@ def records(rng: random.Random, count: int) -> list[bytes | None]:
 def as_avro(ids: tuple[int, int], values: list[bytes | None]) -> list[bytes | None]:
     """Encode the records in two alternating Avro schemas; invalid records stay invalid."""
     schemas = (AS_TEXT, WITH_STATION)
-    encoded = list[bytes | None]()
+    framed_records = list[bytes | None]()
     for number, value in enumerate(values):
         schema_id = ids[number % 2]
         avro_body = body(schemas[number % 2], json.loads(value)) if value and value.endswith(b"}") else b"\x00"
-        encoded.append(None if value is None else framed(schema_id, avro_body))
-    return encoded
+        framed_records.append(None if value is None else add_frame(schema_id, avro_body))
+    return framed_records
 
 
 def read_state(settings: Settings, job: Job) -> Any:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lakehouse.declaration import Late, StreamTable
 from lakehouse.errors import TopicError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import look
+from lakehouse.kafka import read_topic
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
@@ -79,7 +79,7 @@ letters = st.builds(
 )
 
 
-def declared(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+def declare_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
     """Declare the temperatures table with rules of the model; ``like`` is a table whose names it keeps."""
     table = like or unique_table(partitions=2)
     column = replace(temperatures.by_name["temperature_2m"], between=(-100, rules.hottest))
@@ -99,7 +99,7 @@ def make_topic(settings: Settings, topic: str, partitions: int) -> None:
 def _partitions_of(settings: Settings, topic: str) -> int:
     """Return the number of partitions, which is 0 until the broker lists the new topic."""
     try:
-        return len(look(settings, topic).end)
+        return len(read_topic(settings, topic).end)
     except TopicError:
         return 0
 

@@ -30,7 +30,7 @@ def assert_all_is_right(stream: Stream) -> None:
 
 
 @contextmanager
-def undone(folder: Path, aside: Path) -> Iterator[None]:
+def undo_afterwards(folder: Path, aside: Path) -> Iterator[None]:
     """Restore a folder at the end of the block, regardless of its changes."""
     shutil.copytree(folder, aside / folder.name)
     try:

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 
 def base_folder(
-    folder: Path, values: dict[str, float | None], name: str = "a.json", missing: Sequence[str] = ()
+    folder: Path, values: dict[str, float | None], name: str = "a.json", missing_names: Sequence[str] = ()
 ) -> Path:
-    """Write a base file of one place into a folder; the ``missing`` columns have no values."""
+    """Write a base file of one place into a folder; the ``missing_names`` columns have no values."""
     folder.mkdir(exist_ok=True)
     content = {
         "latitude": 13.0,
@@ -21,7 +21,7 @@ def base_folder(
         "hourly": {
             "time": list(values),
             "temperature_2m": list(values.values()),
-            **{column: [None] * len(values) for column in missing},
+            **{column: [None] * len(values) for column in missing_names},
         },
     }
     (folder / name).write_text(json.dumps(content))

@@ -11,7 +11,7 @@ from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
 
 @contextmanager
-def followed(stream: Stream) -> Iterator[Stream]:
+def refresh_around(stream: Stream) -> Iterator[Stream]:
     """Refresh feed and rollup before and after the block; check that the rollup equals its recomputation."""
     stream.merge()
     stream.refresh()

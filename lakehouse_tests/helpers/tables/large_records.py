@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakehouse.declaration import Avro, Column, StreamTable
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import Rules, decode_slices
 from lakehouse_tests.helpers.decoding_memory import RECORDS
 
@@ -30,11 +30,11 @@ def table(*columns: Column, **changes: Any) -> StreamTable:
     )
 
 
-def repeated(record: bytes, total: int = RECORDS) -> list[bytes]:
+def repeat_record(record: bytes, total: int = RECORDS) -> list[bytes]:
     return [record] * max(1, total // len(record))
 
 
-def filled(item: str, size: int) -> bytes:
+def fill_record(item: str, size: int) -> bytes:
     """Return a record of at most ``size`` bytes that repeats one item."""
     return f'{{"id":"a","n":[{",".join([item] * max(1, (size - 20) // (len(item) + 1)))}]}}'.encode()
 
@@ -43,27 +43,27 @@ def in_avro(items: int) -> bytes:
     count, number = b"", items << 1
     while number >= 0x80:
         count, number = count + bytes([number & 0x7F | 0x80]), number >> 7
-    return framed(1, b"\x02a" + count + bytes([number]) + bytes(items) + b"\x00")
+    return add_frame(1, b"\x02a" + count + bytes([number]) + bytes(items) + b"\x00")
 
 
 def avro(items: int, total: int = RECORDS) -> Case:
-    return table(format=Avro()), repeated(in_avro(items), total), Schemas({1: WriterSchema(json.dumps(EMPTY))}, {})
+    return table(format=Avro()), repeat_record(in_avro(items), total), Schemas({1: WriterSchema(json.dumps(EMPTY))}, {})
 
 
 def flat(item: str, size: int) -> Case:
-    return table(), repeated(filled(item, size)), NO_SCHEMAS
+    return table(), repeat_record(fill_record(item, size)), NO_SCHEMAS
 
 
 def nested(type_: str, item: str, size: int, columns: int = 1) -> Case:
     """Return a table in which several columns read the same nested field."""
     list_columns = [Column(f"n{number}", type_, "Some.", source="n") for number in range(columns)]
-    return table(*list_columns), repeated(filled(item, size), min(RECORDS, 8 * size)), NO_SCHEMAS
+    return table(*list_columns), repeat_record(fill_record(item, size), min(RECORDS, 8 * size)), NO_SCHEMAS
 
 
 def wide(columns: int, record: bytes, total: int) -> Case:
     return (
         table(*(Column(f"c{number}", "DECIMAL(38,2)", "One.") for number in range(columns))),
-        repeated(record, total),
+        repeat_record(record, total),
         NO_SCHEMAS,
     )
 

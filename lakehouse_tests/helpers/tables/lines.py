@@ -25,7 +25,7 @@ class Lines:
         """Append lines with their sequence numbers."""
         self.files.setdefault(file, []).extend(lines)
 
-    def look(self) -> SourceState:
+    def read_state(self) -> SourceState:
         ends = {file: len(lines) for file, lines in self.files.items()}
         earliest = {file: self.deleted.get(file, 0) for file in self.files}
         return SourceState("the folder", SourceId("lines", self.identity), earliest, ends)

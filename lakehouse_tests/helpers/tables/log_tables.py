@@ -30,7 +30,7 @@ def log_table(**changes: Any) -> StreamTable:
     return StreamTable(name, name, "Every temperature that was sent.", key=(), **(values | changes))
 
 
-def logged(stream: Stream) -> list[tuple[Any, ...]]:
+def list_rows(stream: Stream) -> list[tuple[Any, ...]]:
     """Return partition, offset, hour and temperature of every row, in the order of the records."""
     return stream.sql(
         "SELECT _record.partition, _record.position, date_format(observed_at, \"yyyy-MM-dd'T'HH:mm\"), temperature_2m"

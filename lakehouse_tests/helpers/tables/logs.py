@@ -20,7 +20,7 @@ SCHEMA = pa.schema([("number", pa.int64())])
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenTable:
     """A merged table of one partition; batch number n inserts one row and has the progress n."""
 
     folder: Path

@@ -27,7 +27,7 @@ def rows(*values: tuple[Any, ...]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in values], schema=schema)
 
 
-def made(folder: Path, *values: tuple[Any, ...], **properties: str) -> Layout:
+def create_table(folder: Path, *values: tuple[Any, ...], **properties: str) -> Layout:
     """Create a table with these rows as version 0."""
     columns = [TableColumn(name, type_, "d") for name, type_ in COLUMNS.items()]
     layout = Layout("t", str(folder / "t"), "d", columns, statistics=("place", "at"))
@@ -40,11 +40,11 @@ def next_commit(layout: Layout, kind: Kind = "derived") -> Commit:
     return read_ledger(layout.uri, layout.name).next_commit(kind, "cli")
 
 
-def stored(layout: Layout) -> list[tuple[Any, ...]]:
+def read_stored(layout: Layout) -> list[tuple[Any, ...]]:
     stored_rows = DeltaTable(layout.uri).to_pyarrow_table().to_pylist()
     return sorted((tuple(row.values()) for row in stored_rows), key=str)
 
 
 PARIS = ("Paris", Decimal("48.850000"), FAR, 3)
-NOWHERE = (None, None, FIRST, None)
+NULL_PLACE = (None, None, FIRST, None)
 OSLO = ("Oslo", Decimal("59.910000"), None, 1)

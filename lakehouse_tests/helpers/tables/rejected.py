@@ -29,7 +29,7 @@ def wider(stream: Stream) -> Stream:
     return replace(stream, table=replace(stream.table, columns=[*temperatures.columns[:3], WIDER]))
 
 
-def redriven(stream: Stream, reason: str | None = None) -> list[batches.Outcome]:
+def redrive_records(stream: Stream, reason: str | None = None) -> list[batches.Outcome]:
     """Redrive with the wider declaration and without a broker, because the records are in the table."""
     settings = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
     return redrive.redrive(TableContext(stream.spark, settings, wider(stream).table), reason)
@@ -89,7 +89,7 @@ def crashing(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
             yield
 
 
-def listed(stream: Stream, since: int) -> dict[str, list[int]]:
+def list_rejections(stream: Stream, since: int) -> dict[str, list[int]]:
     """Return the rejected offsets from ``since`` on, newest first, by reason."""
     groups = list_rejected(stream.settings, stream.table, limit=99)
     offsets = {
@@ -98,7 +98,7 @@ def listed(stream: Stream, since: int) -> dict[str, list[int]]:
     return {reason: positions for reason, positions in offsets.items() if positions}
 
 
-def resolved(stream: Stream, since: int) -> list[tuple[int, int]]:
+def list_resolutions(stream: Stream, since: int) -> list[tuple[int, int]]:
     """Return the offsets of resolved records from ``since`` on, with the numbers of the resolving commits."""
     rows = rows_of(stream.settings, stream.table.rejected_name)
     resolutions = [(position(row)[1], row["resolved_number"]) for row in rows if row["resolved_number"] is not None]

@@ -13,12 +13,12 @@ from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream
 
 
-def otherwise(table: StreamTable, *columns: Column, **changes: Any) -> StreamTable:
+def with_columns(table: StreamTable, *columns: Column, **changes: Any) -> StreamTable:
     new_columns = {column.name: column for column in columns}
     return replace(table, columns=[new_columns.get(column.name, column) for column in table.columns], **changes)
 
 
-def refused(stream: Stream) -> str:
+def require_refusal(stream: Stream) -> str:
     """Return the refusal of the plan, and check that a merge fails with the same message."""
     (refusal, *_) = (change.detail for change in plan_changes(stream.settings, stream.table) if change.kind == "refuse")
     with pytest.raises(TableError) as raised:

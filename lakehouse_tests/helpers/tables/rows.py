@@ -27,8 +27,8 @@ def rows_of(settings: Settings, name: str) -> list[Row]:
 
 def origin(row: Row, kept_column: str | None = None) -> Origin:
     """Return the origin of a row of a merged table, or of its value of a kept column."""
-    stored = row["_kept"][kept_column] if kept_column else row["_record"]
-    return Origin(*(stored[name] for name in Origin._fields))
+    stored_record = row["_kept"][kept_column] if kept_column else row["_record"]
+    return Origin(*(stored_record[name] for name in Origin._fields))
 
 
 def position(row: Row) -> tuple[int, int]:

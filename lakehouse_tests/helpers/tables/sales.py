@@ -37,7 +37,7 @@ def sale(number: int, pieces: Any, price: Any) -> bytes:
     return json.dumps({"id": number, "pieces": pieces, "price": price}).encode()
 
 
-def widened(table: StreamTable) -> StreamTable:
+def with_wide_columns(table: StreamTable) -> StreamTable:
     (rollup,) = table.rollups
     measures = {**rollup.measures, "most": replace(rollup.measures["most"], type="BIGINT")}
     return replace(table, columns=[*WIDE.values()], rollups=[replace(rollup, measures=measures)])

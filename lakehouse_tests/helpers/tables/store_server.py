@@ -9,18 +9,18 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from xml.sax.saxutils import escape
 
-BUCKET, SERVED, *CODE = sys.argv[1:] if __name__ == "__main__" else ("bucket", ".")
+BUCKET, FOLDER, *CODE = sys.argv[1:] if __name__ == "__main__" else ("bucket", ".")
 Answer = tuple[int, bytes]
 
 
 def answer(path: str) -> Answer:
     """Return status and body for a path."""
     if CODE:
-        return int(SERVED), error(CODE[0])
+        return int(FOLDER), error(CODE[0])
     url = urlsplit(path)
     if "list-type" in url.query:
-        return 200, listed(parse_qs(url.query))
-    file = Path(SERVED, url.path.removeprefix(f"/{BUCKET}/"))
+        return 200, list_files(parse_qs(url.query))
+    file = Path(FOLDER, url.path.removeprefix(f"/{BUCKET}/"))
     return (200, file.read_bytes()) if file.is_file() else (404, error("NoSuchKey"))
 
 
@@ -28,9 +28,9 @@ def error(code: str) -> bytes:
     return f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>No.</Message></Error>'.encode()
 
 
-def listed(query: dict[str, list[str]]) -> bytes:
+def list_files(query: dict[str, list[str]]) -> bytes:
     prefix, after = query.get("prefix", [""])[0], query.get("start-after", [""])[0]
-    files = {file.relative_to(SERVED).as_posix(): file for file in Path(SERVED).rglob("*") if file.is_file()}
+    files = {file.relative_to(FOLDER).as_posix(): file for file in Path(FOLDER).rglob("*") if file.is_file()}
     contents = "".join(
         f"<Contents><Key>{escape(key)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
         f"<ETag>x</ETag><Size>{file.stat().st_size}</Size></Contents>"

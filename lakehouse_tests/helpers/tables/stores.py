@@ -34,7 +34,7 @@ def environment(port: int) -> Iterator[str]:
 
 
 @contextmanager
-def closed() -> Iterator[str]:
+def unreachable_store() -> Iterator[str]:
     """Provide a store at a port without a listener."""
     with socket.socket() as bound_socket:
         bound_socket.bind(("127.0.0.1", 0))

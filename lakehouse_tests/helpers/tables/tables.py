@@ -63,9 +63,9 @@ class Tables:
         progress = ledger.progress.positions if ledger.progress else {}
         reasons: dict[Position, str] = {}
         for row in rows_of(self._settings, self._table.rejected_name):
-            (partition, offset), resolved = position(row), row["resolved_number"]
+            (partition, offset), resolved_number = position(row), row["resolved_number"]
             assert (partition, offset) not in reasons, "a position has two rows"
-            is_unresolved = resolved is None or resolved in ledger.undone
+            is_unresolved = resolved_number is None or resolved_number in ledger.undone_numbers
             if is_unresolved and offset < progress.get(partition, 0):
                 reasons[partition, offset] = row["reason"]
         return reasons

@@ -8,7 +8,7 @@ from uuid import uuid4
 from lakehouse.declaration import Column, Day, Measure, Rollup, StreamTable
 from lakehouse.decoding.nested_types import nested
 
-PLAIN = ("STRING", "INT", "BIGINT", "BOOLEAN", "DOUBLE", "DECIMAL(12,3)", "TIMESTAMP", "DATE")
+PLAIN_TYPES = ("STRING", "INT", "BIGINT", "BOOLEAN", "DOUBLE", "DECIMAL(12,3)", "TIMESTAMP", "DATE")
 NESTED = (
     "ARRAY<STRING>",
     "ARRAY<STRUCT<sku: STRING, price: DECIMAL(9,3), by: MAP<STRING, INT>>>",
@@ -29,7 +29,7 @@ def wide_table(seed: int, columns: int, nested_share: float = 0.3) -> StreamTabl
     ]
     value_columns = [_column(random, number, nested_share) for number in range(columns)]
     numbers = [c.name for c in value_columns if c.type in ("INT", "BIGINT") and not c.keep]
-    computed = [
+    computed_columns = [
         Column(f"computed_{number}", "BOOLEAN", sql=f"{source} > {number}", doc="Computed.")
         for number, source in enumerate(numbers[:10])
     ]
@@ -37,7 +37,7 @@ def wide_table(seed: int, columns: int, nested_share: float = 0.3) -> StreamTabl
         name,
         name,
         "Many columns.",
-        [*key, *value_columns, *computed],
+        [*key, *value_columns, *computed_columns],
         key=["id", "shop"],
         version="at",
         partition_by=Day("at"),
@@ -47,7 +47,7 @@ def wide_table(seed: int, columns: int, nested_share: float = 0.3) -> StreamTabl
 
 
 def _column(random: Random, number: int, nested_share: float) -> Column:
-    type_ = random.choice(NESTED if random.random() < nested_share else PLAIN)
+    type_ = random.choice(NESTED if random.random() < nested_share else PLAIN_TYPES)
     time_options: dict[str, Any] = {"TIMESTAMP": {"epoch": "milliseconds"}, "DATE": {"pattern": "%Y-%m-%d"}}
     return Column(f"c{number}", type_, doc="Drawn.", keep=random.random() < 0.1, **time_options.get(type_, {}))
 

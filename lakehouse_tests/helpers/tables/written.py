@@ -41,7 +41,7 @@ EDGES = (
     " 0.1 0.3 0.30000000000000004 0.29999999999999999 0.1000000000000000055 -0.1 1e22 1e23 281474976.710656"
     " 0.123456499999999999999 8.5e-7 123456789012345678901234567890 0.99949999999999994 0.9995"
 ).split()
-ODD = (
+ODD_VALUES = (
     'null true false NaN Infinity -Infinity "" "x" "1.5" "true" "null" [] {} [1,2] {"a":1,"a":2} {"a":{"a":"a"}} nul'
     ' [[[["x"]]]] "\\ud800" "\\ud83d\\ude00" "\\u0000" "a\\"b" "\\\\" "\\u0022" "é" "\x00" "\\x" "\t" 01 1. .5 +1 - 1e'
     ' "{\\"a\\":1}" "e999999999" 0x1 tru "1'
@@ -57,15 +57,15 @@ TIME_EDGES = (
 ).split('" "')
 TIME_TEXTS = tuple(f'"{text.strip(chr(34))}"' for text in TIME_EDGES)
 ODD_BYTES = (b"\xff", b"\x00", b"\xed\xa0\x80", b'"', b"\\", b",")
-WHOLE = (*rb"""| |null|1|[]|"x"|{|{}|{} x|{}{}|NaN""".split(b"|"), b"\xff", b"{}\x00", b"\xef\xbb\xbf{}")
+WHOLE_RECORDS = (*rb"""| |null|1|[]|"x"|{|{}|{} x|{}{}|NaN""".split(b"|"), b"\xff", b"{}\x00", b"\xef\xbb\xbf{}")
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenBatch:
     """Records, their broker times, and the rules that apply to them."""
 
     values: list[bytes | None]
-    arrived: list[int | None]
+    broker_times: list[int | None]
     rules: Rules
 
 
@@ -105,8 +105,8 @@ def numbers() -> st.SearchStrategy[str]:
     ties = st.tuples(DIGITS, st.integers(0, 19), st.sampled_from(["5", "49999999999999999", "50000000000000001"]))
     near_ties = ties.map(lambda tie: f"{int(tie[0][:9])}.{tie[0][: tie[1]]}{tie[2]}")
     decimals = st.builds("{}{}.{}".format, st.sampled_from(["", "-"]), st.integers(0, 99999), DIGITS)
-    scaled = st.builds("{}e{}".format, decimals, st.integers(-30, 30))
-    return st.sampled_from(EDGES) | near_ties | decimals | scaled | st.integers(-(2**65), 2**65).map(str)
+    scaled_numbers = st.builds("{}e{}".format, decimals, st.integers(-30, 30))
+    return st.sampled_from(EDGES) | near_ties | decimals | scaled_numbers | st.integers(-(2**65), 2**65).map(str)
 
 
 def times(pattern: str) -> st.SearchStrategy[str]:
@@ -137,7 +137,7 @@ def moments(epoch: Epoch) -> st.SearchStrategy[str]:
     return st.builds("{}{}".format, seconds | edges, fractions)
 
 
-def right(column: Column) -> st.SearchStrategy[str]:
+def right_text(column: Column) -> st.SearchStrategy[str]:
     """Values that the column usually accepts; bounds are ignored."""
     if column.pattern is not None:
         return times(column.pattern)
@@ -157,13 +157,13 @@ def right(column: Column) -> st.SearchStrategy[str]:
     return st.sampled_from(["true", "false"] if column.type == "BOOLEAN" else ['"x"', '"é\\n"', '""', '"\\""'])
 
 
-def odd(column: Column) -> st.SearchStrategy[str]:
+def odd_text(column: Column) -> st.SearchStrategy[str]:
     """Values that the column may reject."""
     if column.pattern is not None:
-        return st.sampled_from([*TIME_TEXTS, *ODD])
+        return st.sampled_from([*TIME_TEXTS, *ODD_VALUES])
     if column.epoch is not None:
-        return numbers() | moments(column.epoch) | st.sampled_from([*TIME_TEXTS, *ODD])
-    return numbers() if column.type in NUMBERS else st.sampled_from([*ODD, *EDGES])
+        return numbers() | moments(column.epoch) | st.sampled_from([*TIME_TEXTS, *ODD_VALUES])
+    return numbers() if column.type in NUMBERS else st.sampled_from([*ODD_VALUES, *EDGES])
 
 
 @st.composite
@@ -171,11 +171,11 @@ def objects(draw: st.DrawFn, declared_columns: list[Column], is_valid: bool) -> 
     pairs = []
     for column in {column.field.names: column for column in declared_columns}.values():
         if is_valid or draw(st.integers(0, 19)):
-            strategy = right(column) if is_valid or draw(st.booleans()) else odd(column)
+            strategy = right_text(column) if is_valid or draw(st.booleans()) else odd_text(column)
             pairs.append(_outermost(column.field.names, draw(strategy)))
     if not draw(st.integers(0, 4)):
         name = draw(st.sampled_from([*SOURCES, "other", ""]))
-        pairs.append((name, draw(st.sampled_from(ODD) | numbers())))
+        pairs.append((name, draw(st.sampled_from(ODD_VALUES) | numbers())))
     quoted_pairs = [(_name(name, draw(st.integers(0, 9))), value) for name, value in pairs]
     members = (f"{draw(SPACE)}{name}{draw(SPACE)}:{draw(SPACE)}{value}" for name, value in quoted_pairs)
     return f"{draw(SPACE)}{{{','.join(members)}{draw(SPACE)}}}{draw(SPACE)}".encode()
@@ -190,8 +190,8 @@ def _outermost(names: tuple[str, ...], value: str) -> tuple[str, str]:
 
 def _name(name: str, chance: int) -> str:
     """Return the name of a field in JSON, sometimes with escaped letters."""
-    escaped = "".join(f"\\u{ord(letter):04x}" if letter in '"\\' or not chance else letter for letter in name)
-    return f'"{escaped}"'
+    escaped_name = "".join(f"\\u{ord(letter):04x}" if letter in '"\\' or not chance else letter for letter in name)
+    return f'"{escaped_name}"'
 
 
 @st.composite
@@ -202,20 +202,20 @@ def values(draw: st.DrawFn, declared_columns: list[Column]) -> bytes | None:
         return record
     position = draw(st.integers(0, len(record)))
     depth = draw(st.sampled_from([1, 40, 60, 200, 3000]))
-    spoiled = {
+    spoiled_records = {
         0: record[:position],
         1: record + draw(st.sampled_from([b"x", b"}", b"{}", b"\x00", b",", b"1"])),
         2: record[:position] + draw(st.sampled_from(ODD_BYTES)) + record[position:],
-        3: draw(st.sampled_from(WHOLE)),
+        3: draw(st.sampled_from(WHOLE_RECORDS)),
         4: b"\xef\xbb\xbf" + record,
         5: None,
         6: b'{"other":' + b"[" * depth + b"]" * depth + b"," + record.lstrip()[1:],
     }
-    return spoiled.get(draw(st.integers(0, 14)), record)
+    return spoiled_records.get(draw(st.integers(0, 14)), record)
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> Written:
+def batches(draw: st.DrawFn) -> WrittenBatch:
     names = [f"c{nth}" for nth in range(draw(st.integers(1, 5)))]
     declared_columns = [draw(columns(name)) for name in names]
     time_columns = [column.name for column in declared_columns if column.pattern or column.epoch]
@@ -226,4 +226,4 @@ def batches(draw: st.DrawFn) -> Written:
     records = draw(st.lists(values(declared_columns), min_size=1, max_size=6))
     broker_time = st.none() | st.integers(0, 2 * 10**15) | st.sampled_from([0, 2**62, -(2**63), 2**63 - 1])
     broker_times = [draw(broker_time) for _ in records]
-    return Written(records, broker_times, Rules(tuple(column.field for column in declared_columns), late_rule))
+    return WrittenBatch(records, broker_times, Rules(tuple(column.field for column in declared_columns), late_rule))

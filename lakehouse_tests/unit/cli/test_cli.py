@@ -85,9 +85,9 @@ def test_the_terminal_wraps_the_help_of_every_command_and_a_flag_has_no_type(
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 1000)
     assert main.run([command, "--help"]) == 0
     paragraphs = CALLBACKS[command].__doc__.split("\n\n")
-    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert [text for paragraph in paragraphs if (text := " ".join(paragraph.split())) not in shown] == []
-    assert not [line for line in shown if "<bool>" in line]
+    shown_lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [text for paragraph in paragraphs if (text := " ".join(paragraph.split())) not in shown_lines] == []
+    assert not [line for line in shown_lines if "<bool>" in line]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -132,12 +132,12 @@ def test_a_new_folder_or_an_existing_project_is_given(capsys: pytest.CaptureFixt
         assert "give either a new FOLDER or --into" in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.parametrize("existing", ["a file", "a folder with a file"])
+@pytest.mark.parametrize("existing_text", ["a file", "a folder with a file"])
 def test_existing_files_are_not_changed(
-    existing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    existing_text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    existing_file = Path("lake") if existing == "a file" else Path("lake/mine")
+    existing_file = Path("lake") if existing_text == "a file" else Path("lake/mine")
     existing_file.parent.mkdir(exist_ok=True)
     existing_file.write_text("mine")
     assert main.run(["init", "lake"]) == main.WRONG_USE

@@ -29,7 +29,7 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {str(file.relative_to(folder)): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
-def added(project: Path) -> set[str]:
+def list_added_files(project: Path) -> set[str]:
     """Run the command; return the new files. Of the existing ones, only the end of the project file may change."""
     before = contents(project)
     assert main.run(["init", "--into", str(project)]) == main.DONE
@@ -40,14 +40,16 @@ def added(project: Path) -> set[str]:
 
 
 def output(capsys: pytest.CaptureFixture[str]) -> str:
-    printed = capsys.readouterr()
-    return "".join((printed.out + printed.err).replace("│", " ").split())  # a message breaks between any two letters
+    captured_output = capsys.readouterr()
+    return "".join(
+        (captured_output.out + captured_output.err).replace("│", " ").split()
+    )  # a message breaks between any two letters
 
 
 def test_a_project_of_dg_gets_an_example_a_component_settings_and_a_section(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert added(project) == {".env", COMPONENT, EXAMPLE}
+    assert list_added_files(project) == {".env", COMPONENT, EXAMPLE}
     section = tomllib.loads((project / "pyproject.toml").read_text())["tool"]["lakehouse"]
     assert section == {"declarations": "src/my_project/tables"}
     lines = capsys.readouterr().out
@@ -56,7 +58,7 @@ def test_a_project_of_dg_gets_an_example_a_component_settings_and_a_section(
 
 
 def test_a_second_run_writes_nothing_and_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    added(project)
+    list_added_files(project)
     before = contents(project)
     capsys.readouterr()
     assert main.run(["init", "--into", str(project)]) == main.DONE
@@ -69,7 +71,7 @@ def test_a_second_run_writes_nothing_and_says_so(project: Path, capsys: pytest.C
 def test_declarations_are_imported_as_the_project_does_despite_another_module_named_tables(
     project: Path, tmp_path: Path
 ) -> None:
-    added(project)
+    list_added_files(project)
     other_modules = tmp_path / "other"
     write_files(other_modules, {"tables/__init__.py": "raise RuntimeError('PyTables')\n"})
     assert "my_project.tables.readings" in run_in_project(project, "python", "-c", MODULES, modules=other_modules)
@@ -78,7 +80,7 @@ def test_declarations_are_imported_as_the_project_does_despite_another_module_na
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_dg_and_dagster_load_the_tables_of_a_changed_project_that_is_installed(project: Path) -> None:
-    added(project)
+    list_added_files(project)
     assert "All definitions loaded successfully" in run_in_project(project, "dg", "check", "defs")
     definitions = run_in_project(project, "dg", "list", "defs", "--json", modules=project / "src")
     assert "readings_by_sensor" in definitions
@@ -87,7 +89,7 @@ def test_dg_and_dagster_load_the_tables_of_a_changed_project_that_is_installed(p
 
 def test_a_project_without_a_folder_src_is_extended_below_its_root_module(tmp_path: Path) -> None:
     project = create_dg_project(tmp_path / "flat", source="")
-    assert added(project) == {".env", COMPONENT.removeprefix("src/"), EXAMPLE.removeprefix("src/")}
+    assert list_added_files(project) == {".env", COMPONENT.removeprefix("src/"), EXAMPLE.removeprefix("src/")}
     assert '"my_project/tables"' in (project / "pyproject.toml").read_text()
 
 
@@ -111,7 +113,7 @@ def test_what_exists_is_kept_and_named(
 ) -> None:
     write_files(project, files)
     before = (project / "pyproject.toml").read_text()
-    assert added(project) == expected
+    assert list_added_files(project) == expected
     assert "Kept " in capsys.readouterr().out
     if SECTION in before:
         assert (project / "pyproject.toml").read_text() == before
@@ -120,7 +122,7 @@ def test_what_exists_is_kept_and_named(
 @pytest.mark.parametrize("text", [PROJECT_FILE.replace("\n", "\r\n"), PROJECT_FILE.rstrip()])
 def test_the_text_of_the_project_file_is_kept_byte_by_byte(project: Path, text: str) -> None:
     (project / "pyproject.toml").write_bytes(text.encode())
-    added(project)
+    list_added_files(project)
     assert tomllib.loads((project / "pyproject.toml").read_bytes().decode())["tool"]["lakehouse"]
 
 

@@ -9,7 +9,7 @@ from lakehouse.cli import keeper
 from lakehouse.cli.keeper import EngineKeeper
 from lakehouse.settings import Settings
 from lakehouse.spark import engine, sessions
-from lakehouse.spark.engine import engine_folder, lives, share_lock
+from lakehouse.spark.engine import engine_folder, is_engine_running, share_lock
 from lakehouse_tests.helpers.waiting import wait_until
 from lakehouse_tests.unit.storage.test_writer_note import living
 
@@ -61,7 +61,7 @@ def test_the_engine_restarts_after_a_command_with_its_own_spark_has_ended(
     settings = Settings(home=tmp_path / "home", _env_file=None)
     engine_keeper.start()
     try:
-        assert wait_until(lambda: not lives(engine_folder(settings)))
+        assert wait_until(lambda: not is_engine_running(engine_folder(settings)))
         lock = share_lock(settings)
         for _ in range(10):
             engine_keeper.poll()

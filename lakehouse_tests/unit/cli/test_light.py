@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_tests.helpers.tables.logs import Written
+from lakehouse_tests.helpers.tables.logs import WrittenTable
 from lakehouse_tests.unit.cli.test_cli import COMMANDS
 
 SPARK = {"grpc", "pandas", "py4j", "pyspark"}
@@ -24,7 +24,7 @@ print(json.dumps(list(sys.modules)))
 """
 
 
-def loaded(home: Path, *command_lines: list[str]) -> set[str]:
+def list_loaded_modules(home: Path, *command_lines: list[str]) -> set[str]:
     """Run commands in their own interpreter, without a broker; return the modules that it loaded."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LAKEHOUSE_")}
     environment |= {"LAKEHOUSE_HOME": str(home), "LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
@@ -34,13 +34,13 @@ def loaded(home: Path, *command_lines: list[str]) -> set[str]:
 
 
 def test_help_loads_no_heavy_modules(tmp_path: Path) -> None:
-    modules = loaded(tmp_path, ["--help"], *([name, "--help"] for name in COMMANDS))
+    modules = list_loaded_modules(tmp_path, ["--help"], *([name, "--help"] for name in COMMANDS))
     assert "typer.rich_utils" in modules  # help was shown
     assert modules & {"dagster", *SPARK, *ARROW, *READERS, *OF_SOME_COMMANDS} == set()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "needed", "forbidden"),
+    ("arguments", "needed_modules", "forbidden_modules"),
     [
         (["status"], {"aiokafka", "deltalake"}, {*SPARK, *ARROW, "duckdb"}),
         (["audit"], {"deltalake"}, {*SPARK, *ARROW, "duckdb"}),
@@ -50,10 +50,10 @@ def test_help_loads_no_heavy_modules(tmp_path: Path) -> None:
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_a_command_that_only_reads_loads_no_spark(
-    arguments: list[str], needed: set[str], forbidden: set[str], tmp_path: Path
+    arguments: list[str], needed_modules: set[str], forbidden_modules: set[str], tmp_path: Path
 ) -> None:
-    table = Written.create(tmp_path / "tables" / "temperatures")
+    table = WrittenTable.create(tmp_path / "tables" / "temperatures")
     table.batches(2)
-    modules = loaded(tmp_path, arguments)
-    assert modules >= needed
-    assert modules & {"dagster", *forbidden} == set()
+    modules = list_loaded_modules(tmp_path, arguments)
+    assert modules >= needed_modules
+    assert modules & {"dagster", *forbidden_modules} == set()

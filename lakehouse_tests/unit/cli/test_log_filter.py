@@ -4,7 +4,7 @@ from lakehouse.cli.log_filter import Detail, LogFilter
 
 AT = "2026-11-25 14:44:{second:02d} +0000 - dagster.daemon.SensorDaemon - {level} - {text}"
 EVALUATION = "Checking for new runs for sensor: a_sensor"
-IDLE = "Sensor a_sensor skipped: Nothing to merge."
+IDLE_LINE = "Sensor a_sensor skipped: Nothing to merge."
 
 
 def shown_texts(detail: Detail, *texts: str, level: str = "INFO") -> list[str]:
@@ -14,17 +14,21 @@ def shown_texts(detail: Detail, *texts: str, level: str = "INFO") -> list[str]:
 
 
 def test_an_idle_sensor_is_shown_once() -> None:
-    assert shown_texts(Detail.events, *[EVALUATION, IDLE] * 40) == [IDLE]
+    assert shown_texts(Detail.events, *[EVALUATION, IDLE_LINE] * 40) == [IDLE_LINE]
 
 
 def test_a_changed_reason_to_skip_is_shown_and_also_the_first_reason_when_it_returns() -> None:
     other_skip = "Sensor a_sensor skipped: The broker is down."
-    assert shown_texts(Detail.events, IDLE, other_skip, EVALUATION, other_skip, IDLE) == [IDLE, other_skip, IDLE]
+    assert shown_texts(Detail.events, IDLE_LINE, other_skip, EVALUATION, other_skip, IDLE_LINE) == [
+        IDLE_LINE,
+        other_skip,
+        IDLE_LINE,
+    ]
 
 
 def test_each_sensor_has_its_own_last_reason() -> None:
-    second = IDLE.replace("a_sensor", "b_sensor")
-    assert shown_texts(Detail.events, IDLE, second, IDLE, second) == [IDLE, second]
+    second = IDLE_LINE.replace("a_sensor", "b_sensor")
+    assert shown_texts(Detail.events, IDLE_LINE, second, IDLE_LINE, second) == [IDLE_LINE, second]
 
 
 def test_a_repeated_line_is_shown_once_and_other_lines_stay() -> None:
@@ -35,6 +39,6 @@ def test_a_repeated_line_is_shown_once_and_other_lines_stay() -> None:
 
 
 def test_quiet_shows_only_problems_and_all_shows_everything() -> None:
-    assert shown_texts(Detail.quiet, EVALUATION, IDLE) == []
+    assert shown_texts(Detail.quiet, EVALUATION, IDLE_LINE) == []
     assert shown_texts(Detail.quiet, "Sensor failed", level="ERROR") == ["Sensor failed"]
-    assert shown_texts(Detail.all, *[EVALUATION, IDLE] * 3) == [EVALUATION, IDLE] * 3
+    assert shown_texts(Detail.all, *[EVALUATION, IDLE_LINE] * 3) == [EVALUATION, IDLE_LINE] * 3

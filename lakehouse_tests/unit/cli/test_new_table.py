@@ -11,11 +11,11 @@ import pytest
 from lakehouse.cli import main
 from lakehouse.declaration import Avro, Json, StreamTable
 from lakehouse.decoding.formats.avro_schemas import writer_schema
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.discovery import _declared_in, declared_tables
 from lakehouse.kafka import Record, registry_client
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, schema_answer, written
+from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, encode_records, schema_answer
 
 SHOP = 'Ann\'s "first"'
 ORDERS: list[dict[str, object]] = [
@@ -122,7 +122,7 @@ def test_a_sample_without_an_object_is_reported_with_the_reason(
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-AVRO_VALUES = written(
+AVRO_VALUES = encode_records(
     7,
     SECOND,
     [{"id": Decimal(n), "at": NOON, "total": 1.5, "customer": {"name": SHOP}, "channel": "a"} for n in (1, 2)],
@@ -130,26 +130,26 @@ AVRO_VALUES = written(
 
 
 @pytest.fixture
-def outside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def outside_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """An external broker is set, which is not contacted; requests to a registry have no patience."""
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     monkeypatch.setattr(registry_client, "_PATIENCE", 0.0)
     return monkeypatch
 
 
-def new_table_from_topic(outside: pytest.MonkeyPatch, *values: bytes | None) -> int:
+def new_table_from_topic(outside_project: pytest.MonkeyPatch, *values: bytes | None) -> int:
     """The exit code of the command for a topic with these values."""
     records = [Record(0, offset, 0, None, value) for offset, value in enumerate(values)]
-    outside.setattr("lakehouse.kafka.newest_records", lambda *_: records)
+    outside_project.setattr("lakehouse.kafka.newest_records", lambda *_: records)
     return new_table("orders", "--from-topic", "orders")
 
 
 def test_the_file_for_avro_records_declares_avro_and_decodes_them(
-    folder: Path, outside: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with answering_registry({"/schemas/ids/7": schema_answer(SECOND)}) as (url, _):
-        outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside, *AVRO_VALUES, AVRO_VALUES[0][:-1]) == main.DONE
+        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
+        assert new_table_from_topic(outside_project, *AVRO_VALUES, AVRO_VALUES[0][:-1]) == main.DONE
     assert "from 3 records; 1 of them cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
     text = (folder / "orders.py").read_text()
     assert "from lakehouse import Avro, Column, StreamTable" in text and "    format=Avro(),\n" in text
@@ -159,21 +159,23 @@ def test_the_file_for_avro_records_declares_avro_and_decodes_them(
     assert (row["id"], row["at"], row["customer_name"]) == (2, NOON, SHOP)
 
 
-def test_the_file_for_framed_json_declares_it_without_a_registry(folder: Path, outside: pytest.MonkeyPatch) -> None:
-    value = framed(3, b'{"id": 1, "at": "2026-01-01"}')
-    assert new_table_from_topic(outside, value) == main.DONE
+def test_the_file_for_framed_json_declares_it_without_a_registry(
+    folder: Path, outside_project: pytest.MonkeyPatch
+) -> None:
+    value = add_frame(3, b'{"id": 1, "at": "2026-01-01"}')
+    assert new_table_from_topic(outside_project, value) == main.DONE
     table = declared_table("orders")
     assert table.format == Json(framed=True)
     assert table.decode(value)["id"] == 1
 
 
 def test_without_a_registry_the_error_names_its_setting(
-    folder: Path, outside: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert new_table_from_topic(outside, *AVRO_VALUES) == main.FAILED
+    assert new_table_from_topic(outside_project, *AVRO_VALUES) == main.FAILED
     assert "Set LAKEHOUSE_REGISTRY_URL to the registry" in " ".join(capsys.readouterr().err.split())
-    outside.setenv("LAKEHOUSE_REGISTRY_URL", "http://127.0.0.1:1")
-    assert new_table_from_topic(outside, *AVRO_VALUES) == main.FAILED
+    outside_project.setenv("LAKEHOUSE_REGISTRY_URL", "http://127.0.0.1:1")
+    assert new_table_from_topic(outside_project, *AVRO_VALUES) == main.FAILED
     assert "cannot be reached" in " ".join(capsys.readouterr().err.split())
     assert not any(folder.iterdir())
 
@@ -187,11 +189,11 @@ def test_without_a_registry_the_error_names_its_setting(
     ],
 )
 def test_a_schema_that_reads_no_record_is_named_with_the_reason(
-    folder: Path, outside: pytest.MonkeyPatch, answer: Answer, message: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, outside_project: pytest.MonkeyPatch, answer: Answer, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with answering_registry({"/schemas/ids/7": answer}) as (url, _):
-        outside.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside, None, *AVRO_VALUES) == main.FAILED
+        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
+        assert new_table_from_topic(outside_project, None, *AVRO_VALUES) == main.FAILED
     assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert not any(folder.iterdir())
 

@@ -54,8 +54,8 @@ def test_no_time_is_left_if_everything_is_merged() -> None:
 
 
 def test_base_rows_and_gaps_do_not_count() -> None:
-    other = outcome(lag=5, read=210_384, seconds=60.0)
-    assert pace_of(other, FIRST, other) == pace_of(FIRST)
+    other_outcome = outcome(lag=5, read=210_384, seconds=60.0)
+    assert pace_of(other_outcome, FIRST, other_outcome) == pace_of(FIRST)
 
 
 def test_only_a_terminal_shows_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,8 +92,8 @@ def test_pending_and_resolved_records_are_not_listed(tables: Path, capsys: pytes
     """Pending: at or beyond the progress of its topic, or in a partition without progress."""
     pending = [row(10), row(0, partition=1)]
     table_id = str(DeltaTable(tables / "temperatures").metadata().id)
-    resolved = row(8, resolved_number=1, resolved_table_id=table_id)
-    store(tables, row(9), *pending, resolved, row(99, source="kafka:c/the one before"))
+    resolved_rows = row(8, resolved_number=1, resolved_table_id=table_id)
+    store(tables, row(9), *pending, resolved_rows, row(99, source="kafka:c/the one before"))
     (reason,) = list_rejected(capsys)["reasons"]
     assert sorted(sample["offset"] for sample in reason["samples"]) == [9, 99]
 
@@ -146,8 +146,8 @@ def test_without_a_table_there_are_no_rejected_records(capsys: pytest.CaptureFix
 def test_resolved_records_are_counted_next_to_open_ones(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Pending records are neither."""
     table_id = str(DeltaTable(tables / "temperatures").metadata().id)
-    resolved = [row(offset, resolved_number=1, resolved_table_id=table_id) for offset in (3, 4, 5)]
-    store(tables, row(9), row(10), *resolved)
+    resolved_rows = [row(offset, resolved_number=1, resolved_table_id=table_id) for offset in (3, 4, 5)]
+    store(tables, row(9), row(10), *resolved_rows)
     assert list_rejected(capsys)["resolved"] == 3
     assert main.run(["rejected"]) == 0
     assert "temperatures: 1 rejected record. Resolved since: 3." in capsys.readouterr().out

@@ -53,7 +53,7 @@ def consume(settings: Settings, table: str, version: int) -> None:
 def end(monkeypatch: pytest.MonkeyPatch, offset: int) -> None:
     """Let the topic end at this offset."""
     state = TopicState("temperatures", HERE, {0: 0}, {0: offset})
-    monkeypatch.setattr(status_module, "look", lambda *_, **__: state)
+    monkeypatch.setattr(status_module, "read_topic", lambda *_, **__: state)
 
 
 def exit_code() -> int:
@@ -102,7 +102,7 @@ def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
     kind: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state, message, lag = LOSSES[kind]
-    monkeypatch.setattr(status_module, "look", lambda *_, **__: state)
+    monkeypatch.setattr(status_module, "read_topic", lambda *_, **__: state)
     assert exit_code() == NOT_UP_TO_DATE
     output = " ".join(capsys.readouterr().out.split())
     assert f"Loss: {message}" in output
@@ -117,7 +117,7 @@ def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
 def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status_module, "look", lambda *_, **__: LOSSES["expired"][0])
+    monkeypatch.setattr(status_module, "read_topic", lambda *_, **__: LOSSES["expired"][0])
     table_status = status(settings, replace(temperatures, gaps="accept"))
     assert "temperatures accepts this loss" in (table_status.loss or "")
     assert not table_status.is_up_to_date
@@ -127,7 +127,7 @@ def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
 def test_status_reports_a_recreated_topic_that_breaks_the_order_by_offset(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status_module, "look", lambda *_, **__: LOSSES["another topic"][0])
+    monkeypatch.setattr(status_module, "read_topic", lambda *_, **__: LOSSES["another topic"][0])
     table_status = status(settings, replace(temperatures, order="offset"))
     assert "Offsets start again there" in (table_status.loss or "")
 

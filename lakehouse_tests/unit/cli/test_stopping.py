@@ -77,7 +77,7 @@ main.run = run
 main.main()
 """
 
-_TWICE = """
+_TWO_SIGNALS = """
 import os, signal
 from lakehouse.cli import stopping
 
@@ -98,5 +98,5 @@ def test_a_signal_that_comes_while_an_object_is_destroyed_is_not_lost() -> None:
 
 @pytest.mark.timeout(60)
 def test_a_second_signal_does_not_prevent_the_repetition_of_the_first() -> None:
-    process = subprocess.run([sys.executable, "-c", _TWICE + _IN_A_DESTRUCTOR], capture_output=True, check=False)
+    process = subprocess.run([sys.executable, "-c", _TWO_SIGNALS + _IN_A_DESTRUCTOR], capture_output=True, check=False)
     assert (process.returncode, process.stdout) == (130, b"")

@@ -9,7 +9,7 @@ from lakehouse.cli.table_session import warm_engine
 from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
 from lakehouse.spark import engine, sessions
-from lakehouse.spark.engine import engine_folder, lives, share_lock
+from lakehouse.spark.engine import engine_folder, is_engine_running, share_lock
 from lakehouse_tests.helpers.waiting import wait_until
 
 
@@ -23,8 +23,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 def test_the_engine_runs_meanwhile_and_is_stopped_afterwards(settings: Settings) -> None:
     with warm_engine(settings):
-        assert lives(engine_folder(settings))
-    assert wait_until(lambda: not lives(engine_folder(settings)), 5)
+        assert is_engine_running(engine_folder(settings))
+    assert wait_until(lambda: not is_engine_running(engine_folder(settings)), 5)
 
 
 def test_runs_continue_without_an_engine_that_cannot_start(settings: Settings) -> None:
@@ -32,7 +32,7 @@ def test_runs_continue_without_an_engine_that_cannot_start(settings: Settings) -
     assert lock is not None
     states = []
     with warm_engine(settings):
-        states.append(not lives(engine_folder(settings)))
+        states.append(not is_engine_running(engine_folder(settings)))
     os.close(lock)
     assert states == [True]
 
@@ -40,4 +40,4 @@ def test_runs_continue_without_an_engine_that_cannot_start(settings: Settings) -
 def test_an_error_of_a_run_is_raised(settings: Settings) -> None:
     with pytest.raises(SetupError, match="of the run"), warm_engine(settings):
         raise SetupError("of the run")
-    assert wait_until(lambda: not lives(engine_folder(settings)), 5)
+    assert wait_until(lambda: not is_engine_running(engine_folder(settings)), 5)

@@ -18,7 +18,7 @@ from lakehouse.decoding.formats.format import Format, RegisteredSchema, Unusable
 from lakehouse.decoding.verdicts import Rules, decode_slices
 from lakehouse.errors import DeclarationError, TopicError
 from lakehouse.ingest.decode import _decoder
-from lakehouse.kafka.publish import _writing_of, record_key
+from lakehouse.kafka.publish import _make_value_writer, record_key
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.barred_format import Barred
 
@@ -38,11 +38,11 @@ def row_of(verdict: dict[str, object]) -> dict[str, object]:
     return {name: verdict[name] for name in TABLE.by_name}
 
 
-@pytest.mark.parametrize("quick", [decode_plain, None])
-def test_records_become_rows_or_reasons_on_both_paths(quick) -> None:
+@pytest.mark.parametrize("decoder", [decode_plain, None])
+def test_records_become_rows_or_reasons_on_both_paths(decoder) -> None:
     rules = Rules(TABLE.fields, None, BARRED.parser())
-    (decoded,) = decode_slices(pa.array(VALUES, pa.binary()), None, rules, quick)
-    verdicts = decoded.verdicts.to_pylist()
+    (decoded_records,) = decode_slices(pa.array(VALUES, pa.binary()), None, rules, decoder)
+    verdicts = decoded_records.verdicts.to_pylist()
     assert [verdict["_reason"] for verdict in verdicts] == REASONS
     assert [row_of(verdict) for verdict in verdicts[:2]] == ROWS
     assert TABLE.decode(VALUES[0]) == ROWS[0]
@@ -60,8 +60,8 @@ print([verdicts.to_pylist() for verdicts in decode(iter([values]))])
 def test_a_worker_without_the_package_and_the_format_decodes_the_same_rows() -> None:
     values = pa.array(VALUES, pa.binary())
     decode = _decoder(TABLE)
-    shipped = cloudpickle.dumps((decode, values))
-    process = subprocess.run([sys.executable, "-c", WORKER], input=shipped, capture_output=True, check=False)
+    pickled_function = cloudpickle.dumps((decode, values))
+    process = subprocess.run([sys.executable, "-c", WORKER], input=pickled_function, capture_output=True, check=False)
     assert process.returncode == 0, process.stderr.decode()
     (local,) = decode(iter([values]))
     assert [row["_reason"] for row in local.to_pylist()] == REASONS
@@ -69,12 +69,12 @@ def test_a_worker_without_the_package_and_the_format_decodes_the_same_rows() -> 
 
 
 def test_lines_of_json_are_published_as_the_format_writes_them() -> None:
-    writing = _writing_of(Settings(), TABLE, None)
+    writing = _make_value_writer(Settings(), TABLE, None)
     value = writing.write(b'{"id": 1, "city": "Oslo", "visits": 3, "other": null}')
     assert value == VALUES[0]
     assert record_key(value, (TABLE.by_name["id"].field,), writing.parser) == b"1"
     with pytest.raises(TopicError, match="has no schemas"):
-        _writing_of(Settings(), TABLE, "{}")
+        _make_value_writer(Settings(), TABLE, "{}")
 
 
 def test_its_declaration_differs_from_those_of_other_formats() -> None:

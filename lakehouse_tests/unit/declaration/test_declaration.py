@@ -87,6 +87,8 @@ def test_a_table_without_a_key_is_a_log_and_has_no_change_feed() -> None:
 
 
 def test_null_erases_changes_the_fingerprint_only_if_it_is_set() -> None:
-    kept = Column("stars", "INT", between=(1, 5), keep=True, doc="One to five.")
-    keeps, erases = (declare(columns=[ID, RATED_AT, replace(kept, null_erases=value)]) for value in (False, True))
-    assert (keeps.fingerprint, erases.fingerprint) == ("f387a6755237", "fd924f6b3053")
+    kept_column = Column("stars", "INT", between=(1, 5), keep=True, doc="One to five.")
+    keeping_table, erasing_table = (
+        declare(columns=[ID, RATED_AT, replace(kept_column, null_erases=value)]) for value in (False, True)
+    )
+    assert (keeping_table.fingerprint, erasing_table.fingerprint) == ("f387a6755237", "fd924f6b3053")

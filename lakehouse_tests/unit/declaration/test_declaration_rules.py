@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 from dagster._core.definitions.utils import DISALLOWED_NAMES
 
-from lakehouse.declaration import Check, Column, Day, Late, Month, Rollup, StreamTable, Value, Year, declared_together
+from lakehouse.declaration import (
+    Check,
+    Column,
+    Day,
+    Late,
+    Month,
+    Rollup,
+    StreamTable,
+    Value,
+    Year,
+    require_distinct_names,
+)
 from lakehouse.defs.build import build_defs
 from lakehouse.derived.feed import changes_layout
 from lakehouse.errors import DeclarationError
@@ -46,7 +57,7 @@ def declare_sum(sql: str, type_: str = "DOUBLE") -> StreamTable:
     return declare_measure(sql, column("n", type_))
 
 
-REFUSED: Sequence[tuple[TableFactory, str]] = [
+REFUSALS: Sequence[tuple[TableFactory, str]] = [
     # reserved names of columns
     (with_column(name="_record"), f"column '_record': {NAME_RULE}"),
     (with_column(name="stars'; --"), NAME_RULE),
@@ -171,12 +182,12 @@ REFUSED: Sequence[tuple[TableFactory, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make_table", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
+@pytest.mark.parametrize(("make_table", "message"), REFUSALS, ids=[message[:60] for _, message in REFUSALS])
 def test_a_declaration_that_would_corrupt_tables_or_fail_is_refused(make_table: TableFactory, message: str) -> None:
-    with pytest.raises(DeclarationError, match=message) as refused:
+    with pytest.raises(DeclarationError, match=message) as raised:
         make_table()
-    assert refused.value.what.startswith("Table '")
-    assert len(refused.value.action) > 10, "it says what to do"
+    assert raised.value.what.startswith("Table '")
+    assert len(raised.value.action) > 10, "it says what to do"
 
 
 @pytest.mark.parametrize("name", sorted(DISALLOWED_NAMES))
@@ -208,7 +219,7 @@ def test_a_column_cannot_have_the_name_of_a_column_that_a_table_adds() -> None:
 
 
 @dataclass(frozen=True)
-class Owned(Column):
+class OwnedColumn(Column):
     """A subclass of a user, with fields of its own."""
 
     steward: str | int | None = None
@@ -216,13 +227,13 @@ class Owned(Column):
 
 
 def test_a_subclass_of_column_is_accepted_with_any_fields() -> None:
-    owned = Owned("own", "INT", doc="Own.", steward=3, note=object())
-    assert replace(temperatures, columns=[*temperatures.columns, owned]).by_name["own"] is owned
+    owned_column = OwnedColumn("own", "INT", doc="Own.", steward=3, note=object())
+    assert replace(temperatures, columns=[*temperatures.columns, owned_column]).by_name["own"] is owned_column
 
 
 def test_unusual_but_harmless_declarations_are_accepted() -> None:
     """Two columns of one field, a kept column as the event time, a version in the key, a column without a doc."""
-    same = column("seen_again_at", "TIMESTAMP", source="time", pattern="%Y-%m-%d %H:%M:%S")
+    same_column = column("seen_again_at", "TIMESTAMP", source="time", pattern="%Y-%m-%d %H:%M:%S")
     yearly = column("seen_at", "TIMESTAMP", pattern="%Y", keep=True)
     unusual_columns = [
         column("x", "DOUBLE", between=(0, float("inf"))),
@@ -237,7 +248,7 @@ def test_unusual_but_harmless_declarations_are_accepted() -> None:
         Column("z", "INT", doc=""),
     ]
     values = [column(name) for name in ("number", "change", "place", "file", "count", "key", "kafka_offset")]
-    columns = [ID, RATED_AT, STARS, same, yearly, *unusual_columns, *values]
+    columns = [ID, RATED_AT, STARS, same_column, yearly, *unusual_columns, *values]
     table = declare(
         columns=columns, version="id", late=Late("seen_at", timedelta(1)), retention=timedelta(hours=1), doc=""
     )
@@ -253,19 +264,19 @@ def test_exact_sums_are_accepted() -> None:
 
 def test_two_declarations_share_no_table() -> None:
     table = declare_rollup()
-    for other in (
+    for other_table in (
         table,
         replace(table, name="other", topic="other"),
         replace(table, name="by_movie", rollups=[]),
         replace(table, name="ratings_base", rollups=[]),
         replace(table, name="ratings_checks", rollups=[]),
     ):
-        for check in (declared_together, lambda *tables: build_defs(tables)):
-            with pytest.raises(DeclarationError, match="ratings|by_movie") as refused:
-                check(table, other)
-            assert refused.value.action
-    other = replace(table, name="other", rollups=[])
-    assert declared_together(table, other) == (table, other), "one topic may fill two tables"
+        for check in (require_distinct_names, lambda *tables: build_defs(tables)):
+            with pytest.raises(DeclarationError, match="ratings|by_movie") as raised:
+                check(table, other_table)
+            assert raised.value.action
+    other_table = replace(table, name="other", rollups=[])
+    assert require_distinct_names(table, other_table) == (table, other_table), "one topic may fill two tables"
 
 
 @pytest.mark.invariant("13.2")

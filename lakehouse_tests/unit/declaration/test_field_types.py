@@ -17,7 +17,7 @@ from lakehouse_tests.unit.declaration.ratings import (
     with_column,
 )
 
-REFUSED: Sequence[tuple[TableFactory, str]] = [
+REFUSALS: Sequence[tuple[TableFactory, str]] = [
     *[
         (lambda name=name, value=value: declare(**{name: value}), f"{name} must be {noun}, not ")
         for name, value, noun in [
@@ -90,12 +90,12 @@ REFUSED: Sequence[tuple[TableFactory, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make_table", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
+@pytest.mark.parametrize(("make_table", "message"), REFUSALS, ids=[message[:60] for _, message in REFUSALS])
 def test_a_part_of_another_type_is_refused(make_table: TableFactory, message: str) -> None:
-    with pytest.raises(DeclarationError, match=message) as refused:
+    with pytest.raises(DeclarationError, match=message) as raised:
         make_table()
-    assert refused.value.what.startswith("Table 'ratings': ")
-    assert refused.value.action.startswith("Declare ")
+    assert raised.value.what.startswith("Table 'ratings': ")
+    assert raised.value.action.startswith("Declare ")
 
 
 def test_a_table_without_a_name_is_refused() -> None:

@@ -56,9 +56,12 @@ def test_the_proposal_for_the_sample_weather_is_its_declaration_without_the_key(
         "time": "TIMESTAMP",
         "temperature_2m": "DOUBLE",
     }
-    pattern, required = {c.name: c.pattern for c in proposal.columns}, {c.name for c in proposal.columns if c.required}
+    pattern, required_names = (
+        {c.name: c.pattern for c in proposal.columns},
+        {c.name for c in proposal.columns if c.required},
+    )
     assert pattern["time"] == "%Y-%m-%dT%H:%M"
-    assert required == {"latitude", "longitude", "time"}
+    assert required_names == {"latitude", "longitude", "time"}
     assert (proposal.key, proposal.month_of) == ((), None)
     assert any("No field that every record has is named as an id" in warning for warning in proposal.warnings)
 
@@ -252,9 +255,9 @@ SMALL_OBJECTS = st.fixed_dictionaries(
 @given(st.lists(SMALL_OBJECTS, max_size=6))
 def test_no_record_overwrites_a_value_of_its_key_with_null(objects: list[dict[str, Any]]) -> None:
     proposal = infer(*objects)
-    stored: dict[Any, dict[str, Any]] = {}
+    stored_rows: dict[Any, dict[str, Any]] = {}
     for content in {repr(content): content for content in objects}.values() if proposal.key else ():
-        row = stored.setdefault(tuple(content[name] for name in proposal.key), {})
+        row = stored_rows.setdefault(tuple(content[name] for name in proposal.key), {})
         stored_names = {name for name, value in row.items() if value is not None}
         assert stored_names & {*types(proposal)} <= {*content}
         row.clear()
@@ -330,9 +333,9 @@ def test_without_a_field_that_all_records_have_there_is_no_key() -> None:
 def test_numbers_out_of_range_and_too_many_fields_are_left_out_with_warnings() -> None:
     proposal = propose([b'{"id": 1, "x": 1e400, "y": 1e999999999999999999999}'])
     assert types(proposal) == {"id": "BIGINT"}
-    many = infer({"id": 1} | {f"f{n}": n for n in range(3_000)})
-    assert len(many.columns) == 1_000
-    assert "Only the first 1,000 fields were examined." in many.warnings
+    wide_proposal = infer({"id": 1} | {f"f{n}": n for n in range(3_000)})
+    assert len(wide_proposal.columns) == 1_000
+    assert "Only the first 1,000 fields were examined." in wide_proposal.warnings
 
 
 def test_a_deeply_nested_record_does_not_prevent_a_proposal() -> None:

@@ -14,8 +14,8 @@ from lakehouse.declaration.inference.proposal import Proposal, propose
 from lakehouse.decoding.formats import likely_formats
 from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
-from lakehouse.decoding.formats.framing import framed
-from lakehouse_tests.helpers.brokers.registries import CUSTOMER, FIRST, SECOND, written
+from lakehouse.decoding.formats.framing import add_frame
+from lakehouse_tests.helpers.brokers.registries import CUSTOMER, FIRST, SECOND, encode_records
 from lakehouse_tests.unit.declaration.test_proposal import types
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -49,22 +49,22 @@ def schema_of(**types: Any) -> dict[str, Any]:
 
 def infer_avro(*versions: tuple[dict[str, Any], list[dict[str, Any]]]) -> Proposal:
     """The proposal for records of several versions of a schema; every record must fit the proposed table."""
-    known = {number: writer_schema(json.dumps(schema)) for number, (schema, _) in enumerate(versions, 1)}
-    values = [value for number, version in enumerate(versions, 1) for value in written(number, *version)]
-    proposal = propose(values, Avro(), Schemas(known, {}))
+    known_schemas = {number: writer_schema(json.dumps(schema)) for number, (schema, _) in enumerate(versions, 1)}
+    values = [value for number, version in enumerate(versions, 1) for value in encode_records(number, *version)]
+    proposal = propose(values, Avro(), Schemas(known_schemas, {}))
     assert proposal.unread == 0
     if proposal.columns:
         table = StreamTable("t", "t", "", proposal.columns, proposal.key, format=proposal.form)
         for value in values:
-            table.decode(value, schemas=known)
+            table.decode(value, schemas=known_schemas)
     return proposal
 
 
 @given(st.data())
 def test_avro_types_are_those_of_the_schema_and_every_record_fits(data: st.DataObject) -> None:
-    picked = data.draw(st.lists(st.tuples(st.sampled_from(KINDS), st.booleans()), min_size=1, max_size=5))
-    kinds = {f"f{n}": kind for n, (kind, _) in enumerate(picked)}
-    nullable = {f"f{n}": null for n, (_, null) in enumerate(picked)}
+    picked_kinds = data.draw(st.lists(st.tuples(st.sampled_from(KINDS), st.booleans()), min_size=1, max_size=5))
+    kinds = {f"f{n}": kind for n, (kind, _) in enumerate(picked_kinds)}
+    nullable = {f"f{n}": null for n, (_, null) in enumerate(picked_kinds)}
     schema_types = {name: ["null", kind[0]] if nullable[name] else kind[0] for name, kind in kinds.items()}
     fields = {name: st.none() | kind[1] if nullable[name] else kind[1] for name, kind in kinds.items()}
     records = data.draw(st.lists(st.fixed_dictionaries(fields), min_size=1, max_size=4))
@@ -73,8 +73,8 @@ def test_avro_types_are_those_of_the_schema_and_every_record_fits(data: st.DataO
     proposal = infer_avro((schema, records))
     expected = {name: kind[2] for name, kind in kinds.items() if name not in proposal.key}
     assert {name: type_ for name, type_ in types(proposal).items() if name not in proposal.key} == expected
-    required = {column.name for column in proposal.columns if column.required}
-    assert required - {*proposal.key} == {name for name in kinds if not nullable[name]} - {*proposal.key}
+    required_names = {column.name for column in proposal.columns if column.required}
+    assert required_names - {*proposal.key} == {name for name in kinds if not nullable[name]} - {*proposal.key}
     assert not any(column.pattern or column.epoch for column in proposal.columns)
 
 
@@ -104,9 +104,9 @@ def test_fields_that_a_version_of_the_schema_does_not_have_are_not_required() ->
 
 
 def test_records_with_schemas_of_several_names_have_no_key() -> None:
-    other = schema_of(id="long", reason="string") | {"name": "Refund", "namespace": "shop"}
+    other_schema = schema_of(id="long", reason="string") | {"name": "Refund", "namespace": "shop"}
     proposal = infer_avro(
-        (schema_of(id="long", total="double"), [{"id": 1, "total": 2.5}]), (other, [{"id": 1, "reason": "x"}])
+        (schema_of(id="long", total="double"), [{"id": 1, "total": 2.5}]), (other_schema, [{"id": 1, "reason": "x"}])
     )
     assert proposal.key == ()
     assert any("have several types, by their schemas: R, shop.Refund" in warning for warning in proposal.warnings)
@@ -124,7 +124,7 @@ def test_a_field_that_is_always_null_has_the_type_of_its_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "type_"),
+    ("first_number", "other_schema", "type_"),
     [
         (("int", 1), ("long", 2**40), "BIGINT"),
         (("double", 1.5), ("int", 2), "DOUBLE"),
@@ -132,8 +132,13 @@ def test_a_field_that_is_always_null_has_the_type_of_its_schema() -> None:
         ((MONEY, Decimal("1.25")), ({**MONEY, "precision": 9, "scale": 0}, Decimal(10**8)), "DECIMAL(11,2)"),
     ],
 )
-def test_numbers_of_two_versions_have_the_type_that_holds_both(one: Any, other: Any, type_: str) -> None:
-    versions = [(schema_of(id="string", n=kind), [{"id": f"{value}", "n": value}]) for kind, value in (one, other)]
+def test_numbers_of_two_versions_have_the_type_that_holds_both(
+    first_number: Any, other_schema: Any, type_: str
+) -> None:
+    versions = [
+        (schema_of(id="string", n=kind), [{"id": f"{value}", "n": value}])
+        for kind, value in (first_number, other_schema)
+    ]
     assert types(infer_avro(*versions))["n"] == type_
 
 
@@ -158,8 +163,8 @@ def test_a_proposal_warns_about_what_a_schema_cannot_show(kind: Any, value: Any,
 def test_a_value_that_does_not_fit_leaves_the_column_of_its_schema() -> None:
     schema = schema_of(id="long", it="double")
     records = [{"id": 1, "it": float("inf")}, {"id": 2, "it": 1.5}]
-    known = Schemas({1: writer_schema(json.dumps(schema))}, {})
-    proposal = propose(written(1, schema, records), Avro(), known)
+    known_schemas = Schemas({1: writer_schema(json.dumps(schema))}, {})
+    proposal = propose(encode_records(1, schema, records), Avro(), known_schemas)
     assert types(proposal) == {"id": "BIGINT", "it": "DOUBLE"}
     assert "'it' has values that do not fit DOUBLE in some records: they are rejected." in proposal.warnings
 
@@ -178,7 +183,7 @@ def test_a_proposal_warns_about_a_key_whose_schema_allows_null() -> None:
 
 
 def test_the_format_is_the_one_that_reads_most_records() -> None:
-    avro, framed_json, plain = framed(1, b"\x02\x04"), framed(1, b'{"id": 1}'), b'{"id": 1}'
+    avro, framed_json, plain = add_frame(1, b"\x02\x04"), add_frame(1, b'{"id": 1}'), b'{"id": 1}'
     assert likely_formats([avro, avro, plain, None, None, None]) == (Avro(),)
     assert likely_formats([framed_json, framed_json, avro, None])[0] == Json(framed=True)
     assert likely_formats([plain, plain, avro]) == likely_formats([]) == likely_formats([b"\x00"]) == (Json(),)
@@ -188,8 +193,8 @@ def test_the_format_is_the_one_that_reads_most_records() -> None:
 
 
 def test_a_record_that_is_nested_too_deeply_cannot_be_read() -> None:
-    known = {1: writer_schema(json.dumps(schema_of(id="long", it=NODE)))}
-    values = [framed(1, b"\x02" + b"\x02\x02" * levels + b"\x02\x00") for levels in range(1_000)]
-    proposal = propose(values, Avro(), Schemas(known, {}))
+    known_schemas = {1: writer_schema(json.dumps(schema_of(id="long", it=NODE)))}
+    values = [add_frame(1, b"\x02" + b"\x02\x02" * levels + b"\x02\x00") for levels in range(1_000)]
+    proposal = propose(values, Avro(), Schemas(known_schemas, {}))
     assert 0 < proposal.unread < 1_000 and proposal.refusal == "nested too deeply"
     assert types(proposal) == {"id": "BIGINT", "it_n": "INT", "it_to": "STRUCT<n: INT>"}

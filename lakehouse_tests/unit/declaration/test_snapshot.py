@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, RecordKey, StreamTable
-from lakehouse.declaration.snapshot import differences, facts_of, renamed
+from lakehouse.declaration.snapshot import differences, facts_of, find_renamed_columns
 
 CITY = Column("city", "STRING", "Where.")
 
@@ -31,7 +31,7 @@ def snapshot_with(column: Column) -> str:
 )
 def test_a_column_with_the_source_of_a_removed_column_is_renamed(options: dict[str, Any], is_renamed: bool) -> None:
     now = snapshot_with(Column("town", "STRING", "Where.", **options))
-    assert [*renamed(snapshot_with(CITY), now)] == [("city", "town")] * is_renamed
+    assert [*find_renamed_columns(snapshot_with(CITY), now)] == [("city", "town")] * is_renamed
 
 
 def test_days_to_replay_are_no_change_of_a_table() -> None:

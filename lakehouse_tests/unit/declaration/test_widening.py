@@ -36,7 +36,7 @@ def test_any_other_type_is_not_wider(narrow: str, wide: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "declared", "expected"),
+    ("stored_type", "declared_type", "expected"),
     [
         *(("double", "DECIMAL(9,2)", True), ("bigint", "INT", True), ("decimal(9,2)", "BIGINT", True)),
         *(("string", "INT", True), ("string", "DECIMAL(9,2)", True), ("string", "DATE", True), ("int", "STRING", True)),
@@ -46,8 +46,8 @@ def test_any_other_type_is_not_wider(narrow: str, wide: str) -> None:
         *(("boolean", "INT", False), ("array<string>", "STRING", False), ("string", "ARRAY<STRING>", False)),
     ],
 )
-def test_a_value_is_recast_only_if_it_keeps_its_meaning(stored: str, declared: str, expected: bool) -> None:
-    assert is_recast(stored, declared) == expected
+def test_a_value_is_recast_only_if_it_keeps_its_meaning(stored_type: str, declared_type: str, expected: bool) -> None:
+    assert is_recast(stored_type, declared_type) == expected
 
 
 ID = Column("id", "BIGINT", required=True, widened_from="INT", doc="Number.")

@@ -22,7 +22,7 @@ from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KNOWN_REASONS, avro_nodes, avro_reader
 from lakehouse.decoding.formats.avro_reader import reader_of
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
-from lakehouse.decoding.formats.framing import framed
+from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.values import convert
@@ -31,7 +31,7 @@ from lakehouse_tests.helpers.brokers.registries import body as encode
 
 AMOUNT = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}
 PLACE = {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}
-ALL = {
+ALL_TYPES = {
     "type": "record",
     "name": "Sale",
     "fields": [
@@ -130,7 +130,7 @@ def rejection_reason(schema: Any, body: bytes) -> str:
     return rejected.value.reason
 
 
-SCHEMAS = Schemas({7: schema_of(ALL)}, {})
+SCHEMAS = Schemas({7: schema_of(ALL_TYPES)}, {})
 RULES = Rules(TABLE.fields, None, TABLE.format.parser(SCHEMAS))
 
 
@@ -149,7 +149,7 @@ def test_a_null_branch_is_null_and_a_field_not_in_the_schema_is_missing() -> Non
         {"text": "n/a", "place": {"city": "n/a"}},
         {"text": "a", "place": None},
     ]
-    values = pa.array([framed(1, encode(schema, obj)) for obj in objects])
+    values = pa.array([add_frame(1, encode(schema, obj)) for obj in objects])
     for decoder in (decode_plain, None):
         rows = decode_values(values, None, rules, decoder).verdicts.to_pylist()
         nulls = [[row[f"{EXPLICIT_NULL}{column.name}"] for column in columns] for row in rows]
@@ -159,18 +159,18 @@ def test_a_null_branch_is_null_and_a_field_not_in_the_schema_is_missing() -> Non
 @pytest.mark.invariant("8.13")
 @given(SALES)
 def test_every_type_is_read_as_it_was_written(sale: dict[str, Any]) -> None:
-    decoded = decode(ALL, encode(ALL, sale))
-    assert decoded.pop("half") == pytest.approx(sale["half"], rel=1e-7, abs=1e-45)
+    decoded_value = decode(ALL_TYPES, encode(ALL_TYPES, sale))
+    assert decoded_value.pop("half") == pytest.approx(sale["half"], rel=1e-7, abs=1e-45)
     expected = {**sale, "id": str(sale["id"])}
     del expected["half"]
-    assert decoded == expected
+    assert decoded_value == expected
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_a_number_of_32_bits_is_the_shortest_that_rounds_to_it(number: float) -> None:
-    decoded = decode(record_of("float"), struct.pack("<f", number))["f0"]
-    assert struct.pack("<f", decoded) == struct.pack("<f", number)
-    assert len(repr(decoded)) <= len(repr(number))
+    decoded_value = decode(record_of("float"), struct.pack("<f", number))["f0"]
+    assert struct.pack("<f", decoded_value) == struct.pack("<f", number)
+    assert len(repr(decoded_value)) <= len(repr(number))
 
 
 def test_a_number_of_32_bits_is_what_its_writer_wrote() -> None:
@@ -180,16 +180,16 @@ def test_a_number_of_32_bits_is_what_its_writer_wrote() -> None:
 @pytest.mark.invariant("8.10")
 @given(st.lists(SALES, min_size=1, max_size=5))
 def test_many_records_are_decoded_like_single_records(sales: list[dict[str, Any]]) -> None:
-    values: list[bytes | None] = [framed(7, encode(ALL, sale)) for sale in sales]
-    encoded = encode(ALL, sales[0])
+    values: list[bytes | None] = [add_frame(7, encode(ALL_TYPES, sale)) for sale in sales]
+    encoded_sale = encode(ALL_TYPES, sales[0])
     values += [
         None,
         b"",
         b"\x01abcd",
         b"\x00\x00",
-        framed(8, b""),
-        framed(7, encoded[:-1]),
-        framed(7, encoded + b"\x00"),
+        add_frame(8, b""),
+        add_frame(7, encoded_sale[:-1]),
+        add_frame(7, encoded_sale + b"\x00"),
     ]
     array = pa.array(values, pa.binary())
     fast, strict = (decode_values(array, None, RULES, decoder) for decoder in (decode_plain, None))
@@ -203,7 +203,7 @@ def test_many_records_are_decoded_like_single_records(sales: list[dict[str, Any]
 
 
 def test_values_are_those_of_their_logical_types() -> None:
-    row = TABLE.decode(framed(7, encode(ALL, A_SALE)), schemas=SCHEMAS.known)
+    row = TABLE.decode(add_frame(7, encode(ALL_TYPES, A_SALE)), schemas=SCHEMAS.by_id)
     assert row["id"] == "00000000-0000-0000-0000-000000000005"
     assert row["amount"] == Decimal("12.30")
     assert (row["day"], row["at"], row["seen"]) == (A_SALE["day"], A_SALE["at"], None)
@@ -211,15 +211,15 @@ def test_values_are_those_of_their_logical_types() -> None:
 
 
 @pytest.mark.invariant("8.10")
-@pytest.mark.parametrize("end", range(len(encode(ALL, A_SALE))))
+@pytest.mark.parametrize("end", range(len(encode(ALL_TYPES, A_SALE))))
 def test_a_record_that_is_cut_off_anywhere_is_truncated(end: int) -> None:
-    assert rejection_reason(ALL, encode(ALL, A_SALE)[:end]) == "truncated"
+    assert rejection_reason(ALL_TYPES, encode(ALL_TYPES, A_SALE)[:end]) == "truncated"
 
 
 @pytest.mark.invariant("8.10")
 @given(st.data())
 def test_damaged_bytes_give_a_row_or_a_reason_and_never_another_error(data: st.DataObject) -> None:
-    body = bytearray(framed(7, encode(ALL, A_SALE)))
+    body = bytearray(add_frame(7, encode(ALL_TYPES, A_SALE)))
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     array = pa.array([bytes(body)], pa.binary())
@@ -323,9 +323,12 @@ def test_avro_records_are_decoded_in_slices_that_fit_into_memory() -> None:
     nulls = [{"name": f"e{number}", "type": "null"} for number in range(16)]
     item = {"type": "record", "name": "Each", "fields": [{"name": "v", "type": "long"}, *nulls]}
     schema = record_of({"type": "array", "items": item}, "int")
-    values = [framed(1, block(*[b"\x00"] * 50_000) + bytes([2 * number])) for number in range(12)]
+    values = [add_frame(1, block(*[b"\x00"] * 50_000) + bytes([2 * number])) for number in range(12)]
     rules = Rules((Column("f1", "INT", "A.").field,), None, Avro().parser(Schemas({1: schema_of(schema)}, {})))
-    slices = [decoded.verdicts for decoded in decode_slices(pa.array(values, pa.binary()), None, rules, decode_plain)]
+    slices = [
+        decoded_value.verdicts
+        for decoded_value in decode_slices(pa.array(values, pa.binary()), None, rules, decode_plain)
+    ]
     assert len(slices) > 2
     assert pa.concat_arrays(slices).field("f1").to_pylist() == list(range(12))
 
@@ -336,7 +339,9 @@ def test_a_decimal_without_bytes_is_not_zero() -> None:
     column = Column("v", "DECIMAL(4,1)", "A value.", source="f0")
     rules = Rules((column.field,), None, Avro().parser(Schemas({1: schema_of(schema)}, {})))
     for decoder in (decode_plain, None):
-        (row,) = decode_values(pa.array([framed(1, b"\x00")], pa.binary()), None, rules, decoder).verdicts.to_pylist()
+        (row,) = decode_values(
+            pa.array([add_frame(1, b"\x00")], pa.binary()), None, rules, decoder
+        ).verdicts.to_pylist()
         assert row["_reason"] == "out_of_range"
 
 
@@ -354,7 +359,7 @@ def test_a_schema_that_is_not_a_record_is_unusable(schema: Any) -> None:
     parse = Avro().parser(Schemas({1: WriterSchema(json.dumps(schema))}, {2: "no Avro"}))
     for schema_id, detail in ((1, "schema 1: its type is not a record"), (2, "schema 2: no Avro")):
         with pytest.raises(Rejection) as rejected:
-            parse(framed(schema_id, b"\x00"))
+            parse(add_frame(schema_id, b"\x00"))
         assert rejected.value.args == ("unusable_schema", detail)
 
 
@@ -386,15 +391,15 @@ def test_records_of_several_schemas_decode_by_the_names_of_their_fields() -> Non
     table = StreamTable("m", "m", "M.", columns, key=["id"], format=Avro())
     schemas = {1: schema_of(first), 2: schema_of(second)}
     values = [
-        framed(1, encode(first, {"id": "a", "n": 3})),
-        framed(2, encode(second, {"id": "b", "n": 2.5, "more": "x"})),
+        add_frame(1, encode(first, {"id": "a", "n": 3})),
+        add_frame(2, encode(second, {"id": "b", "n": 2.5, "more": "x"})),
     ]
     rules = Rules(table.fields, None, table.format.parser(Schemas(schemas, {})))
     for decoder in (decode_plain, None):
-        decoded = decode_values(pa.array(values, pa.binary()), None, rules, decoder)
-        rows = decoded.verdicts.to_pylist()
+        decoded_value = decode_values(pa.array(values, pa.binary()), None, rules, decoder)
+        rows = decoded_value.verdicts.to_pylist()
         assert [(row["id"], row["n"]) for row in rows] == [("a", 3.0), ("b", 2.5)]
-        assert decoded.unmapped_counts == {"more": 1}
+        assert decoded_value.unmapped_counts == {"more": 1}
 
 
 @pytest.mark.invariant("13.3")
@@ -420,7 +425,7 @@ def test_a_value_that_its_column_cannot_represent_is_rejected(type_: Any, value:
     column = Column("v", kind, "A value.", source="f0")
     for decoder in (decode_plain, None):
         rules = Rules((column.field,), None, Avro().parser(Schemas({1: schema_of(record_of(type_))}, {})))
-        (row,) = decode_values(pa.array([framed(1, body)], pa.binary()), None, rules, decoder).verdicts.to_pylist()
+        (row,) = decode_values(pa.array([add_frame(1, body)], pa.binary()), None, rules, decoder).verdicts.to_pylist()
         assert row["_reason"] == expected
         assert expected or row["v"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=2)
 
@@ -429,13 +434,13 @@ def test_a_timestamp_out_of_range_does_no_harm_if_no_column_reads_it() -> None:
     schema = record_of("string", {"type": "long", "logicalType": "timestamp-millis"})
     body = encode(record_of("string", "long"), {"f0": "a", "f1": 2**62})
     table = StreamTable("t", "t", "T.", [Column("f0", "STRING", "A.", required=True)], key=["f0"], format=Avro())
-    assert table.decode(framed(1, body), schemas={1: schema_of(schema)}) == {"f0": "a"}
+    assert table.decode(add_frame(1, body), schemas={1: schema_of(schema)}) == {"f0": "a"}
 
 
 def test_framed_json_is_decoded_after_the_id_of_its_schema() -> None:
     table = replace(TABLE, columns=COLUMNS[:2], format=Json(framed=True))
     rules = Rules(table.fields, None, table.format.parser())
-    values = [framed(9, b'{"id": "a"}'), b'{"id": "a"}', framed(9, b""), framed(9, b'{"id": "a"}}'), None]
+    values = [add_frame(9, b'{"id": "a"}'), b'{"id": "a"}', add_frame(9, b""), add_frame(9, b'{"id": "a"}}'), None]
     for decoder in (decode_plain, None):
         rows = decode_values(pa.array(values, pa.binary()), None, rules, decoder).verdicts.to_pylist()
         reasons = [None, "wrong_magic", "empty_value", "trailing_bytes", "tombstone"]
@@ -506,7 +511,7 @@ def test_half_of_a_surrogate_pair_in_framed_json_rejects_only_its_record(type_: 
     column = Column("a", type_, "A text.", pattern=pattern)
     rules = Rules((column.field,), None, Json(framed=True).parser())
     values = pa.array(
-        [framed(1, b'{"a": "\\ud800"}'), framed(1, b'{"a": "2026-01-01"}'), framed(1, b"{}")], pa.binary()
+        [add_frame(1, b'{"a": "\\ud800"}'), add_frame(1, b'{"a": "2026-01-01"}'), add_frame(1, b"{}")], pa.binary()
     )
     decoders = (decode_plain, None)
     fast, strict = (decode_values(values, None, rules, decoder).verdicts.to_pylist() for decoder in decoders)

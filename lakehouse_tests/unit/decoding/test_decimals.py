@@ -15,7 +15,7 @@ from lakehouse.decoding.records import decode
 TYPES = st.integers(1, 38).flatmap(lambda precision: st.tuples(st.just(precision), st.integers(0, precision)))
 
 
-def stored(number: str, type_: str, **rules: object) -> Decimal | str:
+def store_number(number: str, type_: str, **rules: object) -> Decimal | str:
     """The value of a number in a column, or the reason why its record is rejected."""
     field = Column("n", type_, "A number.", **rules).field  # type: ignore[arg-type]
     try:
@@ -27,10 +27,10 @@ def stored(number: str, type_: str, **rules: object) -> Decimal | str:
 def expected(exact: Fraction, precision: int, scale: int) -> tuple[int, int] | str:
     """The rounded number in units of its last place, and its scale; ties away from zero."""
     units = abs(exact) * 10**scale
-    whole = (2 * units.numerator + units.denominator) // (2 * units.denominator)
-    if whole >= 10**precision:
+    whole_number = (2 * units.numerator + units.denominator) // (2 * units.denominator)
+    if whole_number >= 10**precision:
         return "out_of_range"
-    return (-whole if exact < 0 else whole), scale
+    return (-whole_number if exact < 0 else whole_number), scale
 
 
 def in_units(value: Decimal | str) -> tuple[int, int] | str:
@@ -38,20 +38,20 @@ def in_units(value: Decimal | str) -> tuple[int, int] | str:
         return value
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
-    whole = int("".join(map(str, digits)))
-    assert whole or not sign, "zero has no sign"
-    return (-whole if sign else whole), -exponent
+    whole_number = int("".join(map(str, digits)))
+    assert whole_number or not sign, "zero has no sign"
+    return (-whole_number if sign else whole_number), -exponent
 
 
 @st.composite
 def numbers(draw: st.DrawFn) -> str:
     """Numbers as JSON may write them; ties and numbers close to them occur often."""
-    sign, whole = draw(st.sampled_from(["", "-"])), draw(st.integers(0, 10 ** draw(st.integers(0, 40))))
+    sign, whole_number = draw(st.sampled_from(["", "-"])), draw(st.integers(0, 10 ** draw(st.integers(0, 40))))
     parts = st.sampled_from(["5", "49", "50", "51", "9" * 40, "0" * 40 + "1", "5" + "0" * 60 + "1", "4" + "9" * 60])
     near_ties = st.tuples(st.text("059", max_size=38), parts).map("".join)
     places = draw(st.text("0123456789", max_size=40) | parts | near_ties)
     exponent = draw(st.sampled_from(["", "e0"]) | st.integers(-60, 60).map("e{}".format))
-    return f"{sign}{whole}{'.' * bool(places)}{places}{exponent}"
+    return f"{sign}{whole_number}{'.' * bool(places)}{places}{exponent}"
 
 
 @pytest.mark.invariant("13.1")
@@ -66,7 +66,7 @@ def numbers(draw: st.DrawFn) -> str:
 @example("0e60", (1, 1))
 def test_every_decimal_is_rounded_as_exact_arithmetic_rounds_it(number: str, type_: tuple[int, int]) -> None:
     precision, scale = type_
-    units = in_units(stored(number, f"DECIMAL({precision},{scale})"))
+    units = in_units(store_number(number, f"DECIMAL({precision},{scale})"))
     assert units == expected(Fraction(number), precision, scale)
 
 
@@ -91,20 +91,22 @@ def test_every_decimal_is_rounded_as_exact_arithmetic_rounds_it(number: str, typ
 def test_a_number_with_a_huge_exponent_is_decided_without_writing_its_digits(
     number: str, type_: str, result: object
 ) -> None:
-    assert stored(number, type_) == result
+    assert store_number(number, type_) == result
 
 
 @pytest.mark.invariant("13.1")
 def test_decimals_do_not_depend_on_the_context_of_the_caller() -> None:
     with decimal.localcontext(decimal.Context(prec=3, rounding=decimal.ROUND_DOWN, Emax=9, Emin=-9, traps=[])):
-        assert str(stored("12345678901.5555555555555555555", "DECIMAL(38,18)")) == "12345678901.555555555555555556"
-        assert stored("1e999999999999999999999", "DECIMAL(38,18)") == "out_of_range"
-        assert str(stored("-0.0000004", "DECIMAL(9,6)")) == "0.000000"
-        assert stored("12345.0", "BIGINT") == 12345
+        assert (
+            str(store_number("12345678901.5555555555555555555", "DECIMAL(38,18)")) == "12345678901.555555555555555556"
+        )
+        assert store_number("1e999999999999999999999", "DECIMAL(38,18)") == "out_of_range"
+        assert str(store_number("-0.0000004", "DECIMAL(9,6)")) == "0.000000"
+        assert store_number("12345.0", "BIGINT") == 12345
 
 
 def test_a_bound_of_a_decimal_is_the_number_that_was_declared() -> None:
     """As a binary fraction 0.1 is a little more than 0.1, so 0.1 in a record would be below it."""
-    assert stored("0.1", "DECIMAL(9,2)", between=(0.1, 0.3)) == Decimal("0.10")
-    assert stored("0.3", "DECIMAL(9,2)", between=(0.1, 0.3)) == Decimal("0.30")
-    assert stored("0.31", "DECIMAL(9,2)", between=(0.1, 0.3)) == "out_of_range"
+    assert store_number("0.1", "DECIMAL(9,2)", between=(0.1, 0.3)) == Decimal("0.10")
+    assert store_number("0.3", "DECIMAL(9,2)", between=(0.1, 0.3)) == Decimal("0.30")
+    assert store_number("0.31", "DECIMAL(9,2)", between=(0.1, 0.3)) == "out_of_range"

@@ -126,7 +126,7 @@ def test_small_records_with_many_values_are_decoded_in_slices():
     assert list(slice_bounds(values[:100], rules)) == [(0, 100)]
     assert list(slice_bounds(values[:0], rules)) == [(0, 0)]
     for decoder in (decode_plain, None):
-        verdicts = [decoded.verdicts for decoded in decode_slices(values, times, rules, decoder)]
+        verdicts = [decoded_records.verdicts for decoded_records in decode_slices(values, times, rules, decoder)]
         assert [len(array) for array in verdicts] == [end - begin for begin, end in slices]
         assert pa.concat_arrays(verdicts).field("n").to_pylist() == [[1, 2]] * 4_000
 
@@ -150,8 +150,10 @@ def random_text(chance: Random, type_: str) -> str:
         return chance.choice(TEXTS[type_][: None if chance.random() < 0.1 else 2])
     if nested_type.kind == "STRUCT":
         fields = [field for field in nested_type.inner if chance.random() < 0.8]
-        more = ['"other":"x"'] if chance.random() < 0.1 else []
-        return "{" + ",".join([*(f'"{name}":{random_text(chance, inner)}' for name, inner in fields), *more]) + "}"
+        extra_fields = ['"other":"x"'] if chance.random() < 0.1 else []
+        return (
+            "{" + ",".join([*(f'"{name}":{random_text(chance, inner)}' for name, inner in fields), *extra_fields]) + "}"
+        )
     items = [random_text(chance, nested_type.inner[-1][1]) for _ in range(chance.randrange(3))]
     if nested_type.kind == "ARRAY":
         return f"[{','.join(items)}]"
@@ -263,8 +265,8 @@ def test_the_spelling_of_a_type_does_not_change_the_fingerprint():
         StreamTable("t", "t", "T.", [column(type_), Column("id", "INT", "Id.", required=True)], ["id"])
         for type_ in ("ARRAY<STRUCT<x: INT, y: INT>>", "ARRAY<STRUCT<x:INT,y:INT>>", "ARRAY<STRUCT<x:INT,Y:INT>>")
     ]
-    first, same, other = (table.fingerprint for table in tables)
-    assert first == same != other
+    first, same_fingerprint, other_fingerprint = (table.fingerprint for table in tables)
+    assert first == same_fingerprint != other_fingerprint
 
 
 def test_unmapped_fields_in_arrays_and_maps_are_counted_at_every_depth():

@@ -21,7 +21,16 @@ from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import has_explicit_null
 from lakehouse.decoding.verdicts import Rules, decode_values
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD, TIME_TEXTS, TIMES, WHOLE, Written, batches
+from lakehouse_tests.helpers.tables.written import (
+    EDGES,
+    NUMBERS,
+    ODD_VALUES,
+    TIME_TEXTS,
+    TIMES,
+    WHOLE_RECORDS,
+    WrittenBatch,
+    batches,
+)
 
 GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","temperature_2m":10.4}'
 RULES = Rules(temperatures.fields, None)
@@ -43,8 +52,8 @@ def expected(value: bytes | None, broker_time: int | None, rules: Rules) -> dict
     return verdict | {field.name: row.get(field.name) for field in rules.fields} | nulls
 
 
-def decode_batch(batch: Written) -> pa.StructArray:
-    arrays = pa.array(batch.values, pa.binary()), pa.array(batch.arrived, pa.int64())
+def decode_batch(batch: WrittenBatch) -> pa.StructArray:
+    arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
     return decode_values(*arrays, batch.rules, decode_plain).verdicts
 
 
@@ -53,25 +62,25 @@ def exact_texts(row: dict[str, Any]) -> dict[str, str]:
     return {name: value.isoformat() if isinstance(value, date) else repr(value) for name, value in row.items()}
 
 
-def decode_like_strictly(batch: Written) -> list[dict[str, Any]]:
+def decode_like_strictly(batch: WrittenBatch) -> list[dict[str, Any]]:
     """Decode, compare each row with the strict rules, down to the sign of a zero, and return the rows."""
-    decoded = decode_batch(batch)
-    decoded.validate(full=True)
-    rows = decoded.to_pylist()
-    for value, broker_time, row in zip(batch.values, batch.arrived, rows, strict=True):
+    decoded_records = decode_batch(batch)
+    decoded_records.validate(full=True)
+    rows = decoded_records.to_pylist()
+    for value, broker_time, row in zip(batch.values, batch.broker_times, rows, strict=True):
         assert exact_texts(row) == exact_texts(expected(value, broker_time, batch.rules)), value
     for field in batch.rules.fields:
-        assert decoded.field(field.name).type == arrow_type(field.type)
+        assert decoded_records.field(field.name).type == arrow_type(field.type)
     return rows
 
 
-def one_column(column: Column, texts: list[str], late: Late | None = None) -> Written:
+def one_column(column: Column, texts: list[str], late: Late | None = None) -> WrittenBatch:
     """One record for each text, with the text as the value of the column."""
     records: list[bytes | None] = [f'{{"n":{text}}}'.encode() for text in texts]
-    return Written(records, [10**15] * len(records), Rules((column.field,), late.rule if late else None))
+    return WrittenBatch(records, [10**15] * len(records), Rules((column.field,), late.rule if late else None))
 
 
-def one_of_each_reason() -> Written:
+def one_of_each_reason() -> WrittenBatch:
     day = Column("n", "DATE", "A day.", pattern="%Y-%m-%d", required=True)
     count = Column("few", "INT", "A count.", between=(0, 9))
     name = Column("text", "STRING", "A text.")
@@ -82,7 +91,7 @@ def one_of_each_reason() -> Written:
     values = [None, *(text.encode("latin-1") for text in texts.split("|"))]
     late = Late("n", timedelta(days=1)).rule
     noon = 1_677_585_600_000_000  # of 28 February 2023
-    return Written(values, [noon] * len(values), Rules((day.field, count.field, name.field), late))
+    return WrittenBatch(values, [noon] * len(values), Rules((day.field, count.field, name.field), late))
 
 
 @pytest.mark.invariant("8.10")
@@ -93,11 +102,11 @@ def test_generated_and_damaged_records_of_every_type_have_equal_results() -> Non
     @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck), database=None)
     @given(batches())
     @example(one_of_each_reason())
-    def compare(batch: Written) -> None:
+    def compare(batch: WrittenBatch) -> None:
         nonlocal plain_count
         rows = decode_like_strictly(batch)
         seen_reasons.update(row["_reason"] for row in rows)
-        arrays = pa.array(batch.values, pa.binary()), pa.array(batch.arrived, pa.int64())
+        arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
         plain_count += len(rows) - len(decode_plain(*arrays, batch.rules).uncertain_rows)
         fast, strict = (
             decode_values(*arrays, batch.rules, decoder).unmapped_counts for decoder in (decode_plain, None)
@@ -115,7 +124,7 @@ def test_generated_and_damaged_records_of_every_type_have_equal_results() -> Non
 def test_every_odd_number_and_value_has_equal_results(type_: str, between: tuple[float, float] | None) -> None:
     if type_ not in NUMBERS:
         between = None
-    decode_like_strictly(one_column(Column("n", type_, "A field.", between=between), [*EDGES, *ODD]))
+    decode_like_strictly(one_column(Column("n", type_, "A field.", between=between), [*EDGES, *ODD_VALUES]))
 
 
 @pytest.mark.invariant("8.10")
@@ -123,7 +132,7 @@ def test_every_odd_number_and_value_has_equal_results(type_: str, between: tuple
 @pytest.mark.parametrize("policy", ["accept", "reject"])
 def test_every_odd_time_has_equal_results(pattern: str, policy: Any) -> None:
     column = Column("n", "TIMESTAMP", "A time.", pattern=pattern)
-    decode_like_strictly(one_column(column, [*TIME_TEXTS, *ODD], Late("n", timedelta(days=9000), policy)))
+    decode_like_strictly(one_column(column, [*TIME_TEXTS, *ODD_VALUES], Late("n", timedelta(days=9000), policy)))
 
 
 @pytest.mark.invariant("8.10")
@@ -132,7 +141,7 @@ def test_every_odd_number_that_is_a_time_has_equal_results(epoch: Any) -> None:
     type_ = "DATE" if epoch == "days" else "TIMESTAMP"
     edges = [-62135596801, -62135596800, 253402300799, 253402300800, -719163, -719162, 2932896, 2932897]
     texts = [str(edge * unit) + part for edge in edges for unit in (1, 10**3, 10**6) for part in ("", ".9999995")]
-    decode_like_strictly(one_column(Column("n", type_, "A time.", epoch=epoch), [*EDGES, *ODD, *texts]))
+    decode_like_strictly(one_column(Column("n", type_, "A time.", epoch=epoch), [*EDGES, *ODD_VALUES, *texts]))
 
 
 @pytest.mark.invariant("8.10")
@@ -140,11 +149,15 @@ def test_every_odd_number_that_is_a_time_has_equal_results(epoch: Any) -> None:
 @pytest.mark.parametrize("rules", [{}, {"required": True}, {"default": "x"}])
 def test_a_nested_value_has_equal_results_with_any_value_on_its_path(path: Any, rules: Any) -> None:
     column = Column("n", "STRING", "A text.", source=path, **rules)
-    texts = [f'{{"o":{odd}}}' for odd in ODD] + [f'{{"o":{{"o":{odd}}}}}' for odd in ODD]
+    texts = [f'{{"o":{odd_text}}}' for odd_text in ODD_VALUES] + [
+        f'{{"o":{{"o":{odd_text}}}}}' for odd_text in ODD_VALUES
+    ]
     texts += ['{"o":{"a":"y","a":"z"}}', '{"o":{"a":"y"},"o":{"a":"y"}}', '{"o":{"a":"y"},"a":"z"}', '{"o.a":"y"}']
     # a default is not a string of the record, so it cannot balance the count for a duplicate name
     texts += ['{"b":1,"b":2}', '{"b":1,"b":2,"c":3}', '{"b":"a","b":"a"}', '{"a":"y","b":1,"b":1}']
-    decode_like_strictly(Written([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None)))
+    decode_like_strictly(
+        WrittenBatch([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
+    )
 
 
 @pytest.mark.invariant("8.10")
@@ -152,10 +165,16 @@ def test_a_nested_value_has_equal_results_with_any_value_on_its_path(path: Any, 
 @pytest.mark.parametrize("former", ["b", ("o", "b")])
 def test_a_value_under_its_former_name_has_equal_results(former: Any, rules: Any) -> None:
     column = Column("n", "STRING", "A text.", source="a", formerly=former, **rules)
-    texts = [f'{{"a":{odd},"b":"y"}}' for odd in ODD] + [f'{{"b":{odd}}}' for odd in ODD]
-    texts += [f'{{"o":{odd}}}' for odd in ODD] + [f'{{"o":{{"b":{odd}}}}}' for odd in ODD]
+    texts = [f'{{"a":{odd_text},"b":"y"}}' for odd_text in ODD_VALUES] + [
+        f'{{"b":{odd_text}}}' for odd_text in ODD_VALUES
+    ]
+    texts += [f'{{"o":{odd_text}}}' for odd_text in ODD_VALUES] + [
+        f'{{"o":{{"b":{odd_text}}}}}' for odd_text in ODD_VALUES
+    ]
     texts += ['{"a":"y","b":1,"b":2}', '{"b":"y","b":"y"}', '{"a":"y","o":{"b":1}}', '{"c":"y","c":"y"}', "{}"]
-    decode_like_strictly(Written([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None)))
+    decode_like_strictly(
+        WrittenBatch([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
+    )
 
 
 @pytest.mark.invariant("8.10")
@@ -171,7 +190,7 @@ def test_null_values_have_equal_results(type_: str, default: Any, rule: str) -> 
     column = Column("n", type_, "A field.", null_values=null_values, pattern=pattern, **rules)
     texts = ['"n/a"', '""', '"N/A"', '"-999"', "-999", "-999.0", "-9.99e2", "-999.0000000000000001", "1", '"true"']
     texts += ["-99.9", "-99.90", "-9.99e1", "-99.90000000000000000001", "-99.8", "9.96921e36"]
-    decode_like_strictly(one_column(column, [*texts, "true", *EDGES, *ODD]))
+    decode_like_strictly(one_column(column, [*texts, "true", *EDGES, *ODD_VALUES]))
 
 
 @pytest.mark.invariant("5.2", "8.10")
@@ -194,7 +213,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
     texts = inner_texts if path == ("n",) else nested_texts
     texts += ['{"o":null}', '{"x":null}', '{"n":null,"was":5,"o":{"n":null}}']
     rows = decode_like_strictly(
-        Written([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
+        WrittenBatch([text.encode() for text in texts], [None] * len(texts), Rules((column.field,), None))
     )
     null_rows = [index for index, row in enumerate(rows) if row[f"{EXPLICIT_NULL}n"]]
     assert null_rows == [1, 6, *([8] if path == ("o", "n") else []), 10]  # a null on the path counts
@@ -205,7 +224,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
 def test_a_value_of_another_type_with_a_default_does_not_hide_a_duplicate_name() -> None:
     name, count = Column("s", "STRING", "A text.", default="x"), Column("b", "INT", "A count.")
     records: list[bytes | None] = [b'{"s":5}', b'{"b":1,"b":2}']
-    rows = decode_like_strictly(Written(records, [None, None], Rules((name.field, count.field), None)))
+    rows = decode_like_strictly(WrittenBatch(records, [None, None], Rules((name.field, count.field), None)))
     assert [row["_reason"] for row in rows] == ["wrong_type", "duplicate_name"]
 
 
@@ -217,7 +236,7 @@ def test_every_extreme_broker_time_has_equal_results(policy: Any, limit: timedel
     years = ['"0001"', '"1970"', '"9999"', "null"]
     for broker_time in (None, 0, 86_400_000_000, 86_400_000_001, 2**62, 2**63 - 1, -(2**62), -(2**63)):
         batch = one_column(column, years, Late("n", limit, policy))
-        decode_like_strictly(Written(batch.values, [broker_time] * len(years), batch.rules))
+        decode_like_strictly(WrittenBatch(batch.values, [broker_time] * len(years), batch.rules))
 
 
 @pytest.mark.invariant("8.10")
@@ -226,17 +245,17 @@ def test_unmapped_fields_may_be_nested_as_deeply_as_the_strict_rules_allow(depth
     lists = f'{{"n":1,"o":{"[" * depth}"x"{"]" * depth}}}'
     objects, empty_lists = lists.replace("[", '{"o":').replace("]", "}"), lists.replace('"x"', "")
     rules = Rules((Column("n", "INT", "A count.").field,), None)
-    decode_like_strictly(Written([text.encode() for text in (lists, objects, empty_lists)], [None] * 3, rules))
+    decode_like_strictly(WrittenBatch([text.encode() for text in (lists, objects, empty_lists)], [None] * 3, rules))
 
 
 def test_a_record_is_searched_once_even_if_it_has_many_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched: list[bytes] = []
-    monkeypatch.setattr(plain_records, "_HUGE_EXPONENT", SimpleNamespace(search=searched.append))
+    searched_values: list[bytes] = []
+    monkeypatch.setattr(plain_records, "_HUGE_EXPONENT", SimpleNamespace(search=searched_values.append))
     columns = [Column(f"n{number}", "DECIMAL(9,6)", "A number.", default=0) for number in range(9)]
     zeros = b"{" + b",".join(b'"n%d":0' % number for number in range(9)) + b"}"
     rules = Rules(tuple(column.field for column in columns), None)
     assert not decode_plain(pa.array([zeros, b"{}"], pa.binary()), None, rules).uncertain_rows
-    assert searched == [zeros]
+    assert searched_values == [zeros]
 
 
 EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000}
@@ -252,12 +271,12 @@ def test_present_day_times_defaults_and_nested_values_are_plain(unit: Any, rules
     times = [f"{1_767_225_600 * EPOCHS[unit] + n}{part}" for n in range(50) for part in ("", ".25", ".123")]
     unmapped_fields = ["", ',"other":{"a":"x"}', ',"money":1000000000.5', ',"money":null']
     records: list[bytes | None] = [
-        f'{{"o":{{"at":{number},"text":"x","{name}":"y"}}{unmapped}}}'.encode()
+        f'{{"o":{{"at":{number},"text":"x","{name}":"y"}}{unmapped_name}}}'.encode()
         for number in times
         for name in ("inside", "b")
-        for unmapped in unmapped_fields
+        for unmapped_name in unmapped_fields
     ]
-    batch = Written(records, [None] * len(records), Rules((time.field, money.field, text.field), None))
+    batch = WrittenBatch(records, [None] * len(records), Rules((time.field, money.field, text.field), None))
     decode_like_strictly(batch)
     plain = decode_plain(pa.array(records, pa.binary()), None, batch.rules)
     assert not plain.uncertain_rows
@@ -297,13 +316,13 @@ def test_other_parts_of_a_record_have_equal_results(type_: str, rules: dict[str,
     time_format: dict[str, Any] = {"DATE": {"pattern": "%Y-%m-%d"}, "TIMESTAMP": {"epoch": "seconds"}}.get(type_, {})
     defaults = {"STRING": "x", "BOOLEAN": True, "DATE": "2026-01-01"}
     options = {"default": defaults.get(type_, 0)} if "default" in rules else rules
-    column, other = (
+    column, other_column = (
         Column("n", type_, "A part.", source=source, **time_format, **options),
         Column("m", "INT", "A field."),
     )
     parts = pa.array([None, *PARTS], pa.binary())
     values = pa.array([b'{"m":1,"o":"x"}'] * len(parts), pa.binary())
-    all_rules = Rules((column.field, other.field), None)
+    all_rules = Rules((column.field, other_column.field), None)
     fast, strict = (
         decode_values(values, None, all_rules, decoder, {source.part: parts}).verdicts
         for decoder in (decode_plain, None)
@@ -325,7 +344,7 @@ VALUE_REASONS = ("wrong_type", "wrong_time_format", "out_of_range")
 def test_every_extreme_broker_time_in_a_column_has_equal_results() -> None:
     column = Column("n", "TIMESTAMP", "Broker time.", source=BrokerTime())
     times = [None, 0, 1_767_225_600_123_000, 253_402_300_800_000_000, -(2**63), 2**63 - 1]
-    rows = decode_like_strictly(Written([b"{}"] * len(times), times, Rules((column.field,), None)))
+    rows = decode_like_strictly(WrittenBatch([b"{}"] * len(times), times, Rules((column.field,), None)))
     assert [row["_reason"] for row in rows] == [None] * 3 + ["out_of_range"] * 3
     assert rows[2]["n"].isoformat() == "2026-01-01T00:00:00.123000+00:00"
 
@@ -333,9 +352,9 @@ def test_every_extreme_broker_time_in_a_column_has_equal_results() -> None:
 @pytest.mark.invariant("8.10")
 def test_every_odd_value_has_equal_results_among_valid_records() -> None:
     records: list[bytes | None] = []
-    for odd in (None, *WHOLE, *(GOOD[:cut] for cut in range(len(GOOD)))):
-        records += [GOOD, odd]
-    assert {row["_reason"] for row in decode_like_strictly(Written(records, [None] * len(records), RULES))} > {
+    for odd_text in (None, *WHOLE_RECORDS, *(GOOD[:cut] for cut in range(len(GOOD)))):
+        records += [GOOD, odd_text]
+    assert {row["_reason"] for row in decode_like_strictly(WrittenBatch(records, [None] * len(records), RULES))} > {
         None,
         "truncated",
     }
@@ -359,7 +378,7 @@ def test_every_odd_value_has_equal_results_among_valid_records() -> None:
 )
 def test_a_duplicate_name_is_detected(text: str) -> None:
     (row,) = decode_like_strictly(
-        Written([text.encode()], [None], Rules((Column("n", "INT", "A count.").field,), None))
+        WrittenBatch([text.encode()], [None], Rules((Column("n", "INT", "A count.").field,), None))
     )
     assert row["_reason"] == "duplicate_name"
 
@@ -371,13 +390,13 @@ def test_a_slice_of_an_array_is_decoded_like_the_whole(type_: pa.DataType) -> No
     broker_times = pa.array([1, None, 3, 4, 5], pa.int64())
     all_verdicts = decode_values(values, broker_times, RULES, decode_plain).verdicts
     for begin in range(5):
-        decoded = decode_values(values.slice(begin, 2), broker_times.slice(begin, 2), RULES, decode_plain)
-        assert decoded.verdicts.equals(all_verdicts.slice(begin, 2))
+        decoded_records = decode_values(values.slice(begin, 2), broker_times.slice(begin, 2), RULES, decode_plain)
+        assert decoded_records.verdicts.equals(all_verdicts.slice(begin, 2))
     assert len(decode_values(values[:0], broker_times[:0], RULES, decode_plain).verdicts) == 0
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "odd_text",
     [
         b"{",
         b'{"latitude":"51.5","longitude":1,"time":"2023-01-01T05:00"}',
@@ -386,7 +405,9 @@ def test_a_slice_of_an_array_is_decoded_like_the_whole(type_: pa.DataType) -> No
         GOOD[:-1] + b',"other":1,"other":2}',
     ],
 )
-def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_record_that_is_not_plain_is_decoded_strictly(
+    odd_text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     strict_values: list[bytes | None] = []
 
     def judge_and_note(value: bytes | None, *arguments: Any) -> Any:
@@ -401,9 +422,9 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monke
         GOOD[:-1] + b',"other":{"deep":["\\"\\""]}}',
         GOOD.replace(b",", b" ,\n"),
     ]
-    records: list[bytes | None] = [*(valid_records * 2500)[:9999], odd]
-    assert len(decode_batch(Written(records, [None] * 10_000, RULES))) == 10_000
-    assert strict_values == [odd]
+    records: list[bytes | None] = [*(valid_records * 2500)[:9999], odd_text]
+    assert len(decode_batch(WrittenBatch(records, [None] * 10_000, RULES))) == 10_000
+    assert strict_values == [odd_text]
 
 
 @pytest.mark.invariant("8.10")
@@ -424,4 +445,4 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(odd: bytes, monke
 def test_a_record_of_the_maximum_size_is_decoded_quickly(record: bytes) -> None:
     """Time in proportion to the square of its length would stop a table for half an hour, at each new start."""
     for type_ in ("BIGINT", "DOUBLE", "DECIMAL(9,2)"):
-        decode_like_strictly(Written([record], [0], Rules((Column("n", type_, "d").field,), None)))
+        decode_like_strictly(WrittenBatch([record], [0], Rules((Column("n", type_, "d").field,), None)))

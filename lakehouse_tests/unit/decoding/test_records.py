@@ -164,7 +164,7 @@ def test_the_detail_of_a_long_value_is_short() -> None:
 
 @pytest.mark.invariant("13.1")
 @pytest.mark.parametrize(
-    ("text", "rounded"),
+    ("text", "rounded_text"),
     [
         ("-0.099990845", "-0.099991"),
         ("77.600006", "77.600006"),
@@ -180,8 +180,8 @@ def test_the_detail_of_a_long_value_is_short() -> None:
         ("-0.0000001", "0.000000"),
     ],
 )
-def test_decimals_are_rounded_half_up_away_from_zero(text: str, rounded: str) -> None:
-    assert str(value_of(text, "DECIMAL(9,6)")) == rounded
+def test_decimals_are_rounded_half_up_away_from_zero(text: str, rounded_text: str) -> None:
+    assert str(value_of(text, "DECIMAL(9,6)")) == rounded_text
 
 
 @pytest.mark.invariant("13.1")
@@ -196,8 +196,8 @@ def test_a_decimal_that_rounds_beyond_its_precision_is_out_of_range() -> None:
 def test_whole_numbers_end_at_the_bounds_of_their_type(type_: str, minimum: int, maximum: int) -> None:
     assert value_of(str(minimum), type_) == minimum
     assert value_of(str(maximum), type_) == maximum
-    for outside in (minimum - 1, maximum + 1, "9" * 5_000):
-        assert rejection_of(f'{{"n":{outside}}}'.encode(), (field(type_),)).reason == "out_of_range"
+    for outside_value in (minimum - 1, maximum + 1, "9" * 5_000):
+        assert rejection_of(f'{{"n":{outside_value}}}'.encode(), (field(type_),)).reason == "out_of_range"
 
 
 def test_a_whole_number_may_be_written_with_a_fraction_of_zero_only() -> None:
@@ -306,9 +306,9 @@ def test_a_double_is_decoded_unchanged(number: float) -> None:
 @given(st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31)))
 def test_every_minute_is_decoded_unchanged(time: datetime) -> None:
     minute = time.replace(second=0, microsecond=0)
-    decoded = value_of(json.dumps(minute.strftime("%Y-%m-%dT%H:%M")), "TIMESTAMP")
-    assert decoded == minute.replace(tzinfo=UTC)
-    assert decoded.utcoffset() == timedelta(0)
+    decoded_time = value_of(json.dumps(minute.strftime("%Y-%m-%dT%H:%M")), "TIMESTAMP")
+    assert decoded_time == minute.replace(tzinfo=UTC)
+    assert decoded_time.utcoffset() == timedelta(0)
 
 
 @pytest.mark.parametrize("number", ["1e99999999999999999999", "-1e99999999999999999999", "1e-99999999999999999999"])
@@ -404,14 +404,14 @@ def test_a_path_that_leads_to_no_value_is_reported(value: bytes, reason: str, de
     ],
 )
 def test_a_missing_field_is_read_by_its_former_name(value: bytes, town: str | None) -> None:
-    renamed = Column("town", "STRING", "Where to.", formerly=("to", "city")).field
-    assert decode(value, (renamed,)) == {"town": town}
+    renamed_field = Column("town", "STRING", "Where to.", formerly=("to", "city")).field
+    assert decode(value, (renamed_field,)) == {"town": town}
 
 
 def test_a_field_missing_under_both_names_is_reported_by_its_current_name() -> None:
-    renamed = Column("town", "STRING", "Where to.", formerly="city", required=True).field
-    assert rejection_of(b"{}", (renamed,)).detail == "'town' is required"
-    assert rejection_of(b'{"city":null}', (renamed,)).reason == "null_field"
+    renamed_field = Column("town", "STRING", "Where to.", formerly="city", required=True).field
+    assert rejection_of(b"{}", (renamed_field,)).detail == "'town' is required"
+    assert rejection_of(b'{"city":null}', (renamed_field,)).reason == "null_field"
 
 
 @pytest.mark.parametrize("text", ['"n/a"', '""', "-999", "-999.0", '"-999"'])
@@ -419,8 +419,8 @@ def test_a_null_value_is_null(text: str) -> None:
     null_values = ("", "n/a", "-999")
     assert decode(f'{{"n":{text}}}'.encode(), (field("DOUBLE", null_values=null_values),)) == {"n": None}
     assert decode(f'{{"n":{text}}}'.encode(), (field("INT", null_values=null_values, default=5),)) == {"n": 5}
-    required = field("INT", null_values=null_values, required=True)
-    assert rejection_of(f'{{"n":{text}}}'.encode(), (required,)).reason == "null_field"
+    required_field = field("INT", null_values=null_values, required=True)
+    assert rejection_of(f'{{"n":{text}}}'.encode(), (required_field,)).reason == "null_field"
 
 
 @pytest.mark.parametrize("text", ['"N/A"', "999", "true", "[]", '" "'])
@@ -464,7 +464,7 @@ def test_a_column_may_be_the_key_a_header_or_the_broker_s_time() -> None:
         assert (rejected.value.reason, rejected.value.detail) == (reason, detail)
 
 
-LONG = (7).to_bytes(8, "big")
+BIG_ENDIAN_SEVEN = (7).to_bytes(8, "big")
 
 
 def decode_key(type_: str, key: bytes, source: RecordKey) -> Any:
@@ -475,7 +475,7 @@ def decode_key(type_: str, key: bytes, source: RecordKey) -> Any:
 @pytest.mark.parametrize(
     ("key", "detail"),
     [
-        (LONG, "U+0000; it may be a number: declare BIGINT with RecordKey('big_endian')"),
+        (BIG_ENDIAN_SEVEN, "U+0000; it may be a number: declare BIGINT with RecordKey('big_endian')"),
         ((7).to_bytes(4, "big"), "U+0000; it may be a number: declare INT with RecordKey('big_endian')"),
         (b"\x00\x00\x00\x00\x01\x02\x0e", "U+0000"),  # Avro, after the id of its schema
         (b"\x0eA", "U+000E"),

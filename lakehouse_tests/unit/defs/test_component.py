@@ -54,7 +54,7 @@ def _two_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def loaded(
+def load_definitions(
     *components: Mapping[str, Any], component_type: type[LakehouseTables] = LakehouseTables
 ) -> Iterator[dg.Definitions]:
     """The definitions of a project with components that have these attributes."""
@@ -71,13 +71,13 @@ def keys(defs: dg.Definitions) -> set[str]:
 
 
 def test_a_component_without_attributes_loads_every_declared_table() -> None:
-    with loaded({}) as defs:
+    with load_definitions({}) as defs:
         assert {"temperatures", "temperatures_changes", "movie_ratings", "movie_ratings_by_movie"} <= keys(defs)
         assert defs.get_repository_def().has_job("merge_movie_ratings")
 
 
 def test_a_table_that_another_component_names_is_loaded_once_with_its_attributes() -> None:
-    with loaded({}, {"tables": ["movie_ratings"], "key_prefix": ["films"], "group": "films"}) as defs:
+    with load_definitions({}, {"tables": ["movie_ratings"], "key_prefix": ["films"], "group": "films"}) as defs:
         groups = {spec.key.to_user_string(): spec.group_name for spec in defs.resolve_all_asset_specs()}
         assert groups["films/movie_ratings"] == "films"
         assert groups["temperatures"] == "temperatures"
@@ -85,14 +85,16 @@ def test_a_table_that_another_component_names_is_loaded_once_with_its_attributes
 
 
 def test_a_component_of_a_user_changes_the_specs() -> None:
-    with loaded({"tables": ["temperatures"], "owners": ["team:weather"]}, component_type=TaggedTables) as defs:
+    with load_definitions(
+        {"tables": ["temperatures"], "owners": ["team:weather"]}, component_type=TaggedTables
+    ) as defs:
         specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
         assert specs["temperatures_changes"].tags["tier"] == "gold"
         assert specs["temperatures"].owners == ["team:weather"]
 
 
 def test_an_unknown_table_is_refused_with_the_declared_ones() -> None:
-    with pytest.raises(Exception, match="building definitions") as failure, loaded({"tables": ["humidity"]}):
+    with pytest.raises(Exception, match="building definitions") as failure, load_definitions({"tables": ["humidity"]}):
         pass
     error: BaseException | None = failure.value
     while error and not isinstance(error, DeclarationError):

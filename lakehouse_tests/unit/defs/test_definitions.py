@@ -143,8 +143,8 @@ def test_every_writer_of_a_table_waits_in_its_pool(repository):
 
 def test_the_merge_job_writes_the_merged_rejected_and_derived_tables(repository):
     job = repository.get_job("merge_temperatures")
-    selected = {key.to_user_string() for key in job.asset_layer.executable_asset_keys}
-    assert selected == {MERGED, REJECTED, CHANGES, ROLLUP}
+    selected_names = {key.to_user_string() for key in job.asset_layer.executable_asset_keys}
+    assert selected_names == {MERGED, REJECTED, CHANGES, ROLLUP}
     assert checks_in(job) == {*STEP_CHECKS, *WARNING_CHECKS}
 
 

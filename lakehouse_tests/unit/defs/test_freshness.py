@@ -43,13 +43,13 @@ class Ticks:
     def see(self, at: float, merged: int, end: int, source: SourceId = SOURCE) -> None:
         state = TopicState("prices", source, {0: 0}, {0: end})
         plan = plan_batch(state, Progress(source, {0: merged}))
-        self.cursor = self._stored(self.cursor.after(state, plan, START + at, FRESH_LIMIT))
+        self.cursor = self._store_and_parse(self.cursor.after(state, plan, START + at, FRESH_LIMIT))
         report_freshness(self.instance, ENTRY, self.cursor, START + at)
         report_lag(self.instance, ENTRY, plan.span)
 
     def see_nothing(self, *times: float) -> None:
         for at in times:
-            self.cursor = self._stored(self.cursor.without_sight(START + at))
+            self.cursor = self._store_and_parse(self.cursor.without_sight(START + at))
             report_freshness(self.instance, ENTRY, self.cursor, START + at)
 
     def results(self, check: str = FRESH) -> list[bool]:
@@ -57,7 +57,7 @@ class Ticks:
         records = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
         return [record.evaluation.passed for record in reversed(records) if record.evaluation]
 
-    def _stored(self, cursor: SensorCursor) -> SensorCursor:
+    def _store_and_parse(self, cursor: SensorCursor) -> SensorCursor:
         return SensorCursor.parse(cursor.text)
 
 

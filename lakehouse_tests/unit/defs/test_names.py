@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTable, declared_together
+from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTable, require_distinct_names
 from lakehouse.defs.build import build_defs
 from lakehouse.errors import DeclarationError
 
@@ -56,7 +56,7 @@ def test_a_name_in_dagster_is_refused_for_another_rollup_and_table(name: str) ->
         with pytest.raises(DeclarationError, match=name):
             replace(PRICES, rollups=[*PRICES.rollups, rollup(name)])
     with pytest.raises(DeclarationError, match=name):
-        declared_together(PRICES, declare(name))
+        require_distinct_names(PRICES, declare(name))
 
 
 def test_a_rollup_with_the_name_of_another_rollup_s_check_is_refused() -> None:
@@ -66,6 +66,6 @@ def test_a_rollup_with_the_name_of_another_rollup_s_check_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["prices_daily", "maintain", "verify", "merge", "prices_by_id", "by_id_replayed"])
 def test_a_name_that_is_not_in_dagster_is_accepted(name: str) -> None:
-    tables = declared_together(PRICES, declare(name))
+    tables = require_distinct_names(PRICES, declare(name))
     repository: dg.RepositoryDefinition = build_defs(tables).get_repository_def()
     assert repository.has_job(f"verify_{name}")

@@ -42,7 +42,7 @@ def parsed(svg: str | bytes | None) -> Element:
     return ElementTree.fromstring(svg)  # noqa: S314 - the picture is ours
 
 
-def materialized(metadata: dict[str, dg.MetadataValue]) -> dg.AssetMaterialization:
+def make_materialization(metadata: dict[str, dg.MetadataValue]) -> dg.AssetMaterialization:
     return dg.AssetMaterialization(ROLLUP.name, metadata=metadata)
 
 
@@ -73,24 +73,24 @@ def test_a_picture_is_an_image_of_at_most_20_000_characters(settings: Settings) 
     parsed(base64.b64decode(data))
 
 
-@pytest.mark.parametrize(("later", "is_drawn"), [(0.0, False), (3599.0, False), (3600.0, True), (-1.0, True)])
+@pytest.mark.parametrize(("seconds_later", "is_drawn"), [(0.0, False), (3599.0, False), (3600.0, True), (-1.0, True)])
 def test_a_picture_is_drawn_once_an_hour_and_if_the_clock_was_set_back(
-    settings: Settings, later: float, is_drawn: bool
+    settings: Settings, seconds_later: float, is_drawn: bool
 ) -> None:
     first = picture(settings, temperatures, ROLLUP, None, NOW)
-    second = picture(settings, temperatures, ROLLUP, materialized(first), NOW + later)
+    second = picture(settings, temperatures, ROLLUP, make_materialization(first), NOW + seconds_later)
     assert (PICTURE in second) == is_drawn
-    assert second[DRAWN_AT] == dg.MetadataValue.timestamp(NOW + later if is_drawn else NOW)
+    assert second[DRAWN_AT] == dg.MetadataValue.timestamp(NOW + seconds_later if is_drawn else NOW)
 
 
 def test_the_hour_counts_from_the_picture_over_materializations_without_one(settings: Settings) -> None:
     last = None
-    drawn = []
+    drawn_lines = []
     for minutes in range(0, 121, 30):
         metadata = picture(settings, temperatures, ROLLUP, last, NOW + minutes * 60)
-        drawn.append(PICTURE in metadata)
-        last = materialized(metadata)
-    assert drawn == [True, False, True, False, True]
+        drawn_lines.append(PICTURE in metadata)
+        last = make_materialization(metadata)
+    assert drawn_lines == [True, False, True, False, True]
 
 
 def test_nothing_is_drawn_without_rows_or_a_numeric_measure(settings: Settings, tmp_path: Path) -> None:

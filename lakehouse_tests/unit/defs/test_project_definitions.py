@@ -27,7 +27,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def loaded() -> object:
+def load_definitions() -> object:
     try:
         return import_module(PROJECT_DEFINITIONS).defs
     finally:
@@ -36,19 +36,19 @@ def loaded() -> object:
 
 def test_the_definitions_of_the_project_are_found_in_its_folder_src(module: str) -> None:
     write_files(Path(), {f"src/{module}/definitions.py": "defs = 'ours'\n"})
-    assert loaded() == "ours"
+    assert load_definitions() == "ours"
 
 
 def test_another_module_of_definitions_is_loaded_if_the_project_names_it(module: str) -> None:
     text = f'[tool.dg.project]\nroot_module = "{module}"\ncode_location_target_module = "{module}.all"\n'
     write_files(Path(), {"pyproject.toml": text + SECTION, f"{module}/all.py": "defs = 'all of them'\n"})
-    assert loaded() == "all of them"
+    assert load_definitions() == "all of them"
 
 
 def test_definitions_of_another_name_are_refused(module: str) -> None:
     write_files(Path(), {f"src/{module}/definitions.py": "definitions = 1\n"})
     with pytest.raises(SettingsError, match=r"no variable or function named defs.*Name its definitions defs"):
-        loaded()
+        load_definitions()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_definitions_of_another_name_are_refused(module: str) -> None:
 def test_a_project_that_is_not_one_of_dg_is_refused(module: str, text: str, message: str) -> None:
     write_files(Path(), {"pyproject.toml": text})
     with pytest.raises(SettingsError, match=message):
-        loaded()
+        load_definitions()
 
 
 def test_our_module_of_definitions_means_the_definitions_of_the_root_module(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.log_tables import log_table
-from lakehouse_tests.helpers.tables.logs import Written
+from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 TABLE = replace(temperatures, replay_from=date(2026, 8, 1))
 PAGE = (ROOT / "docs" / "how-to" / "replay-days.md").read_text(encoding="utf-8")
-REPLAYED = dg.AssetKey("temperatures_replayed")
+REPLAYED_KEY = dg.AssetKey("temperatures_replayed")
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +39,18 @@ def test_a_table_with_the_line_of_the_page_has_the_asset_of_the_page() -> None:
 
 
 def test_without_a_first_day_there_is_no_such_asset() -> None:
-    assert REPLAYED not in build_defs([temperatures]).get_repository_def().assets_defs_by_key
+    assert REPLAYED_KEY not in build_defs([temperatures]).get_repository_def().assets_defs_by_key
 
 
 def test_the_partitions_are_the_days_from_the_declared_one_to_today_in_utc(repository: dg.RepositoryDefinition) -> None:
-    partitions = repository.assets_defs_by_key[REPLAYED].partitions_def
+    partitions = repository.assets_defs_by_key[REPLAYED_KEY].partitions_def
     assert isinstance(partitions, dg.DailyPartitionsDefinition)
     keys = partitions.get_partition_keys(current_time=datetime(2026, 8, 2, 23, 59, tzinfo=UTC))
     assert keys == ["2026-08-01", "2026-08-02"]
 
 
 def test_one_run_replays_all_chosen_days_in_the_pool_of_the_table(repository: dg.RepositoryDefinition) -> None:
-    asset = repository.assets_defs_by_key[REPLAYED]
+    asset = repository.assets_defs_by_key[REPLAYED_KEY]
     assert asset.backfill_policy == dg.BackfillPolicy.single_run()
     assert asset.op.pool == "temperatures"
     assert [dep.asset_key for spec in asset.specs for dep in spec.deps] == [dg.AssetKey("temperatures")]
@@ -58,13 +58,13 @@ def test_one_run_replays_all_chosen_days_in_the_pool_of_the_table(repository: dg
 
 
 def test_no_other_asset_has_partitions_or_a_policy(repository: dg.RepositoryDefinition) -> None:
-    others = [asset for key, asset in repository.assets_defs_by_key.items() if key != REPLAYED]
-    assert {(asset.partitions_def, asset.backfill_policy) for asset in others} == {(None, None)}
+    other_assets = [asset for key, asset in repository.assets_defs_by_key.items() if key != REPLAYED_KEY]
+    assert {(asset.partitions_def, asset.backfill_policy) for asset in other_assets} == {(None, None)}
 
 
 @pytest.mark.parametrize("job", ["merge_temperatures", "maintain_temperatures", "verify_temperatures"])
 def test_no_job_of_the_table_replays(repository: dg.RepositoryDefinition, job: str) -> None:
-    assert REPLAYED not in repository.get_job(job).asset_layer.executable_asset_keys
+    assert REPLAYED_KEY not in repository.get_job(job).asset_layer.executable_asset_keys
 
 
 def test_the_check_of_a_log_table_names_no_change_feed() -> None:
@@ -91,13 +91,13 @@ def test_the_sensor_does_not_report_a_table_that_an_unfinished_replay_writes(
     repository: dg.RepositoryDefinition, tmp_path: Path
 ) -> None:
     settings = Settings(home=tmp_path)
-    merged = Written.create(Path(settings.table_uri("temperatures")), "temperatures")
+    merged = WrittenTable.create(Path(settings.table_uri("temperatures")), "temperatures")
     merged.merge(1)
     reporter = CommitReporter(CatalogEntry(TABLE))
-    job = repository.get_job("__ASSET_JOB").get_subset(asset_selection={REPLAYED})
+    job = repository.get_job("__ASSET_JOB").get_subset(asset_selection={REPLAYED_KEY})
     with dg.DagsterInstance.ephemeral() as instance:
         status = dg.DagsterRunStatus.STARTING
-        run = instance.create_run_for_job(job, run_id=str(uuid4()), asset_selection={REPLAYED}, status=status)
+        run = instance.create_run_for_job(job, run_id=str(uuid4()), asset_selection={REPLAYED_KEY}, status=status)
         reporter.report(instance, settings)
         assert instance.get_latest_materialization_event(dg.AssetKey("temperatures")) is None
         instance.report_run_failed(run)

@@ -19,7 +19,7 @@ from lakehouse.ledger.commits import Commit, Kind
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.dagster_runs import all_runs
-from lakehouse_tests.helpers.tables.logs import Written
+from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 MERGED, CHANGES, ROLLUP = (dg.AssetKey(name) for name in ("temperatures", *temperatures.derived))
 JOB = "merge_temperatures"
@@ -27,7 +27,7 @@ CATALOG_ENTRY = CatalogEntry(temperatures)
 SPECS = table_specs(CATALOG_ENTRY)
 
 
-class MergedTable(Written):
+class MergedTable(WrittenTable):
     """A table whose commits have the metadata of merges, and account for their records."""
 
     def _next(self, kind: Kind) -> Commit:

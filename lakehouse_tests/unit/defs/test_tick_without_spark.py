@@ -36,7 +36,7 @@ def test_a_tick_needs_neither_a_session_nor_a_jvm(
     gateway = SparkContext._gateway  # of other tests in this process
     settings = Settings(home=tmp_path, _env_file=None)
     write_log(Path(settings.table_uri("temperatures"), "_delta_log"), Commit(**MERGED, source=SOURCE, progress={0: 10}))
-    monkeypatch.setattr(waiting, "look", lambda *_: TopicState("temperatures", SOURCE, {0: 0}, {0: end}))
+    monkeypatch.setattr(waiting, "read_topic", lambda *_: TopicState("temperatures", SOURCE, {0: 0}, {0: end}))
     resources = {"lakehouse": NoSession.with_settings(settings)}
     with dg.DagsterInstance.ephemeral() as instance, dg.build_sensor_context(instance, resources=resources) as context:
         result = build_defs(resources=resources).resolve_sensor_def("temperatures_sensor").evaluate_tick(context)

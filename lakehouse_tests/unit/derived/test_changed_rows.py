@@ -46,7 +46,7 @@ def test_the_number_of_rows_that_another_program_changed_is_unknown():
 
 def test_a_version_that_changed_no_row_counts_none():
     merged_table = upstream(1, 2, 4)
-    ledger = replace(merged_table.ledger, unchanged=frozenset({3}))
+    ledger = replace(merged_table.ledger, unchanged_versions=frozenset({3}))
     assert changed_rows(replace(merged_table, ledger=ledger), since(2)) == 6
 
 
@@ -58,7 +58,7 @@ def test_the_number_is_unknown_before_the_first_version_is_consumed():
 def test_the_consumed_version_in_the_commit_of_a_derived_table_can_be_read_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(changes, "to_consume", lambda ledger: since(ledger.version))
+    monkeypatch.setattr(changes, "version_to_consume", lambda ledger: since(ledger.version))
     commit = derived_commit(Ledger("/feed", exists=True, version=1), upstream(4), "cli")
     assert (commit.consumed, commit.source) == (since(4), None)
     assert parse_metadata(commit.model_dump_json()) == commit

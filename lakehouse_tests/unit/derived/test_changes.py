@@ -19,7 +19,7 @@ from lakehouse.storage.stored_table import StoredTable
 OTHER_COLUMNS = PySparkException("[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA] Retrieving table changes")
 CALL = "\n\tat org.apache.spark.scheduler.Task.run(Task.scala:1)"
 ABORTED = f"org.apache.spark.SparkException: Job aborted{CALL}"
-GONE = [
+GONE_MESSAGES = [
     "[DELTA_MISSING_CHANGE_DATA] Error getting change data for range [0 , 3]",
     f"{ABORTED}\nCaused by: java.io.FileNotFoundException: File file:/tables/t/_change_data/x.parquet does not exist",
     "java.io.FileNotFoundException: /tables/t/_change_data/x.parquet (No such file or directory)",
@@ -55,7 +55,7 @@ def read(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> DataFrame | N
 
 
 @pytest.mark.invariant("10.5")
-@pytest.mark.parametrize("message", GONE)
+@pytest.mark.parametrize("message", GONE_MESSAGES)
 def test_lost_changes_become_a_net_difference(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
     assert read(monkeypatch, PySparkException(message)) is None
     assert read(monkeypatch, OTHER_COLUMNS, PySparkException(message)) is None

@@ -5,9 +5,9 @@ import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException, SparkException
 
 from lakehouse.errors import EngineLostError
-from lakehouse.errors.troubles import is_gone
+from lakehouse.errors.troubles import is_version_gone
 from lakehouse.storage.spark_failures import spark_failures
-from lakehouse.storage.table_context import again
+from lakehouse.storage.table_context import retry_on_conflict
 
 NO_ENGINE = (
     "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = Socket closed>"
@@ -35,6 +35,6 @@ def test_a_lost_engine_or_session_has_its_own_error_and_is_no_sign_of_lost_table
     with pytest.raises(EngineLostError, match="engine.*Run it again"), spark_failures("/t"):
         raise error
     with pytest.raises(EngineLostError):
-        again(step)
+        retry_on_conflict(step)
     assert len(attempts) == 1, "a retry in a closed session is useless"
-    assert not is_gone(error)
+    assert not is_version_gone(error)

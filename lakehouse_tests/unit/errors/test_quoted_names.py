@@ -10,8 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.errors import LakehouseError, RegistryError, StoreUnreachableError, TableDamagedError
 from lakehouse.errors.causes import causes_of
-from lakehouse.errors.troubles import trouble_of
-from lakehouse.kafka.connection_causes import chain_of, match_cause
+from lakehouse.errors.troubles import find_trouble
+from lakehouse.kafka.connection_causes import chain_errors, match_cause
 from lakehouse.kafka.registry_client import Registry
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
@@ -40,11 +40,11 @@ def test_the_name_of_a_column_does_not_change_an_error_of_deltalake(name: str, t
     write_deltalake(tmp_path / "t", pa.table({"a": [1]}))
     with pytest.raises(Exception, match=".") as raised:
         write_deltalake(tmp_path / "t", pa.table({name: [name]}), mode="append")
-    assert trouble_of(raised.value, ALL_TROUBLES) is None
+    assert find_trouble(raised.value, ALL_TROUBLES) is None
 
 
 def test_a_path_in_a_store_does_not_change_its_error() -> None:
-    with stores.closed() as root:
+    with stores.unreachable_store() as root:
         uri = f"{root}/AccessDenied/ExpiredToken/403 Forbidden/No space left on device/t"
         with pytest.raises(StoreUnreachableError), log_failures(uri):
             DeltaTable(uri)
@@ -52,13 +52,13 @@ def test_a_path_in_a_store_does_not_change_its_error() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_error_of_the_system_is_recognised_by_its_number(name: str, tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=".") as missing:
+    with pytest.raises(OSError, match=".") as missing_error:
         (tmp_path / name / "t").read_text()
-    assert trouble_of(missing.value, ALL_TROUBLES) is None
+    assert find_trouble(missing_error.value, ALL_TROUBLES) is None
     (tmp_path / name).write_text("")
     with pytest.raises(OSError, match=".") as not_a_folder:
         list((tmp_path / name / "t").iterdir())
-    assert trouble_of(not_a_folder.value, ALL_TROUBLES) is None
+    assert find_trouble(not_a_folder.value, ALL_TROUBLES) is None
 
 
 KAFKA_ERRORS = [
@@ -70,7 +70,7 @@ KAFKA_ERRORS = [
 @pytest.mark.parametrize("name", KAFKA_ERRORS)
 @pytest.mark.parametrize("kind", [of_kafka.TopicAuthorizationFailedError, of_kafka.KafkaConnectionError, OSError])
 def test_the_name_of_a_topic_does_not_explain_a_failed_connection(kind: type[Exception], name: str) -> None:
-    assert match_cause(chain_of([kind(f"Topic {name} is not there: {name}")])) is None
+    assert match_cause(chain_errors([kind(f"Topic {name} is not there: {name}")])) is None
     chain = CHAINS["a topic"][0](name)
     assert match_cause(causes_of(over_connect(chain))) is None
 

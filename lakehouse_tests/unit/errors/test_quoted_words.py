@@ -15,8 +15,8 @@ from pyspark.errors.exceptions.connect import convert_exception
 from pyspark.sql.connect import proto
 
 from lakehouse.errors import TableError
-from lakehouse.errors.causes import SERVED
-from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, trouble_of
+from lakehouse.errors.causes import SERVER_CAUSES
+from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, find_trouble
 from lakehouse.spark.connect.client import served_causes
 from lakehouse.storage.spark_failures import spark_failures
 
@@ -79,8 +79,8 @@ def sentence(condition: str, **parameters: str) -> str:
 
 def quoted(value: str) -> str:
     """Quote a text as Spark quotes its literals."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    escaped_value = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped_value}'"
 
 
 Chain = list[tuple[str, str, str]]
@@ -188,7 +188,7 @@ def error_details(chain: Chain) -> proto.FetchErrorDetailsResponse:
 def over_connect(chain: Chain) -> Exception:
     """Return the error of PySpark, with the chain that our client adds."""
     error = as_text_over_connect(chain)
-    setattr(error, SERVED, served_causes(error_details(chain)))
+    setattr(error, SERVER_CAUSES, served_causes(error_details(chain)))
     return error
 
 
@@ -243,7 +243,7 @@ def test_the_condition_or_class_decides_what_an_error_of_spark_means(
 ) -> None:
     make, trouble = CHAINS[case]
     error = raised(make(text))
-    assert trouble_of(error, ALL_TROUBLES) is trouble
+    assert find_trouble(error, ALL_TROUBLES) is trouble
 
 
 @pytest.mark.parametrize("case", ["a value that cannot be cast", "a column", "a function that failed"])
@@ -253,7 +253,7 @@ def test_quoted_parts_are_ignored_if_there_is_only_text(
     raised: Callable[[Chain], Exception], case: str, text: str
 ) -> None:
     make, trouble = CHAINS[case]
-    assert trouble_of(raised(make(text)), ALL_TROUBLES) in (trouble, None)
+    assert find_trouble(raised(make(text)), ALL_TROUBLES) in (trouble, None)
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -265,4 +265,4 @@ def test_a_value_never_means_a_conflict_or_wrong_credentials(word: str) -> None:
 
 @pytest.mark.parametrize("message", [word for word in WORDS if word.startswith(("java.net", "[DELTA_CONC"))])
 def test_the_same_words_outside_quotes_decide(message: str) -> None:
-    assert trouble_of(PySparkException(message), ALL_TROUBLES) in (Trouble.UNREACHABLE, Trouble.CONFLICT)
+    assert find_trouble(PySparkException(message), ALL_TROUBLES) in (Trouble.UNREACHABLE, Trouble.CONFLICT)

@@ -13,9 +13,9 @@ from lakehouse.errors import (
     TableDamagedError,
     TableError,
 )
-from lakehouse.errors.troubles import Trouble, matching_line, means, trouble_of
+from lakehouse.errors.troubles import Trouble, find_trouble, has_trouble, matching_line
 from lakehouse.storage.spark_failures import spark_failures
-from lakehouse.storage.table_context import again
+from lakehouse.storage.table_context import retry_on_conflict
 
 TRACE = "\n\tat org.apache.spark.sql.delta.Snapshot.init(Snapshot.scala:1)"
 CUT_LOG = (
@@ -33,7 +33,7 @@ NAMENODE = (
     "An error occurred while calling o150.load.\n: java.net.ConnectException: Call From vm/127.0.0.1 to localhost:1"
     " failed on connection exception: java.net.ConnectException: Connection refused" + TRACE
 )
-DENIED = (
+DENIED_MESSAGES = (
     "java.nio.file.AccessDeniedException: s3a://bucket/t/_delta_log: getFileStatus on s3a://bucket/t/_delta_log:"
     " software.amazon.awssdk.services.s3.model.S3Exception: null (Service: S3, Status Code: 403)" + TRACE
 )
@@ -71,9 +71,9 @@ def test_a_batch_whose_rows_were_lost_with_an_executor_is_planned_again(message:
             raise PySparkException(message)
         return "done"
 
-    assert again(step) == "done"
+    assert retry_on_conflict(step) == "done"
     with pytest.raises(ExecutorLostError, match="Nothing was committed"):
-        again(partial(throw, PySparkException(message)))
+        retry_on_conflict(partial(throw, PySparkException(message)))
 
 
 def throw(error: Exception) -> None:
@@ -95,14 +95,14 @@ def throw(error: Exception) -> None:
     ],
 )
 def test_a_condition_decides_what_an_error_means(message: str, trouble: Trouble) -> None:
-    assert means(PySparkException(message), trouble)
+    assert has_trouble(PySparkException(message), trouble)
 
 
 def test_the_name_of_a_condition_within_a_value_decides_nothing() -> None:
-    assert means(WithoutMessage("not used"), Trouble.CONFLICT)
+    assert has_trouble(WithoutMessage("not used"), Trouble.CONFLICT)
     overflow = "org.apache.spark.SparkArithmeticException: [ARITHMETIC_OVERFLOW] long overflow. SQLSTATE: 22003"
-    assert not means(PySparkException(overflow), Trouble.NO_SUCH_TIME)
-    assert not means(PySparkException("[CAST_INVALID_INPUT] 'DELTA_CONCURRENT' cannot be cast"), Trouble.CONFLICT)
+    assert not has_trouble(PySparkException(overflow), Trouble.NO_SUCH_TIME)
+    assert not has_trouble(PySparkException("[CAST_INVALID_INPUT] 'DELTA_CONCURRENT' cannot be cast"), Trouble.CONFLICT)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_name_of_a_condition_within_a_value_decides_nothing() -> None:
         ("[DELTA_MISSING_PART_FILES] Couldn't find all part files", TableDamagedError, "part files"),
         (LOST_FILE, TableDamagedError, "A file is missing or damaged.*part-00000"),
         (NAMENODE, StoreUnreachableError, "cannot be reached.*Run it again"),
-        (DENIED, StoreRefusedError, "Access to the table's files is denied.*credentials"),
+        (DENIED_MESSAGES, StoreRefusedError, "Access to the table's files is denied.*credentials"),
         (NO_DESCRIPTOR, TableError, "Too many files are open.*run it again"),
         ("java.io.FileNotFoundException: /t/x.parquet (Permission denied)", StoreRefusedError, "is denied"),
         ("java.io.FileNotFoundException: /t/x.parquet (No such file or directory)", TableDamagedError, "backup"),
@@ -152,5 +152,5 @@ def test_the_line_of_the_decisive_cause_is_returned() -> None:
 
 
 def test_unknown_errors_mean_no_trouble() -> None:
-    assert trouble_of(ValueError("a lakehouse bug"), Trouble) is None
+    assert find_trouble(ValueError("a lakehouse bug"), Trouble) is None
     assert not issubclass(ConflictError, TableError)

@@ -24,9 +24,9 @@ def timeless_error(error: Exception) -> TimelessRecordError:
 
 
 def stage(monkeypatch: pytest.MonkeyPatch, failure: TimelessRecordError, *timeless_records: Record) -> None:
-    none: Any = None
+    no_session: Any = None
     monkeypatch.setattr(around_timeless, "cut_around", lambda *_: CutPlan(PLAN, (PLAN,), (), timeless_records))
-    around_timeless.stage_around_timeless(TableContext(none, Settings(), temperatures), PLAN, "batch", failure)
+    around_timeless.stage_around_timeless(TableContext(no_session, Settings(), temperatures), PLAN, "batch", failure)
 
 
 @pytest.mark.invariant("8.7")

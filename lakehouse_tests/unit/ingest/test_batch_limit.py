@@ -11,7 +11,7 @@ from lakehouse.errors import DeclarationError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import Request, plan_next
-from lakehouse.ingest.replay import in_batches
+from lakehouse.ingest.replay import split_into_batches
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Range, SourceId, plan_batch
@@ -19,7 +19,7 @@ from lakehouse.settings import Settings
 
 SOURCE = SourceId("kafka", "cluster/topic")
 STATE = TopicState("temperatures", SOURCE, {0: 0, 1: 0}, {0: 900, 1: 300})
-LIMITED = replace(temperatures, max_records=10)
+LIMITED_TABLE = replace(temperatures, max_records=10)
 
 
 def test_a_declaration_has_a_default_limit() -> None:
@@ -33,31 +33,31 @@ def test_a_limit_must_be_a_positive_whole_number(limit: Any) -> None:
 
 
 @pytest.mark.invariant("12.9")
-@pytest.mark.parametrize(("requested", "limit"), [(None, 10), (3, 3), (5000, 5000)], ids=["none", "less", "more"])
-def test_a_request_overrides_the_limit_of_the_declaration(requested: int | None, limit: int) -> None:
-    assert Request(max_records=requested).limit(LIMITED) == limit
+@pytest.mark.parametrize(("requested_limit", "limit"), [(None, 10), (3, 3), (5000, 5000)], ids=["none", "less", "more"])
+def test_a_request_overrides_the_limit_of_the_declaration(requested_limit: int | None, limit: int) -> None:
+    assert Request(max_records=requested_limit).limit(LIMITED_TABLE) == limit
 
 
 @pytest.mark.invariant("12.9")
-@pytest.mark.parametrize(("requested", "span"), [(None, 10), (3, 3), (5000, 1200)], ids=["none", "less", "more"])
+@pytest.mark.parametrize(("requested_limit", "span"), [(None, 10), (3, 3), (5000, 1200)], ids=["none", "less", "more"])
 def test_the_next_batch_is_planned_within_the_limit(
-    monkeypatch: pytest.MonkeyPatch, requested: int | None, span: int
+    monkeypatch: pytest.MonkeyPatch, requested_limit: int | None, span: int
 ) -> None:
     monkeypatch.setattr(batches, "merged_ledger", lambda *_: Ledger("t"))
-    monkeypatch.setattr(batches, "look", lambda *_: STATE)
-    assert plan_next(Settings(_env_file=None), LIMITED, Request(max_records=requested)).span == span
+    monkeypatch.setattr(batches, "read_topic", lambda *_: STATE)
+    assert plan_next(Settings(_env_file=None), LIMITED_TABLE, Request(max_records=requested_limit)).span == span
 
 
 @pytest.mark.invariant("12.9")
 def test_a_run_without_configuration_uses_the_limit_of_the_declaration() -> None:
     plan = plan_batch(STATE, None, Bounds())
-    assert MergeConfig().request(plan).limit(LIMITED) == 10
-    assert MergeConfig(max_records=7).request(plan).limit(LIMITED) == 7
+    assert MergeConfig().request(plan).limit(LIMITED_TABLE) == 10
+    assert MergeConfig(max_records=7).request(plan).limit(LIMITED_TABLE) == 7
 
 
 @pytest.mark.invariant("12.9")
 def test_a_replay_reads_every_position_once_within_the_limit() -> None:
-    plans = list(in_batches(plan_batch(STATE, None), 250))
+    plans = list(split_into_batches(plan_batch(STATE, None), 250))
     assert [plan.span for plan in plans] == [250, 250, 250, 250, 200]
     assert {plan.source for plan in plans} == {SOURCE}
     for partition, end in STATE.end.items():
@@ -67,5 +67,5 @@ def test_a_replay_reads_every_position_once_within_the_limit() -> None:
 
 
 def test_an_empty_plan_has_no_batch() -> None:
-    assert list(in_batches(plan_batch(replace(STATE, end={0: 0, 1: 0}), None), 10)) == []
+    assert list(split_into_batches(plan_batch(replace(STATE, end={0: 0, 1: 0}), None), 10)) == []
     assert Range(0, 0, 0).span == 0

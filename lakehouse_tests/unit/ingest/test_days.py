@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from lakehouse.errors import LakehouseError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.days import DayRange, Period, in_a_row, join_ranges, ranges_of_period, require_held
+from lakehouse.ingest.days import (
+    DayRange,
+    Period,
+    join_consecutive_days,
+    join_ranges,
+    ranges_of_period,
+    require_unexpired,
+)
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import Positions, Range, SourceId
 from lakehouse.settings import Settings
@@ -39,7 +46,7 @@ def offsets(ranges: Sequence[Range]) -> list[tuple[int, int]]:
 
 def test_days_in_a_row_are_one_period() -> None:
     days = [day(3), day(1), day(2), day(1), day(7)]
-    assert in_a_row(days) == [Period(day(1), day(4)), Period(day(7), day(8))]
+    assert join_consecutive_days(days) == [Period(day(1), day(4)), Period(day(7), day(8))]
 
 
 def test_a_range_covers_the_records_of_days_in_a_row_if_their_times_are_out_of_order() -> None:
@@ -50,20 +57,20 @@ def test_a_range_covers_the_records_of_days_in_a_row_if_their_times_are_out_of_o
 
 @given(st.lists(RANGES, max_size=8))
 def test_joined_ranges_have_each_offset_once_and_none_is_empty(ranges: list[Range]) -> None:
-    joined = join_ranges(ranges)
-    assert offsets(joined) == sorted(set(offsets(ranges)))
-    assert all(part.span for part in joined)
+    joined_ranges = join_ranges(ranges)
+    assert offsets(joined_ranges) == sorted(set(offsets(ranges)))
+    assert all(part.span for part in joined_ranges)
 
 
 def require(
     folder: Path, first_day: date, earliest: Positions, times: Mapping[int, datetime], progress: Positions
 ) -> None:
     """Require that the days are held, by a table that merged up to ``progress`` in 1970."""
-    none: Any = None
+    no_session: Any = None
     settings = Settings(home=folder)
     log = Path(settings.table_uri(TABLE.name), "_delta_log")
     write_log(log, Commit(**MERGED, source=SOURCE, progress=dict(progress)), TABLE.name)
-    require_held(TableContext(none, settings, TABLE), SOURCE, earliest, times, first_day)
+    require_unexpired(TableContext(no_session, settings, TABLE), SOURCE, earliest, times, first_day)
 
 
 def test_a_partition_from_which_nothing_was_deleted_holds_all_days(tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
         Column("few", "INT", "A count."),
     ]
     cloudpickle.register_pickle_by_value(decoding)
-    pickled = cloudpickle.dumps((records.decode, tuple(column.field for column in columns)))
+    pickled_data = cloudpickle.dumps((records.decode, tuple(column.field for column in columns)))
     command = [sys.executable, "-c", WORKER_WITHOUT_PACKAGE]
-    process = subprocess.run(command, input=pickled, capture_output=True, check=False)
+    process = subprocess.run(command, input=pickled_data, capture_output=True, check=False)
     assert process.returncode == 0, process.stderr.decode()
     assert b"Decimal('12345678901.500000000000000000')" in process.stdout
 
@@ -53,15 +53,19 @@ LATE = Late("observed_at", timedelta(days=9_000), "accept")
 
 @pytest.mark.parametrize("late", [None, LATE])
 @pytest.mark.parametrize(
-    ("missing", "is_fast"), [([], True), (["orjson"], False), (["numpy"], False), (["orjson", "numpy"], False)]
+    ("missing_modules", "is_fast"), [([], True), (["orjson"], False), (["numpy"], False), (["orjson", "numpy"], False)]
 )
-def test_workers_without_the_parser_decode_the_same_rows(missing: list[str], is_fast: bool, late: Late | None) -> None:
+def test_workers_without_the_parser_decode_the_same_rows(
+    missing_modules: list[str], is_fast: bool, late: Late | None
+) -> None:
     """If records may be late, the broker's times are sent with them."""
     values = pa.array([GOOD, None, b"{", GOOD[:-1] + b',"time":1}', GOOD], pa.binary())
     batch = (values, pa.array([1, 2, None, 4, 2**61], pa.int64())) if late else values
     decode = _decoder(replace(temperatures, late=late))
-    pickled = cloudpickle.dumps((decode, [batch, batch]))
-    process = subprocess.run([sys.executable, "-c", WORKER, *missing], input=pickled, capture_output=True, check=False)
+    pickled_data = cloudpickle.dumps((decode, [batch, batch]))
+    process = subprocess.run(
+        [sys.executable, "-c", WORKER, *missing_modules], input=pickled_data, capture_output=True, check=False
+    )
     assert process.returncode == 0, process.stderr.decode()
     expected = [verdicts.to_pylist() for verdicts in decode(iter([batch, batch]))]
     assert [row["_reason"] for row in expected[0]] == [None, "tombstone", "truncated", "duplicate_name", None]

@@ -25,14 +25,14 @@ def entry(kind: Kind, **fields: Any) -> Entry:
 
 
 LEDGER = Ledger("t", entries=(entry("batch", source=MERGED.source, progress=MERGED.positions),), transaction=1)
-UNDONE = Ledger("t", exists=True, transaction=2, undone=frozenset({1, 2}), unread=True)
+UNDONE_LEDGER = Ledger("t", exists=True, transaction=2, undone_numbers=frozenset({1, 2}), has_undone_progress=True)
 
 
 def topic_state(earliest: dict[int, int], end: dict[int, int], **changes: Any) -> TopicState:
     return TopicState("readings", Incarnation(**{"cluster_id": "c", "topic_id": "t"} | changes).source, earliest, end)
 
 
-EXPIRED = topic_state({0: 5, 1: 4}, {0: 9, 1: 9})
+EXPIRED_STATE = topic_state({0: 5, 1: 4}, {0: 9, 1: 9})
 OTHER_GAPS = {
     "another cluster": topic_state({0: 0, 1: 0}, {0: 9, 1: 9}, cluster_id="other"),
     "another cluster with the topic's id": topic_state({0: 5, 1: 5}, {0: 9, 1: 9}, cluster_id="other"),
@@ -52,10 +52,10 @@ def plan(state: TopicState, table: Any = ACCEPTING, ledger: Ledger = LEDGER) -> 
 
 @pytest.mark.invariant("9.4")
 def test_a_declaration_accepts_a_gap_of_expired_records() -> None:
-    planned = plan(EXPIRED)
-    assert planned.gap
-    assert planned.gap.ranges == (Range(0, 3, 5),)
-    assert [(part.start, part.end) for part in planned.ranges] == [(5, 9), (4, 9)]
+    batch_plan = plan(EXPIRED_STATE)
+    assert batch_plan.gap
+    assert batch_plan.gap.ranges == (Range(0, 3, 5),)
+    assert [(part.start, part.end) for part in batch_plan.ranges] == [(5, 9), (4, 9)]
 
 
 @pytest.mark.invariant("9.4")
@@ -72,13 +72,13 @@ def test_a_declaration_accepts_no_other_gap(state: TopicState) -> None:
 
 
 @pytest.mark.invariant("9.1")
-@pytest.mark.parametrize("state", [EXPIRED, *OTHER_GAPS.values()])
+@pytest.mark.parametrize("state", [EXPIRED_STATE, *OTHER_GAPS.values()])
 def test_a_declaration_that_does_not_accept_gaps_accepts_none(state: TopicState) -> None:
     with pytest.raises(DataLossError):
         plan(state, temperatures)
 
 
-@pytest.mark.parametrize("state", [EXPIRED, *OTHER_GAPS.values()])
+@pytest.mark.parametrize("state", [EXPIRED_STATE, *OTHER_GAPS.values()])
 def test_a_user_may_accept_every_gap(state: TopicState) -> None:
     """``accept-gap`` plans without the setting of the declaration."""
     assert plan_batch(state, MERGED).gap
@@ -86,50 +86,50 @@ def test_a_user_may_accept_every_gap(state: TopicState) -> None:
 
 def test_a_gap_commit_records_no_declaration() -> None:
     """Its columns are added later: a missing column would seem to have been dropped."""
-    assert gap_commit(Ledger("t"), plan_batch(EXPIRED, MERGED), "cli").declaration == ""
+    assert gap_commit(Ledger("t"), plan_batch(EXPIRED_STATE, MERGED), "cli").declaration == ""
 
 
 @pytest.mark.invariant("9.2")
-@pytest.mark.parametrize("ledger", [UNDONE, replace(UNDONE, entries=(entry("base"),), transaction=3)])
+@pytest.mark.parametrize("ledger", [UNDONE_LEDGER, replace(UNDONE_LEDGER, entries=(entry("base"),), transaction=3)])
 def test_after_a_restore_that_undid_all_batches_expired_records_are_a_gap(ledger: Ledger) -> None:
     with pytest.raises(DataLossError, match=r"records from 0 to 4.* lakehouse accept-gap temperatures"):
-        plan(EXPIRED, temperatures, ledger)
-    assert plan(EXPIRED, ledger=ledger).gap == plan_next_of(ledger, EXPIRED, Bounds()).gap
-    planned = plan_next_of(ledger, EXPIRED, Bounds())
-    assert planned.gap and planned.gap.ranges == (Range(0, 0, 5), Range(1, 0, 4))
-    assert [(part.start, part.end) for part in planned.ranges] == [(5, 9), (4, 9)]
+        plan(EXPIRED_STATE, temperatures, ledger)
+    assert plan(EXPIRED_STATE, ledger=ledger).gap == plan_next_of(ledger, EXPIRED_STATE, Bounds()).gap
+    batch_plan = plan_next_of(ledger, EXPIRED_STATE, Bounds())
+    assert batch_plan.gap and batch_plan.gap.ranges == (Range(0, 0, 5), Range(1, 0, 4))
+    assert [(part.start, part.end) for part in batch_plan.ranges] == [(5, 9), (4, 9)]
 
 
 def test_after_a_restore_that_undid_all_batches_a_whole_topic_begins_at_its_first_record() -> None:
     state = topic_state({0: 0, 1: 0}, {0: 9, 1: 9})
-    assert plan(state, temperatures, UNDONE) == plan_batch(state, None)
+    assert plan(state, temperatures, UNDONE_LEDGER) == plan_batch(state, None)
 
 
 @pytest.mark.invariant("2.2")
 @pytest.mark.parametrize("ledger", [Ledger("t"), Ledger("t", entries=(entry("base"),), transaction=1)])
 def test_a_table_without_merged_records_begins_at_the_earliest_record_without_a_gap(ledger: Ledger) -> None:
-    assert plan(EXPIRED, temperatures, ledger).gap is None
+    assert plan(EXPIRED_STATE, temperatures, ledger).gap is None
 
 
 @pytest.mark.invariant("9.2")
 def test_a_restore_that_undid_no_batch_makes_no_gap_of_expired_records() -> None:
     """As when a RESTORE undid only the base rows: the table begins at the earliest record."""
-    ledger = Ledger("t", exists=True, transaction=1, undone=frozenset({1}))
-    planned = plan(EXPIRED, temperatures, ledger)
-    assert planned.gap is None
-    assert [(part.start, part.end) for part in planned.ranges] == [(5, 9), (4, 9)]
+    ledger = Ledger("t", exists=True, transaction=1, undone_numbers=frozenset({1}))
+    batch_plan = plan(EXPIRED_STATE, temperatures, ledger)
+    assert batch_plan.gap is None
+    assert [(part.start, part.end) for part in batch_plan.ranges] == [(5, 9), (4, 9)]
 
 
 @pytest.mark.invariant("9.8")
 def test_an_order_by_offset_is_refused_for_a_table_with_rows_of_a_deleted_topic() -> None:
     """The order was declared after the gap was accepted: every new record would be older than the stored rows."""
-    recreated = topic_state({0: 0}, {0: 9}, topic_id="other")
-    gap = gap_commit(LEDGER, plan_batch(recreated, MERGED), "run")
+    recreated_topic = topic_state({0: 0}, {0: 9}, topic_id="other")
+    gap = gap_commit(LEDGER, plan_batch(recreated_topic, MERGED), "run")
     ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
     by_offset = replace(temperatures, order="offset")
-    assert plan(recreated, ledger=ledger).span == 9
+    assert plan(recreated_topic, ledger=ledger).span == 9
     with pytest.raises(DeclarationError, match=r'from a deleted topic.*order="timestamp"'):
-        plan(recreated, by_offset, ledger)
+        plan(recreated_topic, by_offset, ledger)
     assert plan(topic_state({0: 0, 1: 0}, {0: 9, 1: 9}), by_offset).span == 11
 
 
@@ -149,37 +149,37 @@ def test_an_order_by_offset_is_refused_until_a_rolled_back_broker_reaches_its_fo
 def test_an_order_by_offset_is_accepted_after_a_restore_removed_the_rows_of_another_topic() -> None:
     """As when the first batch was merged from the wrong broker."""
     by_offset, state = replace(temperatures, order="offset"), topic_state({0: 0, 1: 0}, {0: 9, 1: 9})
-    undone = replace(UNDONE, reread={"wrong/x": {0: 500}}).merged_by_key()
-    assert plan(state, by_offset, undone).span == 18
-    first_batch = undone.next_commit("batch", "run").model_copy(
+    undone_ledger = replace(UNDONE_LEDGER, undone_ends={"wrong/x": {0: 500}}).merged_by_key()
+    assert plan(state, by_offset, undone_ledger).span == 18
+    first_batch = undone_ledger.next_commit("batch", "run").model_copy(
         update={"source": state.source, "progress": {0: 5, 1: 5}}
     )
     ledger = replace(
-        undone, entries=(Entry(3, datetime.now(UTC), first_batch, Metrics()),), transaction=first_batch.number
+        undone_ledger, entries=(Entry(3, datetime.now(UTC), first_batch, Metrics()),), transaction=first_batch.number
     )
     assert plan(state, by_offset, ledger).span == 8
 
 
-WIDENED = topic_state({0: 0, 1: 0, 2: 5}, {0: 9, 1: 9, 2: 9})
+WIDENED_STATE = topic_state({0: 0, 1: 0, 2: 5}, {0: 9, 1: 9, 2: 9})
 
 
 @pytest.mark.invariant("9.1")
 def test_records_that_expired_in_a_new_partition_are_a_gap() -> None:
     with pytest.raises(DataLossError, match=r"Partition 2: records from 0 to 4.* lakehouse accept-gap temperatures"):
-        plan(WIDENED, temperatures)
-    planned = plan(WIDENED)
-    assert planned.gap and planned.gap.ranges == (Range(2, 0, 5),)
-    assert gap_commit(LEDGER, planned, "run").progress == {0: 3, 1: 4, 2: 5}
+        plan(WIDENED_STATE, temperatures)
+    batch_plan = plan(WIDENED_STATE)
+    assert batch_plan.gap and batch_plan.gap.ranges == (Range(2, 0, 5),)
+    assert gap_commit(LEDGER, batch_plan, "run").progress == {0: 3, 1: 4, 2: 5}
 
 
 @pytest.mark.invariant("9.1")
 def test_a_recreated_topic_begins_at_its_earliest_record_once_the_loss_is_accepted() -> None:
     """Records that expired before are not a gap; in a partition that it gets later they are."""
-    recreated = topic_state({0: 5}, {0: 9}, topic_id="other")
-    gap = gap_commit(LEDGER, plan_next_of(LEDGER, recreated, Bounds()), "run")
+    recreated_topic = topic_state({0: 5}, {0: 9}, topic_id="other")
+    gap = gap_commit(LEDGER, plan_next_of(LEDGER, recreated_topic, Bounds()), "run")
     assert gap.progress == {0: 5}
     ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
-    assert plan(recreated, temperatures, ledger).span == 4
+    assert plan(recreated_topic, temperatures, ledger).span == 4
     with pytest.raises(DataLossError, match="Partition 1: records from 0 to 1 were deleted"):
         plan(topic_state({0: 5, 1: 2}, {0: 9, 1: 2}, topic_id="other"), temperatures, ledger)
 

@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.cli.merge_verbs import show_outcomes
 from lakehouse.defs.figures import count_records
-from lakehouse.ingest.batches import Outcome, others_beyond, others_of
+from lakehouse.ingest.batches import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS
 from lakehouse.ledger.commits import Commit, Entry, Metrics, Totals
 
@@ -14,8 +14,8 @@ from lakehouse.ledger.commits import Commit, Entry, Metrics, Totals
 def outcome(fields: int, prefix: str = "f") -> Outcome:
     """A batch whose records have this number of unmapped fields."""
     commit = Commit(kind="batch", number=1, attempt="", table_version=0, read=5)
-    others = {f"{prefix}{n}": 1 for n in range(fields)}
-    return Outcome(Entry(1, datetime.now(UTC), commit, Metrics()), None, 0, 0, 1.0, others=others)
+    unmapped_fields = {f"{prefix}{n}": 1 for n in range(fields)}
+    return Outcome(Entry(1, datetime.now(UTC), commit, Metrics()), None, 0, 0, 1.0, unmapped_fields=unmapped_fields)
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,12 @@ def outcome(fields: int, prefix: str = "f") -> Outcome:
 )
 def test_fields_that_are_not_listed_are_counted(fields: int, text: str) -> None:
     outcomes = [outcome(fields), outcome(fields)]
-    assert len(others_of(outcomes)) == min(fields, 20)
-    assert others_beyond(outcomes) == text
+    assert len(most_common_fields(outcomes)) == min(fields, 20)
+    assert describe_omitted_fields(outcomes) == text
 
 
 def test_fields_of_several_batches_are_counted_once() -> None:
-    assert others_beyond([outcome(15), outcome(15, "g"), outcome(15)]) == "10 more"
+    assert describe_omitted_fields([outcome(15), outcome(15, "g"), outcome(15)]) == "10 more"
 
 
 def test_the_command_line_shows_how_many_more_fields_there_are(capsys: pytest.CaptureFixture[str]) -> None:

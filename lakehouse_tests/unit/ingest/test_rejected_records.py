@@ -11,7 +11,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.rejected_records import _SAME, DecodedBatch, rejected_layout, store_rejected, went_back
+from lakehouse.ingest.rejected_records import (
+    _SAME_RECORD,
+    DecodedBatch,
+    is_restored_before,
+    rejected_layout,
+    store_rejected,
+)
 from lakehouse.ledger.commits import Commit, Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, SourceId
@@ -23,11 +29,11 @@ BATCH = Commit(kind="batch", number=1, attempt="a", table_version=0)
 
 def store(folder: Path, commit: Commit, rows: int) -> bool:
     """Store the rejected records of a batch; a statement to Spark is an error here."""
-    none: Any = None
+    no_session: Any = None
     layout = replace(rejected_layout(temperatures, Settings(home=folder)), uri=str(folder / "t"))
     write_deltalake(layout.uri, pa.table({"id": list(range(rows))}, pa.schema([("id", pa.int64())])))
-    batch = DecodedBatch(none, Plan("t", SourceId("kafka", "c/t"), ()), commit, Ledger("merged"))
-    return store_rejected(StoredTable(none, layout), batch, committed=False)
+    batch = DecodedBatch(no_session, Plan("t", SourceId("kafka", "c/t"), ()), commit, Ledger("merged"))
+    return store_rejected(StoredTable(no_session, layout), batch, is_committed=False)
 
 
 @pytest.mark.invariant("8.2")
@@ -52,30 +58,32 @@ def test_a_merged_table_without_the_consumed_version_went_back(
         write_deltalake(uri, pa.table({"id": [1]}), mode="append")
     ledger = Ledger(uri, exists=True, table_id=str(DeltaTable(uri).metadata().id), version=0)
     consumed = None if consumed_version is None else Consumed(table_id=ledger.table_id, version=consumed_version)
-    assert went_back(consumed, ledger) is expected
-    assert not went_back(Consumed(table_id="recreated since", version=9), ledger)
+    assert is_restored_before(consumed, ledger) is expected
+    assert not is_restored_before(Consumed(table_id="recreated since", version=9), ledger)
 
 
-NOON, LATER = "2024-01-01 12:00:00", "2024-01-01 13:00:00"
+NOON, ONE_O_CLOCK = "2024-01-01 12:00:00", "2024-01-01 13:00:00"
 
 
 @pytest.mark.invariant("8.1")
 @pytest.mark.parametrize(
-    ("stored", "staged", "same"),
+    ("stored_time", "staged_time", "is_same"),
     [
         ((NOON, "too hot"), (NOON, None), True),
-        ((NOON, None), (LATER, None), False),
+        ((NOON, None), (ONE_O_CLOCK, None), False),
         ((NOON, "its time is 9"), (None, "its time is 9"), False),
         ((None, "its time is 9"), (None, "its time is 9"), True),
         ((None, "its time is 9"), (None, "its time is 8"), False),
     ],
 )
 def test_the_time_in_its_column_or_in_the_detail_distinguishes_records_at_one_position(
-    stored: tuple[str | None, str | None], staged: tuple[str | None, str | None], same: bool
+    stored_time: tuple[str | None, str | None], staged_time: tuple[str | None, str | None], is_same: bool
 ) -> None:
     """A broker that was rolled back reuses offsets; only the detail has a time that is out of range."""
     position = "{'source': 'kafka:c/t', 'partition': 0, 'position': 7} AS position"
     t, s = f"(SELECT {position}, ? AS time, ? AS detail) AS t", f"(SELECT {position}, ? AS _time, ? AS _detail) AS s"
     with closing(duckdb.connect()) as sql:
-        result = sql.execute(f"SELECT count(*) FROM {t} JOIN {s} ON {_SAME.format(of='_')}", [*stored, *staged])
-        assert result.fetchone() == (same,)
+        result = sql.execute(
+            f"SELECT count(*) FROM {t} JOIN {s} ON {_SAME_RECORD.format(of='_')}", [*stored_time, *staged_time]
+        )
+        assert result.fetchone() == (is_same,)

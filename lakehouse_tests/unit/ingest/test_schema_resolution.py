@@ -14,7 +14,7 @@ from lakehouse.kafka.registry_client import SchemaRefusedError
 
 REGISTERED = RegisteredSchema('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}', (), "AVRO")
 SCHEMA = writer_schema(REGISTERED.text)
-REFUSED = SchemaRefusedError("refused")
+REFUSAL = SchemaRefusedError("refused")
 
 
 class AnsweringRegistry:
@@ -31,21 +31,21 @@ class AnsweringRegistry:
         return answer
 
 
-def read_schemas(answers: dict[int, Any], *, trusted: bool = False) -> tuple[dict[int, Any], dict[int, str]]:
+def read_schemas(answers: dict[int, Any], *, is_trusted: bool = False) -> tuple[dict[int, Any], dict[int, str]]:
     registry: Any = AnsweringRegistry(answers)
-    return _read_schemas(registry, Avro(), list(answers), trusted=trusted)
+    return _read_schemas(registry, Avro(), list(answers), is_trusted=is_trusted)
 
 
 def test_a_refused_schema_rejects_only_its_own_records() -> None:
-    schemas, unusable = read_schemas({1: REGISTERED, 2: REFUSED, 3: None})
+    schemas, unusable = read_schemas({1: REGISTERED, 2: REFUSAL, 3: None})
     assert schemas == {1: SCHEMA}
     assert unusable == {2: "the registry does not permit us to read it"}
-    assert read_schemas({2: REFUSED}, trusted=True)[1].keys() == {2}
+    assert read_schemas({2: REFUSAL}, is_trusted=True)[1].keys() == {2}
 
 
 def test_a_registry_that_refuses_every_schema_rejects_no_record() -> None:
     with pytest.raises(RegistryError, match="refused"):
-        read_schemas({1: REFUSED, 2: None})
+        read_schemas({1: REFUSAL, 2: None})
 
 
 def test_the_reason_of_an_unusable_schema_can_be_encoded() -> None:
@@ -54,8 +54,8 @@ def test_the_reason_of_an_unusable_schema_can_be_encoded() -> None:
 
 
 def test_the_next_ids_of_a_registry_are_requested_before_unlikely_ids() -> None:
-    known = Schemas({7: SCHEMA}, {})
-    assert _likely_first([900_000, 9, 3, 8, 900_001], known) == [8, 9, 900_000, 3, 900_001]
+    known_schemas = Schemas({7: SCHEMA}, {})
+    assert _likely_first([900_000, 9, 3, 8, 900_001], known_schemas) == [8, 9, 900_000, 3, 900_001]
 
 
 def is_confirmed(kept_schema: WriterSchema, answer: Any, *, is_in_batch: bool = True) -> bool:
@@ -73,9 +73,9 @@ def test_a_kept_schema_that_would_not_be_kept_today_is_not_compared() -> None:
 def test_a_refused_kept_schema_stops_only_a_batch_whose_records_use_it() -> None:
     assert is_confirmed(SCHEMA, REGISTERED)
     assert not is_confirmed(SCHEMA, None)
-    assert not is_confirmed(SCHEMA, REFUSED, is_in_batch=False)
+    assert not is_confirmed(SCHEMA, REFUSAL, is_in_batch=False)
     with pytest.raises(RegistryError, match="refused"):
-        is_confirmed(SCHEMA, REFUSED)
+        is_confirmed(SCHEMA, REFUSAL)
 
 
 def test_the_first_and_the_last_of_many_kept_ids_are_compared() -> None:

@@ -24,7 +24,7 @@ FIRST = datetime(2022, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def refused(tmp_path: Path) -> Callable[[str, str | bytes | pa.Table], BaseFileError]:
+def refuse_file(tmp_path: Path) -> Callable[[str, str | bytes | pa.Table], BaseFileError]:
     """Write one file next to a good one, read the folder and return the error."""
 
     def read(name: str, content: str | bytes | pa.Table) -> BaseFileError:
@@ -84,21 +84,21 @@ def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_loaded_is_named_with_its_reason(
-    refused: Callable[[str, Any], BaseFileError], name: str, content: Any, message: str
+    refuse_file: Callable[[str, Any], BaseFileError], name: str, content: Any, message: str
 ) -> None:
-    assert message in refused(name, content).what
+    assert message in refuse_file(name, content).what
 
 
 @pytest.mark.invariant("6.5")
-def test_arrays_of_unequal_length_are_refused(refused: Callable[[str, Any], BaseFileError]) -> None:
+def test_arrays_of_unequal_length_are_refused(refuse_file: Callable[[str, Any], BaseFileError]) -> None:
     hourly = {"time": ["2022-01-01T00:00", "2022-01-01T01:00"], "temperature_2m": [4.2]}
-    assert "{'time': 2, 'temperature_2m': 1}" in refused("b.json", json.dumps(base_archive(hourly=hourly))).what
+    assert "{'time': 2, 'temperature_2m': 1}" in refuse_file("b.json", json.dumps(base_archive(hourly=hourly))).what
 
 
 @pytest.mark.invariant("6.5")
-def test_a_row_that_cannot_be_loaded_is_named_by_its_number(refused: Callable[[str, Any], BaseFileError]) -> None:
+def test_a_row_that_cannot_be_loaded_is_named_by_its_number(refuse_file: Callable[[str, Any], BaseFileError]) -> None:
     hourly = {"time": ["2022-01-01T00:00", "2022-01-01 01:00"], "temperature_2m": [4.2, 4.3]}
-    assert refused("b.json", json.dumps(base_archive(hourly=hourly))).what.startswith("Row 1: wrong_time_format")
+    assert refuse_file("b.json", json.dumps(base_archive(hourly=hourly))).what.startswith("Row 1: wrong_time_format")
 
 
 @pytest.mark.invariant("6.5")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.defs.waiting import is_away
+from lakehouse.defs.waiting import is_unavailable
 from lakehouse.errors import BrokerRefusedError
 from lakehouse.kafka.metadata import describe_topics, require_ids
 
@@ -43,7 +43,7 @@ def test_a_topic_without_an_id_or_in_a_cluster_without_one_is_refused(cluster_id
     (topic,) = asyncio.run(describe_topics(Broker(cluster_id, topic_id)))
     with pytest.raises(BrokerRefusedError, match=f"{message}.*topic readings.*Nothing was written") as raised:
         require_ids(topic)
-    assert not is_away(raised.value), "waiting does not help: the sensor reports it"
+    assert not is_unavailable(raised.value), "waiting does not help: the sensor reports it"
 
 
 def test_a_topic_with_ids_is_accepted():

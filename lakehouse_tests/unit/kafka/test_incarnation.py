@@ -1,7 +1,7 @@
 """The identity of a topic, and the terms for its kind of source."""
 
 from lakehouse.kafka.incarnation import Incarnation
-from lakehouse.ledger.positions import SourceId, Words, words_of
+from lakehouse.ledger.positions import SourceId, SourceWords, source_words
 
 
 def test_the_ids_of_its_cluster_and_of_the_topic_identify_a_topic() -> None:
@@ -11,4 +11,4 @@ def test_the_ids_of_its_cluster_and_of_the_topic_identify_a_topic() -> None:
 
 
 def test_the_positions_of_a_topic_are_called_offsets() -> None:
-    assert words_of(Incarnation("c", "t").source) == Words("topic", "offset")
+    assert source_words(Incarnation("c", "t").source) == SourceWords("topic", "offset")

@@ -24,13 +24,13 @@ from lakehouse_tests.helpers.brokers.registries import Answer, answering_registr
 RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
 
 
-def settings_of(url: str, **more: Any) -> Settings:
-    return Settings(registry_url=url, **more)
+def settings_of(url: str, **variables: Any) -> Settings:
+    return Settings(registry_url=url, **variables)
 
 
 def test_an_id_has_a_schema_with_full_names_or_none() -> None:
-    missing = 404, '{"error_code": 40403, "message": "Schema 8 not found"}'
-    with answering_registry({"/schemas/ids/7": schema_answer(RECORD), "/schemas/ids/8": missing}) as (url, _):
+    missing_answer = 404, '{"error_code": 40403, "message": "Schema 8 not found"}'
+    with answering_registry({"/schemas/ids/7": schema_answer(RECORD), "/schemas/ids/8": missing_answer}) as (url, _):
         registry = Registry(settings_of(f"{url}/"))
         assert registry.schema(7) == RegisteredSchema(RECORD, (), "AVRO")
         assert writer_schema_of(registry, 7, Avro()) == writer_schema(RECORD)
@@ -77,9 +77,9 @@ def test_a_schema_comes_with_the_schemas_that_it_refers_to() -> None:
     ],
 )
 def test_a_schema_that_is_not_of_avro_cannot_be_used(answer: Answer, reason: str) -> None:
-    gone = {"/subjects/gone/versions/1": (404, '{"error_code": 40401, "message": "no subject"}')}
+    gone_answers = {"/subjects/gone/versions/1": (404, '{"error_code": 40401, "message": "no subject"}')}
     with (
-        answering_registry({"/schemas/ids/1": answer, **gone}) as (url, _),
+        answering_registry({"/schemas/ids/1": answer, **gone_answers}) as (url, _),
         pytest.raises(UnusableSchemaError, match=reason),
     ):
         writer_schema_of(Registry(settings_of(url)), 1, Avro())
@@ -97,11 +97,11 @@ def test_only_a_format_of_its_kind_requests_the_references_of_a_schema(kind, ref
 
 
 def test_a_schema_is_normalized_before_it_is_kept() -> None:
-    formatted = json.dumps(json.loads(RECORD) | {"doc": "Words."}, indent=2)
-    with answering_registry({"/schemas/ids/1": schema_answer(formatted)}) as (url, _):
+    formatted_text = json.dumps(json.loads(RECORD) | {"doc": "Words."}, indent=2)
+    with answering_registry({"/schemas/ids/1": schema_answer(formatted_text)}) as (url, _):
         schema = writer_schema_of(Registry(settings_of(url)), 1, Avro())
     assert schema == WriterSchema(schema.text, schema.references, "AVRO")
-    assert schema.text != formatted and json.loads(schema.text)["doc"] == "Words."
+    assert schema.text != formatted_text and json.loads(schema.text)["doc"] == "Words."
 
 
 def test_schemas_that_refer_to_each_other_are_an_error() -> None:
@@ -163,14 +163,14 @@ def test_requests_wait_for_a_hung_registry_as_long_as_for_one_that_is_down(monke
     assert request_count == 2
 
 
-@pytest.mark.parametrize("sent", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"nonsense\r\n\r\n", b""])
-def test_an_incomplete_answer_is_no_answer(sent: bytes) -> None:
+@pytest.mark.parametrize("sent_bytes", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"nonsense\r\n\r\n", b""])
+def test_an_incomplete_answer_is_no_answer(sent_bytes: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
             with server.accept()[0] as connection:
                 connection.recv(65_536)
-                connection.sendall(sent)
+                connection.sendall(sent_bytes)
 
         threading.Thread(target=answer, daemon=True).start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
@@ -242,8 +242,8 @@ def test_only_the_registry_gets_the_credentials(secrets: dict[str, str], header:
         with pytest.raises(RegistryError) as raised:
             Registry(settings).schema(1)
     assert requests[0].authorization == header
-    shown = f"{raised.value} {settings!r}"
-    assert not [secret for secret in ("s3cret", "t0ken") if secret in shown]
+    shown_text = f"{raised.value} {settings!r}"
+    assert not [secret for secret in ("s3cret", "t0ken") if secret in shown_text]
 
 
 @pytest.mark.parametrize(
@@ -257,10 +257,10 @@ def test_an_invalid_address_is_refused(url: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_fingerprint_depends_only_on_the_meaning_of_a_schema() -> None:
-    formatted = json.dumps({**json.loads(RECORD), "doc": "Words."}, indent=4)
-    assert fingerprint(writer_schema(formatted)) == fingerprint(writer_schema(RECORD))
-    for text, other in (("long", "int"), ('"a"', '"b"')):
-        assert fingerprint(writer_schema(RECORD.replace(text, other))) != fingerprint(writer_schema(RECORD))
+    formatted_text = json.dumps({**json.loads(RECORD), "doc": "Words."}, indent=4)
+    assert fingerprint(writer_schema(formatted_text)) == fingerprint(writer_schema(RECORD))
+    for text, other_text in (("long", "int"), ('"a"', '"b"')):
+        assert fingerprint(writer_schema(RECORD.replace(text, other_text))) != fingerprint(writer_schema(RECORD))
     money = '{"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": %d}'
     scales = {fingerprint(writer_schema(RECORD.replace('"long"', money % scale))) for scale in (1, 2)}
     assert len(scales) == 2
@@ -269,8 +269,8 @@ def test_a_fingerprint_depends_only_on_the_meaning_of_a_schema() -> None:
 def test_an_invalid_decimal_does_not_change_a_fingerprint() -> None:
     """An earlier schema may have been kept unchanged."""
     for invalid_type in ('{"type": "bytes", "logicalType": "decimal"}', '{"type": "string", "logicalType": "decimal"}'):
-        kept = WriterSchema(RECORD.replace('"long"', invalid_type))
-        assert fingerprint(writer_schema(kept.text)) == fingerprint(kept)
+        kept_schema = WriterSchema(RECORD.replace('"long"', invalid_type))
+        assert fingerprint(writer_schema(kept_schema.text)) == fingerprint(kept_schema)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from lakehouse.errors import RegistryError
 from lakehouse.kafka.registry_client import Registry
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.certificates import Authority
-from lakehouse_tests.helpers.brokers.registries import Asked, answering_registry, schema_answer
+from lakehouse_tests.helpers.brokers.registries import RegistryRequest, answering_registry, schema_answer
 
 SCHEMA = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
 TOKEN = "t0ken"
 
 
 @pytest.fixture(scope="module")
-def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority, str, list[Asked]]]:
+def signed_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority, str, list[RegistryRequest]]]:
     """An authority, the address of a registry with its certificate, and the requests to that registry."""
     authority = Authority(tmp_path_factory.mktemp("authority"))
     answers = {"/schemas/ids/1": schema_answer(SCHEMA)}
@@ -27,15 +27,15 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Authority
 
 
 @pytest.fixture
-def set_up(signed: tuple[Authority, str, list[Asked]], monkeypatch: pytest.MonkeyPatch) -> None:
-    signed[2].clear()
-    monkeypatch.setenv("LAKEHOUSE_REGISTRY_URL", signed[1])
+def set_up(signed_registry: tuple[Authority, str, list[RegistryRequest]], monkeypatch: pytest.MonkeyPatch) -> None:
+    signed_registry[2].clear()
+    monkeypatch.setenv("LAKEHOUSE_REGISTRY_URL", signed_registry[1])
     monkeypatch.setenv("LAKEHOUSE_REGISTRY_TOKEN", TOKEN)
 
 
 @pytest.mark.usefixtures("set_up")
-def test_a_registry_with_a_certificate_of_the_authority_gets_requests(signed, monkeypatch) -> None:
-    authority, _, requests = signed
+def test_a_registry_with_a_certificate_of_the_authority_gets_requests(signed_registry, monkeypatch) -> None:
+    authority, _, requests = signed_registry
     monkeypatch.setenv("LAKEHOUSE_REGISTRY_CA_FILE", str(authority.file))
     assert Registry(Settings.load(), patience=0).schema(1) == RegisteredSchema(SCHEMA, (), "AVRO")
     assert [request.authorization for request in requests] == [f"Bearer {TOKEN}"]
@@ -44,9 +44,9 @@ def test_a_registry_with_a_certificate_of_the_authority_gets_requests(signed, mo
 @pytest.mark.usefixtures("set_up")
 @pytest.mark.parametrize("configured", ["none", "another", "one of this machine"])
 def test_a_registry_with_another_certificate_gets_no_request_and_the_error_names_the_setting(
-    configured: str, signed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    configured: str, signed_registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    authority, url, requests = signed
+    authority, url, requests = signed_registry
     if configured == "another":
         monkeypatch.setenv("LAKEHOUSE_REGISTRY_CA_FILE", str(Authority(tmp_path).file))
     if configured == "one of this machine":  # only the settings count, not the authorities of the machine

@@ -50,18 +50,22 @@ def test_a_record_is_timeless_if_spark_cannot_read_its_time(milliseconds: int, e
     st.integers(1, 3),
 )
 def test_each_record_is_read_once_by_one_client_or_by_the_next_batch(
-    times: list[int | None], near: int, max_holes: int
+    times: list[int | None], max_near: int, max_holes: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(timeless, "NEAR", near)
+        patch.setattr(timeless, "MAX_NEAR_RECORDS", max_near)
         patch.setattr(timeless, "MOST_HOLES", max_holes)
         cut = cut_of(times)
     offsets = [offset for offset, time in enumerate(times) if time is not None and offset < cut.offsets.end]
     by_spark = [o for o in offsets if any(part.start <= o < part.end for part in cut.ranges_outside)]
-    by_client = [taken.offset for taken in (*cut.records_between, *cut.timeless_records)]
+    by_client = [taken_record.offset for taken_record in (*cut.records_between, *cut.timeless_records)]
     assert sorted([*by_spark, *by_client]) == offsets
-    assert [taken.offset for taken in cut.timeless_records] == [o for o in offsets if times[o] == OUT_OF_RANGE]
-    assert all(times[taken.offset] == 0 for taken in cut.records_between), "Spark shifts times from before 1582 by days"
+    assert [taken_record.offset for taken_record in cut.timeless_records] == [
+        o for o in offsets if times[o] == OUT_OF_RANGE
+    ]
+    assert all(times[taken_record.offset] == 0 for taken_record in cut.records_between), (
+        "Spark shifts times from before 1582 by days"
+    )
     assert len(cut.holes) <= max_holes
     assert cut.offsets.end == len(times) or times[cut.offsets.end] == OUT_OF_RANGE
     assert not times or cut.offsets.span
@@ -84,8 +88,8 @@ def test_a_topic_of_timeless_records_is_cut_when_the_room_ends() -> None:
 @pytest.mark.invariant("8.7")
 def test_large_records_between_timeless_ones_are_left_to_spark() -> None:
     cut = _Cut(Range(0, 0, 3), timeless.ROOM)
-    for taken in (record(0, OUT_OF_RANGE), record(1, 0, bytes(2 * 1024 * 1024)), record(2, OUT_OF_RANGE)):
-        assert cut.take(taken)
+    for taken_record in (record(0, OUT_OF_RANGE), record(1, 0, bytes(2 * 1024 * 1024)), record(2, OUT_OF_RANGE)):
+        assert cut.take(taken_record)
     assert cut.holes == [Range(0, 0, 1), Range(0, 2, 3)]
     assert cut.records_between == []
 

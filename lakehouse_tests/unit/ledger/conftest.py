@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse_tests.helpers.tables.logs import Written
+from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Written:
+def table(tmp_path: Path) -> WrittenTable:
     """A table with three batches, as versions 1 to 3; its progress equals its number of rows."""
-    table = Written.create(tmp_path / "t")
+    table = WrittenTable.create(tmp_path / "t")
     table.batches(3)
     return table

@@ -7,7 +7,7 @@ import pytest
 
 from lakehouse.errors import LedgerError
 from lakehouse.ingest.gaps import gap_commit, plan_next_of
-from lakehouse.ledger.accounting import sentence
+from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.commits import Commit, Entry, Metrics, UnreadableMetadata, parse_metadata
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger
@@ -28,7 +28,7 @@ def lines() -> Lines:
 
 def merge(ledger: Ledger, lines: Lines, bounds: Bounds = NO_BOUNDS) -> Ledger:
     """Return the ledger after one more batch, whose commit is written and read back."""
-    plan = plan_next_of(ledger, lines.look(), bounds)
+    plan = plan_next_of(ledger, lines.read_state(), bounds)
     assert plan.gap is None
     read = {"ranges": plan.ranges, "progress": dict(plan.progress.positions), "read": plan.span}
     commit = ledger.next_commit("batch", "run").with_fields(stream=plan.stream, source=plan.source, **read)
@@ -56,12 +56,12 @@ def test_a_batch_begins_where_the_ledger_ends(lines: Lines) -> None:
 
 @pytest.mark.invariant("1.10")
 def test_a_commit_names_the_kind_and_the_identity_of_its_source(lines: Lines) -> None:
-    written = json.loads(merge(Ledger("uri"), lines).newest.commit.model_dump_json())
-    assert written["source"] == {"kind": "lines", "identity": "first:/a"}
-    assert written["stream"] == "the folder"
-    assert written["ranges"][0] == {"partition": 0, "start": 0, "end": 3}
-    for changes in ({"source": written["source"] | {"epoch": 1}}, {"ranges": [written["ranges"][0] | {"epoch": 1}]}):
-        assert isinstance(parse_metadata(json.dumps(written | changes)), UnreadableMetadata), "the field would be lost"
+    metadata = json.loads(merge(Ledger("uri"), lines).newest.commit.model_dump_json())
+    assert metadata["source"] == {"kind": "lines", "identity": "first:/a"}
+    assert metadata["stream"] == "the folder"
+    assert metadata["ranges"][0] == {"partition": 0, "start": 0, "end": 3}
+    for changes in ({"source": metadata["source"] | {"epoch": 1}}, {"ranges": [metadata["ranges"][0] | {"epoch": 1}]}):
+        assert isinstance(parse_metadata(json.dumps(metadata | changes)), UnreadableMetadata), "the field would be lost"
 
 
 @pytest.mark.invariant("9.1", "9.6")
@@ -70,11 +70,11 @@ def test_records_that_are_gone_are_described_in_words_of_the_source_and_skipped(
     lines.write(0, *((number, b"{}") for number in range(3, 9)))
     lines.deleted[0] = 5
     del lines.files[7]
-    plan = plan_next_of(ledger, lines.look(), NO_BOUNDS)
+    plan = plan_next_of(ledger, lines.read_state(), NO_BOUNDS)
     assert plan.gap.ranges == (Range(0, 3, 5), Range(7, 1, 1))
     assert plan.gap.facts[1] == "Partition 7 no longer exists, and its records from position 1 on are gone"
     after_gap = add_commit(ledger, gap_commit(ledger, plan, "run"))
-    assert "skipped positions that are gone, partition 0 3 to 5" in sentence(after_gap.entries[0])
+    assert "skipped positions that are gone, partition 0 3 to 5" in describe_entry(after_gap.entries[0])
     assert merge(after_gap, lines).progress == Progress(FOLDER, {0: 9})
 
 
@@ -82,7 +82,7 @@ def test_records_that_are_gone_are_described_in_words_of_the_source_and_skipped(
 def test_a_folder_with_a_new_id_is_another_source_with_its_own_positions(lines: Lines) -> None:
     ledger = merge(Ledger("uri"), lines)
     lines.identity = "second"
-    plan = plan_next_of(ledger, lines.look(), NO_BOUNDS)
+    plan = plan_next_of(ledger, lines.read_state(), NO_BOUNDS)
     assert plan.gap.facts == (
         "Another source was merged: it was lines:first:/a and is lines:second; unmerged records of the old one are"
         " not available: partition 0 from position 3, partition 7 from position 1",

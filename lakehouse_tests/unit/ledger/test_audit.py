@@ -12,8 +12,8 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.ledger.restore_advice import restore_advice
 
-RECREATED = SourceId("kafka", "c/u")
-EXPIRED = "Version 2: partition 1 was new, and its offsets 0 to 4 had expired"
+RECREATED_SOURCE = SourceId("kafka", "c/u")
+EXPIRED_TEXT = "Version 2: partition 1 was new, and its offsets 0 to 4 had expired"
 OTHER_TOPIC = "Version 2: reads a different topic than version 1, and no gap records the change"
 
 
@@ -54,7 +54,7 @@ def range_problems(*history: Entry) -> str | None:
         (entry(1, 0, 3), entry(2, 3, 5)),
         (entry(1, 0, 3), gap(2, 5, Range(0, 3, 5)), entry(3, 5, 9)),
         (entry(1, 0, 3), gap(2, 0, Range(0, 2, 3)), entry(3, 0, 2)),
-        (entry(1, 0, 3), gap(2, 7, Range(0, 3, 3), source=RECREATED), entry(3, 7, 9, source=RECREATED)),
+        (entry(1, 0, 3), gap(2, 7, Range(0, 3, 3), source=RECREATED_SOURCE), entry(3, 7, 9, source=RECREATED_SOURCE)),
         (entry(1, 4, 6), two_partitions(2, 0, 2)),
         (entry(1, 4, 6), gap(2, 6, Range(1, 0, 5), progress={0: 6, 1: 5}), two_partitions(3, 5, 7)),
     ],
@@ -81,11 +81,11 @@ def test_a_history_without_a_break_passes(history: tuple[Entry, ...]) -> None:
         ((entry(1, 0, 3), gap(2, 6, Range(0, 3, 5))), "skips offsets 3 to 5 of partition 0"),
         (
             (entry(1, 4, 6), two_partitions(2, 5, 7)),
-            EXPIRED,
+            EXPIRED_TEXT,
         ),
         ((entry(1, 4, 6), gap(2, 6, progress={0: 6, 1: 5})), "skips offsets 0 to 4 of partition 1"),
         (
-            (entry(1, 0, 3), entry(2, 0, 2, source=RECREATED)),
+            (entry(1, 0, 3), entry(2, 0, 2, source=RECREATED_SOURCE)),
             OTHER_TOPIC,
         ),
     ],
@@ -96,15 +96,22 @@ def test_a_break_is_reported(history: tuple[Entry, ...], message: str) -> None:
 
 def test_a_break_is_shown_with_the_commands_that_accept_and_undo_it() -> None:
     ledger = Ledger("/tables/t", entries=(entry(2, 4, 5), entry(1, 0, 3)))
-    (failed,) = [found for found in audit(ledger) if found.check == "ranges_contiguous"]
-    assert "lakehouse replay t - then accept it: lakehouse accept-difference t --version 2 --reason" in failed.detail
-    assert failed.detail.endswith(restore_advice("/tables/t", 1))
+    (failed_findings,) = [
+        audit_finding for audit_finding in audit(ledger) if audit_finding.check == "ranges_contiguous"
+    ]
+    assert (
+        "lakehouse replay t - then accept it: lakehouse accept-difference t --version 2 --reason"
+        in failed_findings.detail
+    )
+    assert failed_findings.detail.endswith(restore_advice("/tables/t", 1))
 
 
 def test_an_unknown_restore_is_shown_with_the_command_that_restores() -> None:
-    failed = [found for found in audit(Ledger("/tables/t", unknown_restore=3)) if not found.passed]
-    assert [found.check for found in failed] == ["ranges_contiguous"]
-    assert failed[0].detail.endswith(f"again, by its number. {restore_advice('/tables/t')}")
+    failed_findings = [
+        audit_finding for audit_finding in audit(Ledger("/tables/t", unknown_restore=3)) if not audit_finding.passed
+    ]
+    assert [audit_finding.check for audit_finding in failed_findings] == ["ranges_contiguous"]
+    assert failed_findings[0].detail.endswith(f"again, by its number. {restore_advice('/tables/t')}")
 
 
 def test_the_advice_is_shown_no_matter_how_many_problems_there_are() -> None:

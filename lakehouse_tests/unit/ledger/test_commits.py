@@ -28,7 +28,7 @@ from lakehouse.ledger.positions import Range, SourceId
 COMMIT = json.loads(Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json())
 
 
-def newer(**changes: Any) -> str:
+def newer_metadata(**changes: Any) -> str:
     return json.dumps({**COMMIT, "metadata": VERSION + 1, **changes})
 
 
@@ -48,7 +48,9 @@ def table_with(folder: Path, *metadata: str) -> str:
 @pytest.mark.invariant("1.10")
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_commit_of_a_newer_lakehouse_stops_an_older_process(tmp_path, whole):
-    uri = table_with(tmp_path, Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json(), newer())
+    uri = table_with(
+        tmp_path, Commit(kind="batch", number=1, attempt="a", table_version=0).model_dump_json(), newer_metadata()
+    )
     with pytest.raises(LedgerError, match=f"Version 2 was committed by a newer lakehouse .metadata {VERSION + 1}"):
         read_ledger(uri, "readings", whole=whole)
 
@@ -56,7 +58,7 @@ def test_a_commit_of_a_newer_lakehouse_stops_an_older_process(tmp_path, whole):
 @pytest.mark.invariant("1.10")
 @pytest.mark.parametrize("changes", [{"number": "seven"}, {"kind": "compaction"}, {"another": 1}])
 def test_a_newer_commit_is_recognised_no_matter_what_else_it_contains(changes):
-    metadata = parse_metadata(newer(**changes))
+    metadata = parse_metadata(newer_metadata(**changes))
     assert isinstance(metadata, UnreadableMetadata) and metadata.is_newer
 
 

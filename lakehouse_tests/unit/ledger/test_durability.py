@@ -16,15 +16,15 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.errors import TableDamagedError, TableError
 from lakehouse.ledger.commits import Commit
-from lakehouse.ledger.durability import require_whole, sync_commits
+from lakehouse.ledger.durability import require_undamaged, sync_commits
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_entries import is_cut
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly
 from lakehouse.storage.layout import Layout
-from lakehouse.storage.spark_writer import alone, commit_otherwise
-from lakehouse_tests.helpers.tables.plain_tables import NOWHERE, OSLO, PARIS, made, next_commit, rows
+from lakehouse.storage.spark_writer import commit_without_spark, write_alone
+from lakehouse_tests.helpers.tables.plain_tables import NULL_PLACE, OSLO, PARIS, create_table, next_commit, rows
 
 STRACE = shutil.which("strace")
 APPEND = """
@@ -64,14 +64,14 @@ def truncate(file: Path, size: int = 0) -> None:
 
 def synced_table(folder: Path) -> Layout:
     """Return a table with two versions, both synced."""
-    layout = made(folder, PARIS)
-    append_quickly(layout, rows(NOWHERE), next_commit(layout))
+    layout = create_table(folder, PARIS)
+    append_quickly(layout, rows(NULL_PLACE), next_commit(layout))
     return layout
 
 
 def partitioned_table(folder: Path) -> Layout:
     """Return a table with partitions, at version 0."""
-    layout = made(folder, PARIS)
+    layout = create_table(folder, PARIS)
     shutil.rmtree(layout.uri)
     write_deltalake(layout.uri, rows(PARIS), partition_by=["at"], configuration=layout.statistics_properties)
     return replace(layout, partition_by="at")
@@ -95,8 +95,8 @@ def test_files_then_their_folders_then_the_entry_are_synced_before_a_commit_is_r
     calls = trace_append(layout, "synced", tmp_path / "trace")
     file = str(newest_file(layout).relative_to(layout.uri))
     log = f"_delta_log/{2:020d}.json"
-    linked, *synced, reported = [call for call in calls if not call.startswith("_delta_log/.")]
-    assert linked.startswith("link") and reported.startswith("write"), "the commit is made first and reported last"
+    linked, *synced, report_call = [call for call in calls if not call.startswith("_delta_log/.")]
+    assert linked.startswith("link") and report_call.startswith("write"), "the commit is made first and reported last"
     assert set(synced) == {file, str(Path(file).parent), "", log, "_delta_log"} and len(synced) == 5
     assert {*synced[:3]} == {file, str(Path(file).parent), ""}, "the entry is synced after the files that it names"
 
@@ -116,7 +116,7 @@ def test_synced_commits_are_not_checked_again(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(Path, "read_bytes", lambda file: files_read.append(file) or read_bytes(file))
     monkeypatch.setattr("os.fsync", lambda _: pytest.fail("already synced"))
     for _ in range(2):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
         sync_commits(layout.uri)
     assert {file.name for file in files_read} == {"t.synced"}
 
@@ -136,25 +136,25 @@ DAMAGES: dict[str, tuple[Callable[[Layout], object], str]] = {
 @pytest.mark.parametrize(("damage", "problem"), DAMAGES.values(), ids=DAMAGES)
 def test_an_incomplete_commit_is_reported(tmp_path: Path, damage: Callable[[Layout], object], problem: str) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     file = newest_file(layout)
     damage(layout)
     with pytest.raises(TableDamagedError, match=rf"Version 2 of t is incomplete.*{problem}") as raised:
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
     text = str(raised.value)
     assert "Restore version 1, and delete that file. Then run it again" in text and str(file) in text
     assert text.endswith(restore_advice(layout.uri, 1))
     DeltaTable(layout.uri).restore(1)
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.10")
 def test_an_incomplete_commit_is_not_looked_for_if_sync_is_off(tmp_path: Path) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     truncate(newest_file(layout))
-    with alone(replace(layout, sync=False)):
+    with write_alone(replace(layout, sync=False)):
         pass
-    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), alone(layout):
+    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), write_alone(layout):
         pytest.fail("nothing may be written")
 
 
@@ -166,7 +166,7 @@ def test_the_first_of_several_incomplete_commits_is_reported(tmp_path: Path) -> 
     truncate(newest_file(layout))
     truncate(first_damaged)
     with pytest.raises(TableDamagedError, match="Version 3 of t"):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 DAMAGED_ENTRIES: dict[str, Callable[[Path], object]] = {
@@ -181,11 +181,11 @@ DAMAGED_ENTRIES: dict[str, Callable[[Path], object]] = {
 def test_a_truncated_entry_is_reported_on_open(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
     damage(entry(layout, 2))
-    for check in (require_whole, open_uncached):
+    for check in (require_undamaged, open_uncached):
         with pytest.raises(TableDamagedError, match=r"Version 2 of t is incomplete.*versions after 1 "):
             check(layout.uri)
     entry(layout, 2).unlink()
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     assert DeltaTable(layout.uri).version() == 1
 
 
@@ -196,21 +196,21 @@ def test_an_entry_that_is_truncated_after_a_line_is_reported(tmp_path: Path) -> 
     assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "txn"]
     entry(layout, 2).write_bytes(lines[0])
     with pytest.raises(TableDamagedError, match=r"Version 2 of t is incomplete.*names less.*versions after 1 "):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.9")
 @pytest.mark.parametrize("line_count", range(1, 4))
 def test_a_merge_with_missing_files_is_reported(tmp_path: Path, line_count: int) -> None:
     layout = synced_table(tmp_path)
-    changed = rows((*PARIS[:3], 9, False), (*OSLO, False))
-    merge_quickly(replace(layout, sync=False), changed, ["place"], "gone", next_commit(layout))
-    require_whole(layout.uri)
+    changed_rows = rows((*PARIS[:3], 9, False), (*OSLO, False))
+    merge_quickly(replace(layout, sync=False), changed_rows, ["place"], "gone", next_commit(layout))
+    require_undamaged(layout.uri)
     lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
     assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "remove", "txn"]
     entry(layout, 2).write_bytes(b"".join(lines[:line_count]))
     with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete") if line_count < 3 else nullcontext():
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 def entry_of_spark(operation: str, metrics: dict[str, str], *actions: dict[str, object]) -> list[dict[str, object]]:
@@ -222,7 +222,7 @@ def entry_of_spark(operation: str, metrics: dict[str, str], *actions: dict[str, 
 ADD: dict[str, object] = {"add": {"path": "a", "size": 1, "stats": '{"numRecords":3}'}}
 REMOVE: dict[str, object] = {"remove": {"path": "b"}}
 MERGED = {"numTargetFilesAdded": "1", "numTargetFilesRemoved": "1", "numTargetChangeFilesAdded": "0"}
-APPENDED = {"numFiles": "2", "numOutputRows": "6"}
+APPEND_METRICS = {"numFiles": "2", "numOutputRows": "6"}
 
 
 @pytest.mark.invariant("11.9")
@@ -233,9 +233,9 @@ APPENDED = {"numFiles": "2", "numOutputRows": "6"}
         (entry_of_spark("MERGE", MERGED, ADD), True),
         (entry_of_spark("MERGE", MERGED | {"numTargetChangeFilesAdded": "1"}, ADD, REMOVE), True),
         (entry_of_spark("MERGE", MERGED | {"numTargetFilesRemoved": "0"}, ADD, REMOVE), False),
-        (entry_of_spark("WRITE", APPENDED, ADD, ADD), False),
-        (entry_of_spark("WRITE", APPENDED, ADD), True),
-        (entry_of_spark("WRITE", APPENDED, ADD, {"add": {"path": "a", "size": 1}}), False),
+        (entry_of_spark("WRITE", APPEND_METRICS, ADD, ADD), False),
+        (entry_of_spark("WRITE", APPEND_METRICS, ADD), True),
+        (entry_of_spark("WRITE", APPEND_METRICS, ADD, {"add": {"path": "a", "size": 1}}), False),
         (entry_of_spark("WRITE", {"numFiles": "1", "numOutputRows": "0"}), False),
         ([{"commitInfo": {"operation": "MERGE", "operationMetrics": MERGED}}], False),
     ],
@@ -251,8 +251,8 @@ def test_every_kind_of_commit_stops_at_an_incomplete_one(tmp_path: Path) -> None
     marker_before = marker.read_bytes()
     truncate(newest_file(layout))
     with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"):
-        commit_otherwise(layout, next_commit(layout), lambda: pytest.fail("nothing may be written"))
-    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), alone(layout):
+        commit_without_spark(layout, next_commit(layout), lambda: pytest.fail("nothing may be written"))
+    with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"), write_alone(layout):
         pytest.fail("nothing may be written")
     assert marker.read_bytes() == marker_before and read_ledger(layout.uri, "t").version == 2
 
@@ -262,7 +262,7 @@ def test_without_a_marker_an_incomplete_entry_before_others_is_damage(tmp_path: 
     layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
     truncate(entry(layout, 2))
     (tmp_path / ".locks" / "t.synced").unlink()
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     with pytest.raises(TableDamagedError, match="Restore the table from a backup"):
         read_ledger(layout.uri, "t", whole=True)
 
@@ -272,7 +272,7 @@ def test_a_missing_entry_before_another_one_is_reported(tmp_path: Path) -> None:
     layout = commit_unsynced(commit_unsynced(synced_table(tmp_path)))
     entry(layout, 2).unlink()
     with pytest.raises(TableDamagedError, match="Version 2 of t is incomplete"):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.9")
@@ -282,12 +282,12 @@ def test_a_truncated_checkpoint_has_to_be_deleted(tmp_path: Path) -> None:
     checkpoint = entry(layout, 2).with_suffix(".checkpoint.parquet")
     truncate(checkpoint)
     message = r"its checkpoint is truncated.*Delete that checkpoint, and _last_checkpoint"
-    for check in (require_whole, open_uncached):
+    for check in (require_undamaged, open_uncached):
         with pytest.raises(TableDamagedError, match=message):
             check(layout.uri)
     for file in (checkpoint, checkpoint.with_name("_last_checkpoint")):
         file.unlink()
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     assert DeltaTable(layout.uri).version() == 2
 
 
@@ -307,10 +307,10 @@ def test_without_a_valid_marker_more_entries_are_compared(tmp_path: Path, state:
         (tmp_path / "copy").rename(layout.uri)
     else:
         marker.write_text('{"version": 7, "entry": [1, 2, 3]}')
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     truncate(newest_file(layout))
     with pytest.raises(TableDamagedError, match="Version 2"):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.9")
@@ -319,9 +319,9 @@ def test_removed_files_may_be_missing(tmp_path: Path) -> None:
     merge_quickly(replace(layout, sync=False), rows((*OSLO[:3], 9, False)), ["place"], "gone", next_commit(layout))
     for file in {*DeltaTable(layout.uri, version=2).file_uris()} - {*DeltaTable(layout.uri).file_uris()}:
         Path(file).unlink()
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
     append_quickly(layout, rows(OSLO), next_commit(layout))
-    require_whole(layout.uri)
+    require_undamaged(layout.uri)
 
 
 @pytest.mark.invariant("11.8")
@@ -362,12 +362,12 @@ def test_files_outside_the_table_are_checked(tmp_path: Path) -> None:
     file.rename(tmp_path / "else where.parquet")
     for path in ("s3://bucket/file.parquet", f"file://{tmp_path}/else%20where.parquet"):
         log.write_text("\n" + text.replace(file.name, path))
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
     truncate(tmp_path / "else where.parquet")
     with pytest.raises(TableDamagedError, match=r"Version 2.*else where\.parquet"):
-        require_whole(layout.uri)
+        require_undamaged(layout.uri)
 
 
 def test_a_table_in_an_object_store_is_not_checked() -> None:
-    require_whole("s3://bucket/t")
+    require_undamaged("s3://bucket/t")
     sync_commits("s3://bucket/t")

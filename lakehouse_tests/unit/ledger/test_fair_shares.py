@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse.kafka import TopicState
-from lakehouse.ledger.positions import Bounds, Progress, SourceId, plan_batch, share_out
+from lakehouse.ledger.positions import Bounds, Progress, SourceId, divide_limit, plan_batch
 
 pytestmark = pytest.mark.invariant("2.5")
 
@@ -22,18 +22,18 @@ def topic_state(earliest: dict[int, int], end: dict[int, int]) -> TopicState:
 
 
 def test_small_lags_are_read_in_full_and_the_large_one_gets_the_rest() -> None:
-    assert share_out({0: 10**9, 1: 10, 2: 10}, 10**5) == {0: 10**5 - 20, 1: 10, 2: 10}
+    assert divide_limit({0: 10**9, 1: 10, 2: 10}, 10**5) == {0: 10**5 - 20, 1: 10, 2: 10}
 
 
 def test_the_shares_never_exceed_the_limit_or_a_lag() -> None:
-    assert share_out({0: 300, 1: 100}, 40) == {0: 20, 1: 20}
-    assert sorted(share_out({0: 9, 1: 9, 2: 9}, 10).values()) == [3, 3, 4]
-    assert share_out({}, 10) == {}
+    assert divide_limit({0: 300, 1: 100}, 40) == {0: 20, 1: 20}
+    assert sorted(divide_limit({0: 9, 1: 9, 2: 9}, 10).values()) == [3, 3, 4]
+    assert divide_limit({}, 10) == {}
 
 
 @given(LAGS, LIMITS | st.just(0), LARGE_LAGS)
 def test_the_shares_add_up_to_the_limit_or_to_the_total_lag(lags: dict[int, int], limit: int, turn: int) -> None:
-    shares = share_out(lags, limit, turn)
+    shares = divide_limit(lags, limit, turn)
     assert shares.keys() == lags.keys()
     assert all(0 <= shares[p] <= lags[p] for p in lags)
     assert sum(shares.values()) == min(limit, sum(lags.values()))
@@ -42,10 +42,10 @@ def test_the_shares_add_up_to_the_limit_or_to_the_total_lag(lags: dict[int, int]
 @given(LAGS, LIMITS, LARGE_LAGS)
 def test_a_partition_with_a_smaller_share_gets_its_whole_lag(lags: dict[int, int], limit: int, turn: int) -> None:
     """The shares are max-min fair, up to one offset if the limit cannot be divided."""
-    shares = share_out(lags, limit, turn)
+    shares = divide_limit(lags, limit, turn)
     lagging = [p for p in lags if lags[p]]
     unfinished = [p for p in lagging if shares[p] < lags[p]]
-    assert all(shares[other] <= shares[p] + 1 for p in unfinished for other in lagging)
+    assert all(shares[other_partition] <= shares[p] + 1 for p in unfinished for other_partition in lagging)
     assert len(lagging) > limit or all(shares[p] for p in lagging)
 
 

@@ -17,7 +17,7 @@ from lakehouse.ledger.log import open_table
 from lakehouse.ledger.log_cache import _MAX_VALUES, LogCache
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.layout import Layout
-from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
+from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
 from lakehouse_tests.helpers.waiting import wait_until
 
 Change = Callable[[Layout, Path], None]
@@ -63,20 +63,20 @@ def change_in_place(layout: Layout, _: Path) -> None:
 @pytest.mark.invariant("1.19")
 @pytest.mark.parametrize("change", [commit, commit_of_ours, restore_backup, delete_newest, expire, change_in_place])
 def test_tables_and_ledgers_are_cached_until_the_log_changes(tmp_path: Path, change: Change) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     append_quickly(layout, rows(OSLO), next_commit(layout))
     shutil.copytree(layout.uri, tmp_path / "copy")
-    opened, ledger = open_table(layout.uri), read_ledger(layout.uri, "t")
-    assert open_table(layout.uri) is opened and read_ledger(layout.uri, "t") is ledger
+    opened_table, ledger = open_table(layout.uri), read_ledger(layout.uri, "t")
+    assert open_table(layout.uri) is opened_table and read_ledger(layout.uri, "t") is ledger
     change(layout, tmp_path / "copy")
     opened_again = open_table(layout.uri)
-    assert opened_again is not opened and read_ledger(layout.uri, "t") is not ledger
+    assert opened_again is not opened_table and read_ledger(layout.uri, "t") is not ledger
     assert opened_again is not None and opened_again.version() == DeltaTable(layout.uri).version()
     assert read_ledger(layout.uri, "t") == read_ledger(layout.uri, "t", whole=True)
 
 
 def test_a_whole_history_is_never_cached(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     assert read_ledger(layout.uri, "t", whole=True) is not read_ledger(layout.uri, "t", whole=True)
 
 
@@ -96,21 +96,21 @@ def without_access(folder: Path) -> Iterator[None]:
 
 
 def test_lost_permissions_are_reported_although_the_ledger_is_cached(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     read_ledger(layout.uri, "t")
     with without_access(Path(layout.uri)), pytest.raises(StoreRefusedError, match="Permission denied"):
         read_ledger(layout.uri, "t")
 
 
 class CachedReads:
-    """Returns the next of some versions for each read that is not cached; ``meanwhile`` runs during the read."""
+    """Returns the next of some versions for each read that is not cached; ``act_meanwhile`` runs during the read."""
 
     def __init__(self, *versions: int) -> None:
         self.cache, self.versions = LogCache[list[int]](lambda value: value[0]), list(versions)
 
-    def __call__(self, layout: Layout, key: int = 0, meanwhile: Callable[[], object] = lambda: None) -> int:
+    def __call__(self, layout: Layout, key: int = 0, act_meanwhile: Callable[[], object] = lambda: None) -> int:
         def read() -> list[int]:
-            meanwhile()
+            act_meanwhile()
             return [self.versions.pop(0), key]
 
         return self.cache.read(key, layout.uri, read)[0]
@@ -118,16 +118,16 @@ class CachedReads:
 
 @pytest.mark.invariant("1.19")
 def test_a_version_that_is_not_the_newest_is_not_cached(tmp_path: Path) -> None:
-    layout, read = made(tmp_path, PARIS), CachedReads(0, 1, 2)
+    layout, read = create_table(tmp_path, PARIS), CachedReads(0, 1, 2)
     commit(layout, tmp_path)
     assert [read(layout), read(layout), read(layout)] == [0, 1, 1]
 
 
 @pytest.mark.invariant("1.19")
 def test_a_table_that_is_replaced_during_the_read_is_not_cached(tmp_path: Path) -> None:
-    layout, read = made(tmp_path, PARIS), CachedReads(0, 0)
+    layout, read = create_table(tmp_path, PARIS), CachedReads(0, 0)
     shutil.copytree(layout.uri, tmp_path / "copy")
-    read(layout, meanwhile=lambda: restore_backup(layout, tmp_path / "copy"))
+    read(layout, act_meanwhile=lambda: restore_backup(layout, tmp_path / "copy"))
     read(layout)
     assert not read.versions
 
@@ -138,20 +138,20 @@ def test_a_commit_that_is_changed_during_the_read_is_not_cached(
 ) -> None:
     """A backup that is copied over the log changes neither the folder nor the names in it."""
     monkeypatch.undo()
-    layout, read = made(tmp_path, PARIS), CachedReads(0, 0)
-    read(layout, meanwhile=lambda: change_in_place(layout, tmp_path))
+    layout, read = create_table(tmp_path, PARIS), CachedReads(0, 0)
+    read(layout, act_meanwhile=lambda: change_in_place(layout, tmp_path))
     read(layout)
     assert not read.versions
 
 
 def test_a_log_is_cached_once_its_last_change_is_old_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    layout, read = made(tmp_path, PARIS), CachedReads(*[0] * 1_000)
+    layout, read = create_table(tmp_path, PARIS), CachedReads(*[0] * 1_000)
     wait_until(lambda: (len(read.versions), read(layout))[0] == len(read.versions), 10)
 
 
 def test_the_cache_is_limited_and_holds_no_tables_in_stores(tmp_path: Path) -> None:
-    layout, read = made(tmp_path, PARIS), CachedReads(*[0] * (_MAX_VALUES + 4))
+    layout, read = create_table(tmp_path, PARIS), CachedReads(*[0] * (_MAX_VALUES + 4))
     for key in (*range(_MAX_VALUES + 1), _MAX_VALUES, 1, 0):
         read(layout, key)
     assert len(read.versions) == 2, "the first value is read again"
@@ -162,7 +162,7 @@ def test_the_cache_is_limited_and_holds_no_tables_in_stores(tmp_path: Path) -> N
 
 
 def test_a_writer_does_not_change_a_table_that_is_shared(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
-    opened = open_table(layout.uri)
+    layout = create_table(tmp_path, PARIS)
+    opened_table = open_table(layout.uri)
     commit_of_ours(layout, tmp_path)
-    assert opened is not None and opened.version() == 0
+    assert opened_table is not None and opened_table.version() == 0

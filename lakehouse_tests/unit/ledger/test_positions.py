@@ -14,10 +14,10 @@ from lakehouse.ledger.positions import (
     Progress,
     Range,
     SourceId,
+    divide_limit,
     find_gap,
     lag_of,
     plan_batch,
-    share_out,
 )
 
 LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, max_size=8)
@@ -103,7 +103,7 @@ def test_the_lag_of_a_partition_is_the_number_of_unread_offsets() -> None:
 
 @given(LAGS)
 def test_without_a_limit_the_whole_lag_is_read(lags: dict[int, int]) -> None:
-    assert share_out(lags, None) == lags
+    assert divide_limit(lags, None) == lags
 
 
 @pytest.mark.invariant("2.5")
@@ -135,7 +135,7 @@ def test_a_plan_stays_within_the_topic_and_the_limit(
     assert all(topic.earliest[p.partition] <= p.start <= p.end <= topic.end[p.partition] for p in plan.ranges)
 
 
-RECREATED = "deleted and created again.*not available: partition 0 from offset 3, partition 1 from offset 4"
+RECREATED_TEXT = "deleted and created again.*not available: partition 0 from offset 3, partition 1 from offset 4"
 
 
 @pytest.mark.invariant("9.1")
@@ -143,7 +143,7 @@ RECREATED = "deleted and created again.*not available: partition 0 from offset 3
     ("topic", "merged", "fact", "lost_ranges"),
     [
         (state({0: 0, 1: 0}, {0: 9, 1: 9}, cluster_id="other"), {0: 3}, "cluster other", [Range(0, 3, 3)]),
-        (state({0: 0}, {0: 9}, topic_id="other"), {0: 3, 1: 4}, RECREATED, [Range(0, 3, 3), Range(1, 4, 4)]),
+        (state({0: 0}, {0: 9}, topic_id="other"), {0: 3, 1: 4}, RECREATED_TEXT, [Range(0, 3, 3), Range(1, 4, 4)]),
         (state({0: 0}, {0: 9}), {0: 3, 1: 4}, "Partition 1 no longer exists, .* offset 4 on", [Range(1, 4, 4)]),
         (state({0: 5}, {0: 9}), {0: 3}, "Partition 0: records from 3 to 4 were deleted", [Range(0, 3, 5)]),
         (state({0: 0}, {0: 2}), {0: 3}, "Partition 0 ends at 2, but .* merged up to 3", [Range(0, 2, 3)]),

@@ -13,16 +13,16 @@ from pyarrow import table as arrow_table
 from lakehouse.cli import main
 from lakehouse.errors import TableError
 from lakehouse.ledger.restore_advice import restore_advice
-from lakehouse.ledger.table_failures import explained
+from lakehouse.ledger.table_failures import explain_error
 from lakehouse_tests.helpers.places import ROOT
-from lakehouse_tests.helpers.tables.logs import Written
+from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WrittenTable:
     """A declared table with one row in version 1 and two in version 2."""
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
-    table = Written.create(tmp_path / "tables" / "temperatures", "temperatures")
+    table = WrittenTable.create(tmp_path / "tables" / "temperatures", "temperatures")
     table.merge(1)
     table.merge(2)
     return table
@@ -34,7 +34,7 @@ def run_advice(text: str) -> None:
     assert main.run([*arguments, "--yes"]) == main.DONE
 
 
-def test_the_command_restores_the_version(table: Written) -> None:
+def test_the_command_restores_the_version(table: WrittenTable) -> None:
     run_advice(restore_advice(str(table.folder), 1))
     assert table.rows == [1]
 
@@ -43,10 +43,10 @@ def test_unknown_parts_are_in_capitals() -> None:
     assert restore_advice() == "To restore an earlier version, run: lakehouse restore TABLE --version VERSION"
 
 
-def test_an_error_about_a_change_of_another_program_has_the_command(table: Written) -> None:
+def test_an_error_about_a_change_of_another_program_has_the_command(table: WrittenTable) -> None:
     table.table.alter.set_table_properties({"delta.appendOnly": "true"})
     uri = str(table.folder)
-    error = explained(OSError("[DELTA_CANNOT_MODIFY_APPEND_ONLY] This table is append-only"), uri)
+    error = explain_error(OSError("[DELTA_CANNOT_MODIFY_APPEND_ONLY] This table is append-only"), uri)
     assert isinstance(error, TableError)
     run_advice(str(error).replace("VERSION", "2"))
     assert "delta.appendOnly" not in table.table.metadata().configuration

@@ -17,7 +17,7 @@ from lakehouse.ledger.restores import (
     valid_history,
     versions_with_newest_files,
 )
-from lakehouse_tests.helpers.tables.infos import commit, merged, ours, restored
+from lakehouse_tests.helpers.tables.infos import commit, merged, own_info, restored
 
 Files = frozenset[str]
 
@@ -29,9 +29,11 @@ def changes(states: list[Files]) -> list[FileChanges]:
     """
     commits, all_files = [], set[str]()
     for version, (before, after) in enumerate(zip([Files(), *states], states, strict=False)):
-        added, removed = after - before, before - after
-        commits.append(FileChanges(version, to_files(added), to_files(removed), to_files(added - all_files)))
-        all_files |= added
+        added_files, removed_files = after - before, before - after
+        commits.append(
+            FileChanges(version, to_files(added_files), to_files(removed_files), to_files(added_files - all_files))
+        )
+        all_files |= added_files
     return commits[::-1]
 
 
@@ -44,8 +46,8 @@ HISTORIES = st.lists(st.frozensets(st.sampled_from("abcd")), min_size=1, max_siz
 
 @pytest.mark.invariant("1.7")
 @given(HISTORIES, st.integers(0, 5))
-def test_the_versions_with_the_files_of_the_newest_one_are_returned(states: list[Files], expired: int) -> None:
-    log = changes(states)[: max(1, len(states) - expired)]
+def test_the_versions_with_the_files_of_the_newest_one_are_returned(states: list[Files], expired_count: int) -> None:
+    log = changes(states)[: max(1, len(states) - expired_count)]
     expected = [v for v in range(len(states) - 2, log[-1].version - 1, -1) if states[v] == states[-1]]
     assert versions_with_newest_files(log) == expected
 
@@ -54,8 +56,8 @@ def test_the_versions_with_the_files_of_the_newest_one_are_returned(states: list
 @given(HISTORIES)
 def test_no_older_version_than_a_file_of_the_newest_had_its_files(states: list[Files]) -> None:
     log = changes(states)
-    taken = changes_since_newest_file(log)
-    assert versions_with_newest_files(taken) == versions_with_newest_files(log)
+    newest_changes = changes_since_newest_file(log)
+    assert versions_with_newest_files(newest_changes) == versions_with_newest_files(log)
 
 
 @pytest.mark.invariant("1.3", "1.7")
@@ -111,7 +113,7 @@ def test_a_restore_names_a_version_or_none(parameters: dict[str, Any] | None, ve
 def numbers(*history: dict[str, Any]) -> tuple[list[int], set[int]]:
     """Return the valid numbers, newest first, and the undone ones; ``history`` is oldest first."""
     valid = valid_history(reversed(history))
-    return [entry.commit.number for entry in valid.entries], valid.undone
+    return [entry.commit.number for entry in valid.entries], valid.undone_numbers
 
 
 def test_without_a_restore_nothing_is_undone() -> None:
@@ -139,7 +141,7 @@ def test_a_foreign_commit_has_no_number_to_undo() -> None:
 
 @pytest.mark.invariant("1.13")
 def test_maintenance_planned_before_a_restore_and_committed_after_it_is_undone() -> None:
-    history = (merged(1), merged(2), restored(3, to=1), ours(4, "maintenance", table_version=2))
+    history = (merged(1), merged(2), restored(3, to=1), own_info(4, "maintenance", table_version=2))
     assert numbers(*history) == ([1], {2, 4})
 
 
@@ -147,14 +149,14 @@ def test_maintenance_planned_before_a_restore_and_committed_after_it_is_undone()
 def test_no_commit_before_an_unknown_restore_is_valid() -> None:
     history = [commit(3, "RESTORE"), merged(2), merged(1)]
     valid = valid_history(history)
-    assert (valid.entries, valid.undone, valid.unknown_restore) == ([], {1, 2}, 3)
+    assert (valid.entries, valid.undone_numbers, valid.unknown_restore) == ([], {1, 2}, 3)
 
 
 @pytest.mark.invariant("1.8", "1.13")
 def test_a_batch_planned_before_an_unknown_restore_records_no_progress() -> None:
     history = [merged(4, planned_on=2), commit(3, "RESTORE"), merged(2)]
     valid = valid_history(history)
-    assert (valid.entries, valid.undone, valid.unknown_restore) == ([], {2, 4}, 3)
+    assert (valid.entries, valid.undone_numbers, valid.unknown_restore) == ([], {2, 4}, 3)
 
 
 @pytest.mark.invariant("1.6")
@@ -168,33 +170,37 @@ def test_the_version_of_a_restore_that_was_undone_itself_is_not_needed() -> None
     unknown_restore = commit(3, "RESTORE")
     known_restore = restored(4, to=1)
     valid = valid_history([known_restore, unknown_restore, merged(2), merged(1)], restored_version_of)
-    assert ([entry.version for entry in valid.entries], valid.undone, valid.unknown_restore) == ([1], {2}, None)
+    assert ([entry.version for entry in valid.entries], valid.undone_numbers, valid.unknown_restore) == ([1], {2}, None)
     assert interpreted == [4]
 
 
 def read_up_to(version: int, ends: dict[int, int], topic: str = "t", **changes: Any) -> dict[str, Any]:
     fields: dict[str, Any] = dict(table_version=version - 1, source=SourceId("kafka", f"c/{topic}"), progress=ends)
-    return ours(version, "batch", **(fields | changes))
+    return own_info(version, "batch", **(fields | changes))
 
 
 def test_the_positions_of_undone_commits_are_carried_on_until_the_progress_reaches_them() -> None:
     void = read_up_to(4, {0: 9, 1: 2}, table_version=2)
     history = (read_up_to(1, {0: 3}), read_up_to(2, {0: 5}), restored(3, to=1), void)
     valid = valid_history(reversed(history))
-    assert valid.reached == {"kafka:c/t": {0: 9, 1: 2}}
-    ledger = Ledger("uri", entries=tuple(valid.entries), reread=valid.reached, transaction=4)
+    assert valid.undone_ends == {"kafka:c/t": {0: 9, 1: 2}}
+    ledger = Ledger("uri", entries=tuple(valid.entries), undone_ends=valid.undone_ends, transaction=4)
     assert ledger.reached == {"kafka:c/t": {0: 9, 1: 2}}
     maintenance = ledger.next_commit("maintenance", "run")
     assert maintenance.reached == {"kafka:c/t": {0: 9, 1: 2}}
-    later = replace(ledger, entries=(entry(read_up_to(5, {0: 9, 1: 1}, reached=maintenance.reached)),), reread={})
-    assert later.next_commit("batch", "run").reached == {"kafka:c/t": {1: 2}}
-    caught_up = replace(ledger, entries=(entry(read_up_to(6, {0: 9, 1: 2}, reached=maintenance.reached)),), reread={})
-    assert caught_up.next_commit("batch", "run").reached == {}
+    later_ledger = replace(
+        ledger, entries=(entry(read_up_to(5, {0: 9, 1: 1}, reached=maintenance.reached)),), undone_ends={}
+    )
+    assert later_ledger.next_commit("batch", "run").reached == {"kafka:c/t": {1: 2}}
+    current_ledger = replace(
+        ledger, entries=(entry(read_up_to(6, {0: 9, 1: 2}, reached=maintenance.reached)),), undone_ends={}
+    )
+    assert current_ledger.next_commit("batch", "run").reached == {}
 
 
 def test_positions_are_kept_by_source() -> None:
-    recreated = read_up_to(7, {0: 1}, topic="u", reached={"kafka:c/t": {0: 9}})
-    ledger = Ledger("uri", entries=(entry(recreated),), transaction=7)
+    recreated_entry = read_up_to(7, {0: 1}, topic="u", reached={"kafka:c/t": {0: 9}})
+    ledger = Ledger("uri", entries=(entry(recreated_entry),), transaction=7)
     assert ledger.reached == {"kafka:c/t": {0: 9}, "kafka:c/u": {0: 1}}
     assert ledger.next_commit("batch", "run").reached == {"kafka:c/t": {0: 9}}
 

@@ -18,7 +18,7 @@ def test_a_time_between_a_commit_and_its_file_restores_the_version_before(table)
     table.put_file_time(2, time + timedelta(milliseconds=3))
     table.restore_by_time(1, f"{time:%Y-%m-%d %H:%M:%S.%f}")  # Delta uses the time of the file: version 2 is later
     assert table.progress == 1 == len(table.rows)
-    assert table.ledger.undone == {2, 3}
+    assert table.ledger.undone_numbers == {2, 3}
 
 
 @pytest.mark.invariant("1.7")
@@ -63,7 +63,7 @@ def test_restoring_a_version_before_a_restore_makes_undone_commits_valid_again(t
     table.restore_by_time(1)
     table.restore_by_time(3)
     assert table.progress == 3 == len(table.rows)
-    assert table.ledger.undone == set()
+    assert table.ledger.undone_numbers == set()
 
 
 @pytest.mark.invariant("1.6", "1.7")
@@ -73,7 +73,7 @@ def test_a_version_after_another_restore_is_restored(table):
     table.merge(8)
     table.restore_by_time(5)
     assert (table.rows, table.progress) == ([7, 1000], 4)
-    assert table.ledger.undone == {2, 3, 5}
+    assert table.ledger.undone_numbers == {2, 3, 5}
 
 
 @pytest.mark.invariant("1.8")
@@ -92,13 +92,13 @@ def test_a_version_before_all_remaining_commits_of_ours_is_not_assumed(table):
     table.clean(4)  # the compaction is the oldest remaining commit
     table.restore_by_time(5)
     assert require_progress(table.ledger, NAME).progress.positions == {0: 4}
-    assert table.ledger.undone == {5}
+    assert table.ledger.undone_numbers == {5}
 
 
 @pytest.mark.invariant("1.7")
 def test_files_with_new_statistics_are_the_same_files(table):
-    added = [line for line in table.log_file(1).read_text().splitlines() if line.startswith('{"add"')]
-    new_lines = [json.dumps({"add": json.loads(line)["add"] | {"dataChange": False}}) for line in added]
+    added_lines = [line for line in table.log_file(1).read_text().splitlines() if line.startswith('{"add"')]
+    new_lines = [json.dumps({"add": json.loads(line)["add"] | {"dataChange": False}}) for line in added_lines]
     info = json.dumps({"commitInfo": {"timestamp": 1, "operation": "COMPUTE STATS", "operationParameters": {}}})
     table.log_file(4).write_text("\n".join([info, *new_lines]))
     table.merge(7)
@@ -106,7 +106,7 @@ def test_files_with_new_statistics_are_the_same_files(table):
     assert table.progress == 2
     table.clean(3)  # no older commit mentions the file
     restores._versions_with_same_files.cache_clear()
-    assert table.ledger.undone >= {3}
+    assert table.ledger.undone_numbers >= {3}
 
 
 @pytest.mark.invariant("1.8")
@@ -138,7 +138,7 @@ def test_a_batch_after_an_unknown_restore_records_the_progress(table):
     for whole in (False, True):
         ledger = require_progress(read_ledger(str(table.folder), NAME, whole=whole), NAME)
         assert ledger.progress.positions == {0: 4}
-        assert ledger.undone == {3}  # what it resolved is not taken for merged
+        assert ledger.undone_numbers == {3}  # what it resolved is not taken for merged
 
 
 def test_the_log_is_read_once_and_only_for_a_restore_to_a_time(table, monkeypatch):
@@ -162,7 +162,7 @@ def test_commits_undone_before_the_newest_hundred_are_known(table):
         table.write()
     table.restore(3)
     table.merge(7)
-    assert table.ledger.undone == {4, 5}
+    assert table.ledger.undone_numbers == {4, 5}
 
 
 @pytest.mark.invariant("8.5")
@@ -171,6 +171,6 @@ def test_undone_commits_are_known_until_a_batch_has_stored_them(table):
     for _ in range(100):
         table.write()
     table.merge_nothing("maintenance")
-    assert table.ledger.undone == {2, 3}
+    assert table.ledger.undone_numbers == {2, 3}
     table.merge(7)
     assert not table.ledger.complete  # the newest hundred are enough

@@ -8,35 +8,40 @@ from lakehouse.ledger.commits import Consumed, Upkeep
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.restores import valid_history
 from lakehouse.ledger.row_versions import unchanged_versions
-from lakehouse_tests.helpers.tables.infos import commit, maintained, merged, ours
+from lakehouse_tests.helpers.tables.infos import commit, maintained, merged, own_info
 
 
 def ledger_of(*history: dict[str, Any]) -> Ledger:
     """Return a ledger with the versions of a history; ``history`` is oldest first."""
     unchanged = unchanged_versions(reversed(history))
-    return Ledger("uri", table_id="id", version=history[-1]["version"], unchanged=unchanged)
+    return Ledger("uri", table_id="id", version=history[-1]["version"], unchanged_versions=unchanged)
 
 
-VACUUMED = (commit(3, "OPTIMIZE"), commit(4, "VACUUM START"), commit(5, "VACUUM END"), maintained(6, rows_version=2))
+VACUUMED_HISTORY = (
+    commit(3, "OPTIMIZE"),
+    commit(4, "VACUUM START"),
+    commit(5, "VACUUM END"),
+    maintained(6, rows_version=2),
+)
 
 
 @pytest.mark.invariant("10.7")
 def test_compaction_vacuum_and_maintenance_change_no_row() -> None:
-    for upkeep in (VACUUMED[:3], VACUUMED):
+    for upkeep in (VACUUMED_HISTORY[:3], VACUUMED_HISTORY):
         ledger = ledger_of(merged(1), commit(2, "UPDATE"), *upkeep)
         assert (ledger.rows_version, ledger.next_change(1), ledger.next_change(2)) == (2, 2, 3 + len(upkeep))
 
 
 @pytest.mark.invariant("10.7")
 def test_a_later_commit_covers_versions_whose_commits_are_gone() -> None:
-    batch = ours(7, "batch", table_version=6, rows_version=2)
+    batch = own_info(7, "batch", table_version=6, rows_version=2)
     assert ledger_of(batch).next_change(2) == 7
-    assert ledger_of(VACUUMED[-1]).rows_version == 2
+    assert ledger_of(VACUUMED_HISTORY[-1]).rows_version == 2
 
 
 @pytest.mark.invariant("10.7")
 def test_a_commit_between_plan_and_maintenance_is_not_skipped() -> None:
-    ledger = ledger_of(merged(1), commit(2, "DELETE"), ours(3, "maintenance", table_version=1, rows_version=1))
+    ledger = ledger_of(merged(1), commit(2, "DELETE"), own_info(3, "maintenance", table_version=1, rows_version=1))
     assert ledger.rows_version == 2
 
 
@@ -57,7 +62,7 @@ def test_metadata_of_another_program_never_makes_a_commit_ours(metadata: str) ->
 
 @pytest.mark.invariant("10.7")
 def test_a_consumer_of_the_last_change_has_consumed_the_table() -> None:
-    ledger = ledger_of(merged(1), merged(2), *VACUUMED)
+    ledger = ledger_of(merged(1), merged(2), *VACUUMED_HISTORY)
     consumed = {version: ledger.is_consumed(Consumed(table_id="id", version=version)) for version in (1, 2, 5, 6, 7)}
     assert consumed == {1: False, 2: True, 5: True, 6: True, 7: False}
     assert not ledger.is_consumed(Consumed(table_id="another", version=6))
@@ -67,6 +72,6 @@ def test_a_consumer_of_the_last_change_has_consumed_the_table() -> None:
 @pytest.mark.invariant("1.9")
 def test_maintenance_is_foreign_only_if_another_program_ran_it() -> None:
     metadata = Upkeep(kind="upkeep", run="night").model_dump_json()
-    own_upkeep = [{**info, "userMetadata": metadata} for info in VACUUMED[:3]]
+    own_upkeep = [{**info, "userMetadata": metadata} for info in VACUUMED_HISTORY[:3]]
     valid = valid_history(reversed([merged(1), merged(2), *own_upkeep, maintained(6, 2), commit(7, "OPTIMIZE")]))
     assert [(foreign.version, foreign.operation) for foreign in valid.foreign] == [(7, "OPTIMIZE")]

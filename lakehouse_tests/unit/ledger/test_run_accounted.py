@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.ledger.accounting import FIGURES, figures, in_words, sentence, sums
+from lakehouse.ledger.accounting import FIGURES, describe_counts, describe_entry, figures, sums
 from lakehouse.ledger.audit import Finding, audit, batches_accounted, rows_unchanged
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics, Totals
 from lakehouse.ledger.ledger import Ledger
@@ -34,8 +34,8 @@ ENTRIES = [entry(number, 10 * number - 10, 10 * number) for number in (1, 2, 3, 
 NEWEST_FIRST = ENTRIES[::-1]
 
 
-def check(history: list[Entry], written: list[Entry]) -> Finding:
-    return batches_accounted(ledger(history), written)
+def check(history: list[Entry], run_entries: list[Entry]) -> Finding:
+    return batches_accounted(ledger(history), run_entries)
 
 
 def ledger(history: list[Entry]) -> Ledger:
@@ -62,28 +62,30 @@ def test_a_replay_that_changed_rows_is_reported_with_its_versions() -> None:
     stale = replace(entry(6, 0, 10, "replay"), metrics=Metrics(source_rows=10))
     assert rows_unchanged([], "Look.").passed
     assert rows_unchanged([stale, stale], "Look.").passed
-    wrong = [replace(stale, version=7, metrics=Metrics(10, **{name: 1})) for name in ("inserted", "updated", "deleted")]
-    for changed in wrong:
-        finding = rows_unchanged([stale, changed], "Look.")
+    wrong_entries = [
+        replace(stale, version=7, metrics=Metrics(10, **{name: 1})) for name in ("inserted", "updated", "deleted")
+    ]
+    for changed_entry in wrong_entries:
+        finding = rows_unchanged([stale, changed_entry], "Look.")
         assert not finding.passed
         assert "Version 7 inserted" in finding.detail
         assert finding.detail.endswith(" rows. Look.")
-    assert "Version 6" not in rows_unchanged([stale, wrong[0]], "").detail
+    assert "Version 6" not in rows_unchanged([stale, wrong_entries[0]], "").detail
 
 
 @pytest.mark.invariant("7.7")
 def test_records_without_account_are_reported() -> None:
-    wrong = entry(5, 40, 50, read=11)
-    result = check([wrong, *NEWEST_FIRST[1:]], [wrong])
+    wrong_entries = entry(5, 40, 50, read=11)
+    result = check([wrong_entries, *NEWEST_FIRST[1:]], [wrong_entries])
     assert not result.passed
     assert "Version 5: 11 records read" in result.detail
 
 
 @pytest.mark.invariant("7.7")
 def test_a_run_without_commits_does_not_hide_an_older_difference() -> None:
-    wrong = entry(5, 40, 50, read=11)
-    assert "Version 5: 11 records read" in check([wrong, *NEWEST_FIRST[1:]], []).detail
-    assert not check([wrong, *NEWEST_FIRST[1:]], []).passed
+    wrong_entries = entry(5, 40, 50, read=11)
+    assert "Version 5: 11 records read" in check([wrong_entries, *NEWEST_FIRST[1:]], []).detail
+    assert not check([wrong_entries, *NEWEST_FIRST[1:]], []).passed
 
 
 @pytest.mark.invariant("7.9")
@@ -95,14 +97,14 @@ def test_a_run_that_does_not_begin_where_the_one_before_it_ended_is_reported() -
 
 @pytest.mark.invariant("7.1")
 def test_totals_that_do_not_continue_are_reported() -> None:
-    wrong = entry(5, 40, 50, totals_before=Totals(batches=4, read=39, inserted=40))
-    assert "Version 5: begins with" in check([wrong, *NEWEST_FIRST[1:]], [wrong]).detail
+    wrong_entries = entry(5, 40, 50, totals_before=Totals(batches=4, read=39, inserted=40))
+    assert "Version 5: begins with" in check([wrong_entries, *NEWEST_FIRST[1:]], [wrong_entries]).detail
 
 
 @pytest.mark.invariant("7.6", "7.7")
 def test_an_unaccounted_batch_fails_the_next_runs_too() -> None:
-    wrong = entry(5, 40, 50, read=11)
-    history = add_batch([wrong, *NEWEST_FIRST[1:]], 50, 60)
+    wrong_entries = entry(5, 40, 50, read=11)
+    history = add_batch([wrong_entries, *NEWEST_FIRST[1:]], 50, 60)
     result = check(history, history[:1])
     assert "Version 5: 11 records read" in result.detail
     assert "lakehouse accept-difference readings --version 5 --reason" in result.detail
@@ -147,9 +149,12 @@ def test_an_accepted_difference_fails_no_run_and_is_reported_by_the_audit() -> N
 
 @pytest.mark.invariant("7.7")
 def test_an_accepted_difference_hides_no_other() -> None:
-    wrong = [entry(4, 30, 40, read=11), entry(5, 40, 50, read=12)]
-    totals = wrong[0].totals
-    before = [replace(wrong[1], commit=wrong[1].commit.model_copy(update={"totals_before": totals})), wrong[0]]
+    wrong_entries = [entry(4, 30, 40, read=11), entry(5, 40, 50, read=12)]
+    totals = wrong_entries[0].totals
+    before = [
+        replace(wrong_entries[1], commit=wrong_entries[1].commit.model_copy(update={"totals_before": totals})),
+        wrong_entries[0],
+    ]
     history = [acceptance((4,), "known", before[0].totals), *before, *NEWEST_FIRST[2:]]
     assert "Version 4" not in check(history, []).detail
     assert "Version 5" in check(history, []).detail
@@ -164,8 +169,8 @@ def test_a_commit_lists_the_oldest_hundred_versions_with_a_difference() -> None:
 
 @pytest.mark.invariant("7.6", "7.7")
 def test_the_audit_reports_a_difference_whose_commit_has_expired() -> None:
-    remaining = [entry(9, 80, 90, unaccounted=(5,))]
-    result = next(finding for finding in audit(ledger(remaining)) if finding.check == "records_accounted")
+    remaining_entries = [entry(9, 80, 90, unaccounted=(5,))]
+    result = next(finding for finding in audit(ledger(remaining_entries)) if finding.check == "records_accounted")
     assert not result.passed
     assert "Version 5" in result.detail
 
@@ -185,15 +190,15 @@ def test_a_replay_between_two_batches_does_not_hide_where_the_first_ended() -> N
 
 
 def test_a_run_with_more_commits_than_the_ledger_is_checked_completely() -> None:
-    wrong = entry(2, 10, 20, read=11)
-    written = [ENTRIES[0], wrong, *ENTRIES[2:]]
-    assert "Version 2" in check(NEWEST_FIRST[:2], written).detail
+    wrong_entries = entry(2, 10, 20, read=11)
+    run_entries = [ENTRIES[0], wrong_entries, *ENTRIES[2:]]
+    assert "Version 2" in check(NEWEST_FIRST[:2], run_entries).detail
 
 
 @pytest.mark.invariant("7.7")
 def test_a_commit_that_was_undone_meanwhile_is_not_checked() -> None:
-    repeated = entry(7, 30, 50, totals_before=ENTRIES[2].totals)
-    assert check([repeated, *NEWEST_FIRST[2:]], [ENTRIES[3], ENTRIES[4], repeated]).passed
+    repeated_entry = entry(7, 30, 50, totals_before=ENTRIES[2].totals)
+    assert check([repeated_entry, *NEWEST_FIRST[2:]], [ENTRIES[3], ENTRIES[4], repeated_entry]).passed
 
 
 def test_the_counts_have_the_same_names_everywhere() -> None:
@@ -201,5 +206,5 @@ def test_the_counts_have_the_same_names_everywhere() -> None:
     assert sums(ENTRIES)["read"] == 50
     assert set(sums([]).values()) == {0}
     words = "10 records read, 0 rejected, 0 duplicate, 0 late; 10 rows merged, 10 inserted, 0 updated, 0 stale"
-    assert in_words(ENTRIES[0]) == words
-    assert sentence(ENTRIES[0]) == f"batch 1 is version 1: {words}"
+    assert describe_counts(ENTRIES[0]) == words
+    assert describe_entry(ENTRIES[0]) == f"batch 1 is version 1: {words}"

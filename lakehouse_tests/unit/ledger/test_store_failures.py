@@ -20,11 +20,11 @@ from lakehouse.query import table_names
 from lakehouse.settings import Settings
 from lakehouse.settings import store as store_options
 from lakehouse_tests.helpers.tables import stores
-from lakehouse_tests.helpers.tables.logs import Written
+from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 Store = Callable[[], AbstractContextManager[str]]
 STORES: dict[str, tuple[Store, type[TableError], str]] = {
-    "closed port": (stores.closed, StoreUnreachableError, "Connection refused"),
+    "closed port": (stores.unreachable_store, StoreUnreachableError, "Connection refused"),
     "no answer": (stores.hanging, StoreUnreachableError, "timed out"),
     "busy": (lambda: stores.answering(503, "SlowDown"), StoreUnreachableError, "503 Service Unavailable"),
     "broken": (lambda: stores.answering(500, "InternalError"), StoreUnreachableError, "500 Internal Server Error"),
@@ -68,7 +68,7 @@ READS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("case", READS)
 def test_every_reader_gets_the_same_error_of_the_store(case: str) -> None:
-    with stores.closed() as root:
+    with stores.unreachable_store() as root:
         error = raised_by(lambda: READS[case](root))
     assert type(error) is StoreUnreachableError
 
@@ -88,27 +88,31 @@ def test_the_signature_of_a_request_is_not_repeated() -> None:
 
 
 def test_a_table_in_an_object_store_is_read_with_its_restores(tmp_path: Path) -> None:
-    table = Written.create(tmp_path / "t")
+    table = WrittenTable.create(tmp_path / "t")
     table.batches(3)
     table.restore_by_time(2)
     with stores.serving(tmp_path) as root:
         ledger = read_ledger(f"{root}/t", "t")
-        assert (ledger.progress, ledger.undone, count_rows(f"{root}/t")) == (table.ledger.progress, frozenset({3}), 2)
+        assert (ledger.progress, ledger.undone_numbers, count_rows(f"{root}/t")) == (
+            table.ledger.progress,
+            frozenset({3}),
+            2,
+        )
         assert not read_ledger(f"{root}/another", "another").exists
 
 
-def truncate(table: Written, version: int) -> None:
+def truncate(table: WrittenTable, version: int) -> None:
     file = table.log_file(version)
     file.write_bytes(file.read_bytes()[:40])
 
 
-def delete_checkpoint(table: Written) -> None:
+def delete_checkpoint(table: WrittenTable) -> None:
     table.clean(2)
     for part in table.folder.glob("_delta_log/*.parquet"):
         part.unlink()
 
 
-DAMAGES: dict[str, Callable[[Written], object]] = {
+DAMAGES: dict[str, Callable[[WrittenTable], object]] = {
     "a truncated commit": lambda table: truncate(table, 2),
     "a missing commit": lambda table: table.log_file(2).unlink(),
     "a missing checkpoint": delete_checkpoint,
@@ -117,7 +121,7 @@ DAMAGES: dict[str, Callable[[Written], object]] = {
 
 @pytest.mark.parametrize("case", DAMAGES)
 def test_a_damaged_table_is_reported_with_the_advice_to_restore_a_backup(tmp_path: Path, case: str) -> None:
-    table = Written.create(tmp_path / "t")
+    table = WrittenTable.create(tmp_path / "t")
     table.batches(3)
     DAMAGES[case](table)
     error = raised_by(lambda: table.ledger)
@@ -128,7 +132,7 @@ def test_a_damaged_table_is_reported_with_the_advice_to_restore_a_backup(tmp_pat
 def test_a_log_without_permissions_is_not_damaged(tmp_path: Path) -> None:
     if os.geteuid():
         pytest.skip("only root can become another user")
-    table = Written.create(tmp_path / "t")
+    table = WrittenTable.create(tmp_path / "t")
     table.batches(1)
     for folder in tmp_path.parents:
         if folder.stat().st_uid == 0 and folder.name.startswith("pytest-"):

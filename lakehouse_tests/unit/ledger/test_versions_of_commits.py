@@ -9,10 +9,10 @@ from lakehouse.errors import TableDamagedError
 from lakehouse.ledger import ledger, log
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse_tests.helpers.tables import stores
-from lakehouse_tests.helpers.tables.logs import NAME, Written
+from lakehouse_tests.helpers.tables.logs import NAME, WrittenTable
 
 
-def write_without_info(table: Written, *rows: int) -> int:
+def write_without_info(table: WrittenTable, *rows: int) -> int:
     """Commit without ``commitInfo``, which Delta allows; return the version."""
     table.write(*rows)
     file = table.log_file(table.version)
@@ -21,7 +21,7 @@ def write_without_info(table: Written, *rows: int) -> int:
     return table.version
 
 
-def versions(table: Written) -> dict[int, int]:
+def versions(table: WrittenTable) -> dict[int, int]:
     """Return the version of each lakehouse commit, by its number."""
     return {entry.commit.number: entry.version for entry in table.ledger.entries}
 
@@ -42,7 +42,7 @@ def test_a_commit_without_info_does_not_void_a_batch_after_a_restore(table):
     table.restore(2)
     table.merge(7)
     write_without_info(table, 8)
-    assert (table.progress, table.ledger.undone) == (4, {3})
+    assert (table.progress, table.ledger.undone_numbers) == (4, {3})
 
 
 @pytest.mark.invariant("1.5", "10.7")
@@ -51,7 +51,7 @@ def test_commits_without_info_do_not_turn_a_change_into_maintenance(table):
     table.batches(2)
     write_without_info(table, 7)
     write_without_info(table, 8)
-    assert table.ledger.unchanged == {4}
+    assert table.ledger.unchanged_versions == {4}
     assert table.ledger.next_change(4) == 5
 
 

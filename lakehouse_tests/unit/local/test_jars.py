@@ -26,9 +26,9 @@ NO_PROXY = "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=9 -Dhttps.proxyHost=127.
 @pytest.fixture
 def cache(tmp_path: Path) -> Settings:
     """A separate cache with every jar of Spark."""
-    shared = Settings()
-    for jar in ensure_jars(shared, "spark"):
-        target = tmp_path / jar.relative_to(shared.jar_folder)
+    shared_settings = Settings()
+    for jar in ensure_jars(shared_settings, "spark"):
+        target = tmp_path / jar.relative_to(shared_settings.jar_folder)
         target.parent.mkdir(exist_ok=True)
         shutil.copy(jar, target)
     return Settings(jars=tmp_path)
@@ -129,17 +129,17 @@ def test_a_deleted_jar_is_fetched_again(cache: Settings) -> None:
 
 
 def test_a_fetched_file_with_a_wrong_sha256_is_discarded(cache: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = cache.jar_folder / "spark" / SMALL_JAR
-    missing.unlink()
+    missing_jar = cache.jar_folder / "spark" / SMALL_JAR
+    missing_jar.unlink()
 
     def fetch_wrong_file(group: str, folder: Path) -> None:
         (folder / group).mkdir(parents=True)
-        (folder / group / missing.name).write_bytes(b"something else")
+        (folder / group / missing_jar.name).write_bytes(b"something else")
 
     monkeypatch.setattr(jars_module, "fetch", fetch_wrong_file)
     with pytest.raises(SetupError, match=r"commons-pool2.*discarded"):
         ensure_jars(cache, "spark")
-    assert not missing.exists()
+    assert not missing_jar.exists()
 
 
 @pytest.mark.usefixtures("no_network")

@@ -16,23 +16,23 @@ from lakehouse.storage import stored_table
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
-from lakehouse_tests.helpers.tables.logs import NAME, Written
+from lakehouse_tests.helpers.tables.logs import NAME, WrittenTable
 
 
 @pytest.mark.invariant("11.1")
 def test_a_vacuum_that_conflicts_with_another_writer_runs_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = Written.create(tmp_path / "t")
+    table = WrittenTable.create(tmp_path / "t")
     statements: list[str] = []
 
-    def upkeep(_spark: Any, layout: Layout, statement: str, _run: str) -> None:
+    def run_upkeep(_spark: Any, layout: Layout, statement: str, _run: str) -> None:
         statements.append(statement)
         if len(statements) == 1:
             raise ConflictError("Another process has been writing t", where=layout.uri)
         table.table.vacuum(dry_run=False)
 
-    monkeypatch.setattr(stored_table, "upkeep", upkeep)
+    monkeypatch.setattr(stored_table, "run_upkeep", run_upkeep)
     spark: Any = None
     maintenance = maintain._TableMaintenance(StoredTable(spark, Layout(NAME, str(table.folder), "", ())), "cli")
     maintenance._vacuum(0)
@@ -49,7 +49,7 @@ def contexts(tmp_path: Path) -> list[TableContext]:
     tables = [StreamTable(name, name, "", [ID], ["id"], format=Json()) for name in ("orders", "visits")]
     for table in tables:
         for layout in layouts_of(settings, table):
-            Written.create(Path(layout.uri))
+            WrittenTable.create(Path(layout.uri))
     return [TableContext(spark, settings, table) for table in tables]  # type: ignore[arg-type]
 
 
@@ -57,7 +57,7 @@ def fail_maintenance(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> No
     """Let the maintenance of the tables with these names raise these errors."""
 
     def maintain_table(maintenance: maintain._TableMaintenance, _: Any) -> Maintained:
-        name = maintenance.stored.layout.name
+        name = maintenance.stored_table.layout.name
         if name in errors:
             raise errors[name]
         return Maintained(name, 1, 2, 1)
@@ -73,8 +73,8 @@ def test_maintenance_refuses_the_merged_table_if_its_ledger_does_not_record_the_
     stored_tables: dict[str, StoredTable] = {}
 
     def maintain_table(maintenance: maintain._TableMaintenance, _: Any) -> Maintained:
-        stored_tables[maintenance.stored.layout.name] = maintenance.stored
-        return Maintained(maintenance.stored.layout.name, 1, 2, 1)
+        stored_tables[maintenance.stored_table.layout.name] = maintenance.stored_table
+        return Maintained(maintenance.stored_table.layout.name, 1, 2, 1)
 
     monkeypatch.setattr(maintain._TableMaintenance, "maintain", maintain_table)
     monkeypatch.setattr(maintain, "_refresh", lambda _: {})

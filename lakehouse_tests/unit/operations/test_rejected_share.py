@@ -30,8 +30,8 @@ def share_of(*entries: Entry) -> tuple[bool, str]:
 
 
 def test_rejections_of_more_than_a_day_ago_do_not_count() -> None:
-    passed, detail = share_of(entry(1, timedelta(hours=25), 5_000, 4_500), entry(2, timedelta(hours=1), 100, 0))
-    assert passed
+    has_passed, detail = share_of(entry(1, timedelta(hours=25), 5_000, 4_500), entry(2, timedelta(hours=1), 100, 0))
+    assert has_passed
     assert "since 2026-05-02 11:00 UTC" in detail
 
 
@@ -42,8 +42,8 @@ def test_recent_rejections_fail_the_check_and_the_detail_names_the_window() -> N
         entry(3, timedelta(hours=1), 40, 2),
         entry(4, timedelta(0), 0, 0),
     ]
-    passed, detail = share_of(old_batch, *recent_batches)
-    assert not passed
+    has_passed, detail = share_of(old_batch, *recent_batches)
+    assert not has_passed
     assert "3 of 100 records were rejected (3.00%)" in detail
     assert "since 2026-05-02 10:00 UTC" in detail
     assert "24 hours" in detail

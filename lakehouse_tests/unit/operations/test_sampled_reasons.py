@@ -41,9 +41,9 @@ def test_a_missing_file_or_column_fails_no_run(tmp_path: Path) -> None:
     folder = Path(settings.table_uri(temperatures.rejected_name))
     next(folder.glob("*.parquet")).unlink()
     assert sample_reasons(settings, temperatures, [1]) == []
-    other = Settings(home=tmp_path / "other")
-    write_deltalake(other.table_uri(temperatures.rejected_name), pa.table({"reason": ["late"]}))
-    assert sample_reasons(other, temperatures, [1]) == []
+    other_settings = Settings(home=tmp_path / "other")
+    write_deltalake(other_settings.table_uri(temperatures.rejected_name), pa.table({"reason": ["late"]}))
+    assert sample_reasons(other_settings, temperatures, [1]) == []
 
 
 def test_there_is_no_reason_without_a_table_or_if_it_cannot_be_read(tmp_path: Path) -> None:

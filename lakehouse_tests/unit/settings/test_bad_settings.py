@@ -56,8 +56,8 @@ REQUIRED_ARGUMENTS = {
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home that does not exist yet, and no settings in the environment."""
-    allowed = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
-    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in allowed]:
+    allowed_variables = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
+    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in allowed_variables]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -90,8 +90,10 @@ def test_an_option_with_a_wrong_value_is_named(
 ) -> None:
     value = WRONG_VALUES.get(f"{verb} {parameter.name}") or WRONG_VALUES[parameter.name]
     option = parameter.opts[:1] if parameter.param_type_name == "option" else []
-    required = REQUIRED_ARGUMENTS.get(verb, [])
-    arguments = required if parameter.name not in ("table", "new") or required[:1] == ["--version"] else []
+    required_arguments = REQUIRED_ARGUMENTS.get(verb, [])
+    arguments = (
+        required_arguments if parameter.name not in ("table", "new") or required_arguments[:1] == ["--version"] else []
+    )
     assert main.run([verb, *arguments, *option, value]) == CODES.get(parameter.name, 2)
     assert (option or [value])[0] in last_line(capsys)
     assert not home.exists()

@@ -28,15 +28,15 @@ PROPERTIES = {
 
 def test_each_client_gets_the_properties_that_it_has_arguments_for() -> None:
     properties = Settings(kafka_properties=PROPERTIES, _env_file=None).client_properties
-    shared = {"client_id": "7", "request_timeout_ms": 9000}
-    assert arguments(properties, AIOKafkaAdminClient) == shared
+    shared_arguments = {"client_id": "7", "request_timeout_ms": 9000}
+    assert arguments(properties, AIOKafkaAdminClient) == shared_arguments
     assert arguments(properties, AIOKafkaProducer) == {
-        **shared,
+        **shared_arguments,
         "linger_ms": 5,
         "max_batch_size": 1000,
         "compression_type": None,
     }
-    assert arguments(properties, AIOKafkaConsumer) == {**shared, "max_poll_records": 10, "check_crcs": False}
+    assert arguments(properties, AIOKafkaConsumer) == {**shared_arguments, "max_poll_records": 10, "check_crcs": False}
 
 
 def test_properties_without_an_argument_are_only_for_spark() -> None:
@@ -48,19 +48,19 @@ def test_properties_without_an_argument_are_only_for_spark() -> None:
 )
 def test_a_value_of_the_wrong_type_is_refused_and_not_shown(name: str, expected: str) -> None:
     properties = Settings(kafka_properties={name: "s3cret"}, _env_file=None).client_properties
-    with pytest.raises(SettingsError, match=f"{name} must be {expected}") as refused:
+    with pytest.raises(SettingsError, match=f"{name} must be {expected}") as raised:
         arguments(properties, AIOKafkaConsumer)
-    assert "s3cret" not in str(refused.value)
+    assert "s3cret" not in str(raised.value)
 
 
 def test_a_value_that_a_client_refuses_is_not_shown() -> None:
     settings = Settings(
         kafka_bootstrap_servers="127.0.0.1:1", kafka_properties={"compression.type": "s3cret"}, _env_file=None
     )
-    with pytest.raises(SettingsError, match="A value in LAKEHOUSE_KAFKA_PROPERTIES cannot be used") as refused:
+    with pytest.raises(SettingsError, match="A value in LAKEHOUSE_KAFKA_PROPERTIES cannot be used") as raised:
         asyncio.run(open_producer(settings))
-    assert "compression.type" in str(refused.value)
-    assert "s3cret" not in str(refused.value)
+    assert "compression.type" in str(raised.value)
+    assert "s3cret" not in str(raised.value)
 
 
 async def open_producer(settings: Settings) -> None:

@@ -96,8 +96,8 @@ def environment(name: str, secret: str, server: str) -> dict[str, str]:
 
 def all_texts(folder: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
     """Return the printed text, then the text of every file."""
-    captured = capfd.readouterr()
-    return [captured.out + captured.err, *(file.read_text() for file in folder.rglob("*") if file.is_file())]
+    output = capfd.readouterr()
+    return [output.out + output.err, *(file.read_text() for file in folder.rglob("*") if file.is_file())]
 
 
 @pytest.mark.parametrize("name", SECRETS)
@@ -136,9 +136,9 @@ def test_a_character_that_must_be_encoded_is_refused_with_its_code_and_accepted_
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused_and_not_shown(address: str) -> None:
-    with pytest.raises(ValueError, match=".") as refused:
+    with pytest.raises(ValueError, match=".") as raised:
         parse_remote(address)
-    assert "s3cr" not in str(refused.value).lower()
+    assert "s3cr" not in str(raised.value).lower()
 
 
 def test_a_password_with_any_characters_stays_one_value_of_spark_options() -> None:

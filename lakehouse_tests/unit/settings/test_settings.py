@@ -56,9 +56,9 @@ def test_the_password_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_PASSWORD", "correct-horse")
     assert "correct-horse" not in repr(Settings.load())
     monkeypatch.setenv("LAKEHOUSE_KAFKA_SECURITY_PROTOCOL", "SASL_SSL")
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as raised:
         Settings.load()
-    assert "correct-horse" not in str(refused.value)
+    assert "correct-horse" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_a_setting_that_cannot_be_used_is_named_in_one_line(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     monkeypatch.setenv(f"LAKEHOUSE_{name}", value)
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as raised:
         Settings.load()
-    text = str(refused.value)
+    text = str(raised.value)
     assert message in text
     assert "LAKEHOUSE_" in text
     assert "Correct it" in text
@@ -133,11 +133,11 @@ def test_properties_that_cannot_be_used_are_named_and_their_values_are_not(
     monkeypatch: pytest.MonkeyPatch, properties: str, message: str
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_PROPERTIES", properties)
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as raised:
         Settings.load()
-    assert message in str(refused.value)
-    assert "LAKEHOUSE_KAFKA_PROPERTIES" in str(refused.value)
-    assert "s3cret" not in str(refused.value)
+    assert message in str(raised.value)
+    assert "LAKEHOUSE_KAFKA_PROPERTIES" in str(raised.value)
+    assert "s3cret" not in str(raised.value)
     with pytest.raises(ValueError, match="KAFKA_PROPERTIES|kafka_properties") as validation_error:
         Settings()
     assert "s3cret" not in str(validation_error.value)
@@ -171,9 +171,9 @@ def test_a_token_behind_the_address_of_spark_connect_is_never_shown(monkeypatch:
     assert settings.spark_place == "sc://host:15002"
     assert "s3cret" not in repr(settings)
     monkeypatch.setenv("LAKEHOUSE_SPARK_REMOTE", "sc://host:99999/;token=s3cret")
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as raised:
         Settings.load()
-    assert "s3cret" not in str(refused.value)
+    assert "s3cret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("source", ["the environment", "the env file"])
@@ -186,9 +186,9 @@ def test_a_misspelt_variable_is_reported_with_the_closest_setting(
         monkeypatch.setenv("LAKEHOUSE_KAFKA_PASSWRD", "s3cret")
     with pytest.raises(
         SettingsError, match=r"Unknown setting LAKEHOUSE_KAFKA_PASSWRD\. Did you mean LAKEHOUSE_KAFKA_PASSWORD\?"
-    ) as refused:
+    ) as raised:
         Settings.load()
-    assert "s3cret" not in str(refused.value)
+    assert "s3cret" not in str(raised.value)
 
 
 def test_service_variables_of_kubernetes_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,9 +199,9 @@ def test_service_variables_of_kubernetes_are_ignored(monkeypatch: pytest.MonkeyP
 
 def test_a_key_in_place_of_its_file_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA_CLIENT_KEY_FILE", "-----BEGIN PRIVATE KEY-----\\nMIIs3cret")
-    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as refused:
+    with pytest.raises(SettingsError, match="LAKEHOUSE_KAFKA_CLIENT_KEY_FILE cannot be used") as raised:
         Settings.load()
-    assert "s3cret" not in str(refused.value)
+    assert "s3cret" not in str(raised.value)
 
 
 def test_a_malformed_line_of_the_env_file_is_reported_by_number(empty_folder: Path) -> None:
@@ -248,16 +248,16 @@ def test_a_path_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize("ending", [":S3CRET", ":S3CRET==", " S3CRET"])
 def test_a_secret_without_an_equals_sign_is_not_shown(empty_folder: Path, name: str, ending: str) -> None:
     (empty_folder / ".env").write_text(f"A=1\n{name}{ending}\n")
-    with pytest.raises(SettingsError, match="Line 2 of .env is not NAME=value") as refused:
+    with pytest.raises(SettingsError, match="Line 2 of .env is not NAME=value") as raised:
         Settings.load()
-    assert "S3CRET" not in str(refused.value)
+    assert "S3CRET" not in str(raised.value)
 
 
 def test_the_project_is_searched_once_for_all_settings(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (empty_folder / "pyproject.toml").write_text('[tool.lakehouse]\ndeclarations = "tables"\n')
-    below = empty_folder / "below"
-    below.mkdir()
-    monkeypatch.chdir(below)
+    inner_folder = empty_folder / "below"
+    inner_folder.mkdir()
+    monkeypatch.chdir(inner_folder)
     results: list[Path | None] = []
 
     def find_and_record() -> Path | None:

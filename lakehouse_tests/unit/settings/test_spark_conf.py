@@ -56,10 +56,10 @@ def test_a_setting_that_cannot_be_used_is_named_without_its_value(
     monkeypatch: pytest.MonkeyPatch, conf: str, message: str
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_SPARK_CONF", conf)
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(SettingsError) as raised:
         Settings.load()
-    assert message in str(refused.value) and "LAKEHOUSE_SPARK_CONF" in str(refused.value)
-    assert "s3cret" not in str(refused.value)
+    assert message in str(raised.value) and "LAKEHOUSE_SPARK_CONF" in str(raised.value)
+    assert "s3cret" not in str(raised.value)
 
 
 @pytest.mark.invariant("3.5")
@@ -105,8 +105,8 @@ def test_the_spark_of_a_command_never_has_a_ui(master: str) -> None:
 def test_options_and_jars_of_the_user_are_joined_with_the_required_ones() -> None:
     options, jars = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
     conf = sessions.spark_conf(with_conf(**{options: "-XX:+UseG1GC -Duser.timezone=Asia/Tokyo", jars: "/mine.jar"}))
-    required = "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError"
-    assert conf[options] == f"-XX:+UseG1GC -Duser.timezone=Asia/Tokyo {required}"
+    required_options = "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError"
+    assert conf[options] == f"-XX:+UseG1GC -Duser.timezone=Asia/Tokyo {required_options}"
     assert conf[jars] == "/mine.jar:delta.jar"
 
 
@@ -146,10 +146,10 @@ def test_a_pattern_of_the_user_that_extends_to_the_end_disables_no_other_pattern
 
 def test_no_option_of_a_read_is_shown_in_a_statement() -> None:
     read = r'options { key: "kafka.sasl.jaas.config" value: "x username=\"app\" password=\"s3cret\";" }'
-    redacted = re.sub(text_redaction_pattern(None), "...", f"{read} {read}")
-    assert redacted == " ".join(2 * ['options { key: "kafka.sasl.jaas.config" ... }'])
+    redacted_text = re.sub(text_redaction_pattern(None), "...", f"{read} {read}")
+    assert redacted_text == " ".join(2 * ['options { key: "kafka.sasl.jaas.config" ... }'])
     pattern = text_redaction_pattern("ticket [0-9]+")
-    assert re.sub(pattern, "...", f"ticket 12 {read}") == f"... {redacted.partition(' options')[0]}"
+    assert re.sub(pattern, "...", f"ticket 12 {read}") == f"... {redacted_text.partition(' options')[0]}"
 
 
 def test_settings_for_the_start_of_spark_are_refused_with_a_spark_connect_server() -> None:
@@ -167,4 +167,4 @@ def test_rows_may_depend_on_every_setting_that_is_not_known_to_be_harmless() -> 
 
 def test_a_session_unsets_no_setting_that_its_spark_was_started_with() -> None:
     conf = sessions.engine_conf(with_conf(**CONF))
-    assert [name for name in conf if affects_rows(name) and name not in {**DELTA, **sessions._OF_SESSIONS}] == []
+    assert [name for name in conf if affects_rows(name) and name not in {**DELTA, **sessions._SESSION_CONF}] == []

@@ -19,13 +19,13 @@ from lakehouse.settings.spark_conf import text_redaction_pattern
 from lakehouse.spark import engine
 from lakehouse.spark.engine import (
     EngineProcess,
-    announce,
     engine_folder,
-    lives,
+    is_engine_running,
     read_address,
     read_launch_conf,
     read_token,
     share_lock,
+    write_address,
 )
 from lakehouse_tests.helpers.processes import ps
 from lakehouse_tests.helpers.waiting import wait_until
@@ -69,10 +69,10 @@ def test_the_lock_is_held_until_the_program_ends(tmp_path: Path) -> None:
     child = Child(["sleep", "60"], folder / "log", lock=lock)
     os.close(lock)
     try:
-        assert lives(folder)
+        assert is_engine_running(folder)
         assert wait_until(lambda: "sleep" in " ".join(ps("-o", "comm=", "-p", str(child.pid))))
         os.kill(child.pid, signal.SIGKILL)  # only the program: its guard still runs
-        assert wait_until(lambda: not lives(folder), 5)
+        assert wait_until(lambda: not is_engine_running(folder), 5)
     finally:
         child.kill()
 
@@ -80,14 +80,14 @@ def test_the_lock_is_held_until_the_program_ends(tmp_path: Path) -> None:
 def test_an_engine_lives_as_long_as_its_process(running_engine: EngineProcess, settings: Settings) -> None:
     folder = engine_folder(settings)
     address = read_address(folder)
-    assert lives(folder)
+    assert is_engine_running(folder)
     assert address and address.fingerprint == "fits"
     os.kill(address.pid, signal.SIGKILL)
-    assert wait_until(lambda: not lives(folder) and running_engine.exit_code is not None, 5)
+    assert wait_until(lambda: not is_engine_running(folder) and running_engine.exit_code is not None, 5)
     running_engine.start()
-    assert lives(folder)
+    assert is_engine_running(folder)
     running_engine.stop()
-    assert wait_until(lambda: not lives(folder), 5)
+    assert wait_until(lambda: not is_engine_running(folder), 5)
 
 
 def test_the_token_is_in_a_private_file_and_the_environment_but_on_no_command_line(
@@ -139,19 +139,19 @@ def test_an_engine_on_a_cluster_has_a_ui_only_if_the_user_turns_it_on(
 
 def test_the_address_shows_the_ui_if_there_is_one(tmp_path: Path) -> None:
     (tmp_path / "launch").write_text(json.dumps({"port": 20001, "fingerprint": "fits"}))
-    announce(tmp_path, 7)
+    write_address(tmp_path, 7)
     assert str(read_address(tmp_path)) == "127.0.0.1:20001"
-    announce(tmp_path, 7, "http://127.0.0.1:20002")
+    write_address(tmp_path, 7, "http://127.0.0.1:20002")
     assert str(read_address(tmp_path)) == "127.0.0.1:20001, Spark UI http://127.0.0.1:20002"
 
 
 def test_other_versions_can_read_an_address_with_added_or_missing_fields(tmp_path: Path) -> None:
     (tmp_path / "launch").write_text(json.dumps({"port": 20001, "fingerprint": "fits"}))
-    announce(tmp_path, 7, "http://127.0.0.1:20002")
-    stored = json.loads((tmp_path / "address").read_text())
-    assert sorted(stored) == ["fingerprint", "pid", "port", "start"], "a version without a UI reads only these"
+    write_address(tmp_path, 7, "http://127.0.0.1:20002")
+    stored_address = json.loads((tmp_path / "address").read_text())
+    assert sorted(stored_address) == ["fingerprint", "pid", "port", "start"], "a version without a UI reads only these"
     address = read_address(tmp_path)
-    (tmp_path / "address").write_text(json.dumps({**stored, "more": 1}))
+    (tmp_path / "address").write_text(json.dumps({**stored_address, "more": 1}))
     (tmp_path / "ui").unlink()
     assert address and read_address(tmp_path) == address
     (tmp_path / "address").write_text(json.dumps({"port": 20001}))
@@ -178,11 +178,11 @@ def test_an_engine_and_the_spark_of_a_command_exclude_each_other(
             running_engine.start(patience=0.2)
         command_process.kill()
     running_engine.start(patience=5)
-    assert lives(engine_folder(settings))
+    assert is_engine_running(engine_folder(settings))
 
 
 def test_a_folder_that_never_had_an_engine_has_no_address(tmp_path: Path) -> None:
-    assert not lives(tmp_path)
+    assert not is_engine_running(tmp_path)
     assert read_address(tmp_path) is None
 
 
@@ -197,10 +197,10 @@ def test_executors_on_other_machines_do_not_use_loopback(
     running_engine.stop()
     (engine_folder(settings) / "environment").unlink()
     monkeypatch.setenv("SPARK_LOCAL_IP", "10.0.0.1")
-    other = EngineProcess(settings.model_copy(update={"spark_master": master}), {}, "")
-    other.start()
+    other_engine = EngineProcess(settings.model_copy(update={"spark_master": master}), {}, "")
+    other_engine.start()
     try:
         assert wait_until((engine_folder(settings) / "environment").exists)
         assert read_environment(settings)["SPARK_LOCAL_IP"] == address
     finally:
-        other.stop()
+        other_engine.stop()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.spark import heap
-from lakehouse.spark.heap import Heap, heap_of
+from lakehouse.spark.heap import Heap, read_heap
 
 SECOND = 1_000_000_000
 
@@ -33,31 +33,33 @@ def performance_data(**counters: int) -> bytes:
     return header + b"".join(entries)
 
 
-def heap_data(used: int, collecting: int = SECOND) -> bytes:
+def heap_data(used_bytes: int, gc_ticks: int = SECOND) -> bytes:
     return performance_data(
         sun_gc_generation_0_maxCapacity=300,
         sun_gc_generation_0_space_0_maxCapacity=300,
-        sun_gc_generation_0_space_0_used=used,
+        sun_gc_generation_0_space_0_used=used_bytes,
         sun_gc_generation_1_maxCapacity=700,
         sun_gc_generation_1_space_0_used=100,
-        sun_gc_collector_0_time=collecting,
+        sun_gc_collector_0_time=gc_ticks,
         sun_os_hrt_ticks=10 * SECOND,
     )
 
 
-@pytest.mark.parametrize(("used", "collecting", "full"), [(50, 1, False), (890, 1, True), (50, 6, True)])
-def test_the_heap_is_read_from_the_performance_data(data_file: Path, used: int, collecting: int, full: bool) -> None:
-    data_file.write_bytes(heap_data(used, collecting * SECOND))
-    heap_use = heap_of(7)
-    assert heap_use == Heap(100 + used, 1000, collecting / 10)
-    assert heap_use.full == full
+@pytest.mark.parametrize(("used_bytes", "gc_seconds", "is_full"), [(50, 1, False), (890, 1, True), (50, 6, True)])
+def test_the_heap_is_read_from_the_performance_data(
+    data_file: Path, used_bytes: int, gc_seconds: int, is_full: bool
+) -> None:
+    data_file.write_bytes(heap_data(used_bytes, gc_seconds * SECOND))
+    heap_use = read_heap(7)
+    assert heap_use == Heap(100 + used_bytes, 1000, gc_seconds / 10)
+    assert heap_use.is_full == is_full
 
 
 @pytest.mark.parametrize("data", [b"", b"no java", bytes(64), heap_data(50)[:60]])
 def test_a_file_that_java_did_not_write_has_no_heap(data_file: Path, data: bytes) -> None:
     data_file.write_bytes(data)
-    assert heap_of(7) is None
+    assert read_heap(7) is None
 
 
 def test_a_java_without_a_file_has_no_heap(data_file: Path) -> None:
-    assert heap_of(7) is None
+    assert read_heap(7) is None

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.invariant("11.4")
 State = proto.GetStatusResponse.OperationStatus.OperationState
 
 
-class Refused(grpc.RpcError):  # type: ignore[misc]
+class RefusedError(grpc.RpcError):  # type: ignore[misc]
     """A gRPC error; one from Spark itself has details with Spark's domain."""
 
     def __init__(self, message: str, *, from_spark: bool, code: grpc.StatusCode = grpc.StatusCode.INTERNAL) -> None:
         self._message, self._code = message, code
-        packed = Packed()
-        packed.Pack(ErrorInfo(reason="org.apache.spark.SparkException", domain="org.apache.spark"))
-        status = Status(code=code.value[0], message=message, details=[packed])
+        packed_info = Packed()
+        packed_info.Pack(ErrorInfo(reason="org.apache.spark.SparkException", domain="org.apache.spark"))
+        status = Status(code=code.value[0], message=message, details=[packed_info])
         self._trailer = [("grpc-status-details-bin", status.SerializeToString())] if from_spark else []
 
     def code(self) -> grpc.StatusCode:
@@ -39,11 +39,11 @@ class Refused(grpc.RpcError):  # type: ignore[misc]
         return self._trailer
 
 
-DISCONNECTED = Refused("[INVALID_CURSOR.DISCONNECTED] The cursor has been disconnected.", from_spark=True)
-CANCELED = Refused("[OPERATION_CANCELED] Operation has been canceled.", from_spark=True)
-BROKEN = Refused("Received RST_STREAM with error code 2", from_spark=False)
-UNAUTHENTICATED = Refused("no token", from_spark=False, code=grpc.StatusCode.UNAUTHENTICATED)
-DONE = proto.ExecutePlanResponse(result_complete=proto.ExecutePlanResponse.ResultComplete())
+DISCONNECTED = RefusedError("[INVALID_CURSOR.DISCONNECTED] The cursor has been disconnected.", from_spark=True)
+CANCELED = RefusedError("[OPERATION_CANCELED] Operation has been canceled.", from_spark=True)
+BROKEN = RefusedError("Received RST_STREAM with error code 2", from_spark=False)
+UNAUTHENTICATED = RefusedError("no token", from_spark=False, code=grpc.StatusCode.UNAUTHENTICATED)
+DONE_RESPONSE = proto.ExecutePlanResponse(result_complete=proto.ExecutePlanResponse.ResultComplete())
 
 
 class Engine:
@@ -73,7 +73,7 @@ class Engine:
 @pytest.fixture
 def end_work(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], bool]:
     channel = SimpleNamespace(toChannel=lambda: SimpleNamespace(close=lambda: None), userId="u")
-    monkeypatch.setattr(orphans, "lives", lambda _: True)
+    monkeypatch.setattr(orphans, "is_engine_running", lambda _: True)
     monkeypatch.setattr(orphans, "open_channel", lambda *_: channel)
 
     def run(engine: Engine) -> bool:
@@ -86,7 +86,7 @@ def end_work(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], bool]:
     return run
 
 
-@pytest.mark.parametrize("answer", [DONE, CANCELED], ids=["complete", "its error"])
+@pytest.mark.parametrize("answer", [DONE_RESPONSE, CANCELED], ids=["complete", "its error"])
 def test_an_answer_of_the_operation_itself_is_its_end(answer: Any, end_work: Callable[[Engine], bool]) -> None:
     engine = Engine(answer)
     assert end_work(engine)
@@ -113,7 +113,7 @@ def test_an_error_that_is_not_about_the_operation_is_not_its_end(
 def test_a_statement_that_the_engine_abandoned_gets_some_time_to_end(
     end_work: Callable[[Engine], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orphans, "_AFTERWARDS", 0.5)
+    monkeypatch.setattr(orphans, "_CLOSE_SECONDS", 0.5)
     start = time.monotonic()
-    assert end_work(Engine(Refused("[INVALID_HANDLE.OPERATION_ABANDONED] given up", from_spark=True)))
+    assert end_work(Engine(RefusedError("[INVALID_HANDLE.OPERATION_ABANDONED] given up", from_spark=True)))
     assert time.monotonic() - start >= 0.5

@@ -24,12 +24,12 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture(autouse=True)
 def fake_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace each kind of session with its name."""
-    monkeypatch.setattr(sessions, "_SHARED", {})
+    monkeypatch.setattr(sessions, "_SHARED_LOCKS", {})
     monkeypatch.setattr(sessions, "find_java", lambda: None)
     monkeypatch.setattr(sessions, "ensure_jars", lambda *_: [])
     monkeypatch.setattr(sessions, "_join", lambda _: "remote")
-    started = SimpleNamespace(sparkContext="own", newSession=lambda: "own")
-    monkeypatch.setattr(sessions, "start_spark", lambda *_: started)
+    started_session = SimpleNamespace(sparkContext="own", newSession=lambda: "own")
+    monkeypatch.setattr(sessions, "start_spark", lambda *_: started_session)
     monkeypatch.setattr(sessions, "running_session", lambda: None)
     monkeypatch.setattr(sessions, "make_exact", lambda *_: None)
     monkeypatch.setattr(sessions, "activate", lambda *_: None)
@@ -47,9 +47,9 @@ def test_the_server_of_the_settings_has_priority_over_the_engine_and_the_engine_
 ) -> None:
     remote = settings.model_copy(update={"spark_remote": "sc://127.0.0.1:1"})
     with living(settings.home / "engine"):
-        chosen = [build(remote), build(settings)]
-    chosen.append(build(settings))
-    assert chosen == ["remote", "engine", "own"]
+        chosen_sessions = [build(remote), build(settings)]
+    chosen_sessions.append(build(settings))
+    assert chosen_sessions == ["remote", "engine", "own"]
 
 
 def test_if_an_engine_ends_during_the_wait_the_choice_is_made_again(

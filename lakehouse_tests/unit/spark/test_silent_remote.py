@@ -100,13 +100,13 @@ def test_the_first_signal_ends_a_command_that_waits_for_its_first_answer(number:
 def output_after_signals(times: int, code: int) -> str:
     """Send signals to a process with an unanswered statement, check its exit code and return its output."""
     with silent_server() as (address, service):
-        running = process(STATEMENT, address, str(code))
+        running_process = process(STATEMENT, address, str(code))
         assert service.asked.wait(LIMIT)
-        running.send_signal(signal.SIGTERM)
-        if times == 2 and not wait_until(lambda: running.poll() is not None, 1):
-            running.send_signal(signal.SIGTERM)
-        output, _ = running.communicate(timeout=LIMIT)
-    assert running.returncode == code
+        running_process.send_signal(signal.SIGTERM)
+        if times == 2 and not wait_until(lambda: running_process.poll() is not None, 1):
+            running_process.send_signal(signal.SIGTERM)
+        output, _ = running_process.communicate(timeout=LIMIT)
+    assert running_process.returncode == code
     return output
 
 

@@ -12,12 +12,12 @@ from lakehouse.declaration import Column, StreamTable
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.errors import TableError
 from lakehouse.operations.evolution import _changes
-from lakehouse.storage.layout import DECLARED, Layout, TableColumn
-from lakehouse.storage.schema_change.diff import Lack, compare_schema
+from lakehouse.storage.layout import COLUMNS_PROPERTY, Layout, TableColumn
+from lakehouse.storage.schema_change.diff import SchemaDiff, compare_schema
 
 ID = Column("id", "INT", "Which.", required=True)
 PLACE = Column("place", "STRING", "Where.", source="city")
-OTHER = replace(PLACE, source="district")
+OTHER_PLACE = replace(PLACE, source="district")
 
 
 class Table:
@@ -35,10 +35,10 @@ class Table:
 
     def declare(self, *columns: Column) -> Layout:
         table = StreamTable("t", "t", "T.", columns, ["id"])
-        table_columns = [TableColumn.declared(column) for column in columns]
-        return replace(self.layout, columns=table_columns, declares=facts_of(table))
+        table_columns = [TableColumn.from_declaration(column) for column in columns]
+        return replace(self.layout, columns=table_columns, declaration_facts=facts_of(table))
 
-    def compare(self, *columns: Column) -> Lack:
+    def compare(self, *columns: Column) -> SchemaDiff:
         return compare_schema(self.declare(*columns), self.delta_table)
 
     def run(self, *columns: Column) -> list[str]:
@@ -46,7 +46,7 @@ class Table:
         layout, diff = self.declare(*columns), self.compare(*columns)
         if diff.properties:
             self.set_properties(**diff.properties)
-        return [difference for _, difference in differences(diff.declared, layout.declares)]
+        return [difference for _, difference in differences(diff.former_declaration, layout.declaration_facts)]
 
     def set_properties(self, **properties: str) -> None:
         self.delta_table.alter.set_table_properties(properties, raise_if_not_exists=False)
@@ -65,9 +65,9 @@ def table(tmp_path: Path) -> Table:
 def test_a_column_with_another_field_is_refused(table: Table) -> None:
     table.run(ID)
     with pytest.raises(TableError, match="Column place of t still holds values from 'city'") as error:
-        table.compare(ID, OTHER)
+        table.compare(ID, OTHER_PLACE)
     assert "another name" in str(error.value)
-    renamed_column = replace(OTHER, name="quarter")
+    renamed_column = replace(OTHER_PLACE, name="quarter")
     assert [path for path, _ in table.compare(ID, renamed_column).columns] == [("quarter",)]
 
 
@@ -76,11 +76,11 @@ def test_a_column_with_another_field_is_refused_after_other_changes_of_the_decla
     table.run(ID)
     table.run(ID, note)
     with pytest.raises(TableError, match="from 'city'"):
-        table.compare(ID, note, OTHER)
+        table.compare(ID, note, OTHER_PLACE)
 
 
 @pytest.mark.parametrize(
-    "column", [PLACE, replace(OTHER, formerly="city"), replace(PLACE, source=["city"], default="-")]
+    "column", [PLACE, replace(OTHER_PLACE, formerly="city"), replace(PLACE, source=["city"], default="-")]
 )
 def test_a_column_with_its_former_field_is_reported_with_the_age_of_its_values(table: Table, column: Column) -> None:
     table.run(ID)
@@ -93,29 +93,29 @@ def test_a_column_with_its_former_field_is_reported_with_the_age_of_its_values(t
 
 
 def test_a_column_with_another_sql_is_refused(table: Table) -> None:
-    computed = Column("place", "STRING", "Where.", sql="upper(town)")
+    computed_column = Column("place", "STRING", "Where.", sql="upper(town)")
     town = Column("town", "STRING", "Where.", source="city")
-    table.run(ID, town, computed)
+    table.run(ID, town, computed_column)
     table.run(ID, town)
     with pytest.raises(TableError, match="still holds values from 'upper"):
-        table.compare(ID, town, replace(computed, sql="lower(town)"))
-    assert table.run(ID, town, computed)[0].startswith("column place is declared again")
+        table.compare(ID, town, replace(computed_column, sql="lower(town)"))
+    assert table.run(ID, town, computed_column)[0].startswith("column place is declared again")
 
 
 def test_a_column_of_another_program_is_accepted(table: Table) -> None:
     table.run(ID)
-    table.set_properties(**{DECLARED: "id"})
-    assert table.compare(ID, OTHER).columns == []
+    table.set_properties(**{COLUMNS_PROPERTY: "id"})
+    assert table.compare(ID, OTHER_PLACE).columns == []
 
 
 def test_after_a_restore_to_before_its_removal_the_column_counts_as_declared(table: Table) -> None:
     table.run(ID)
     table.delta_table.restore(1)
-    assert table.run(ID, OTHER) == ["column place: takes was 'city', is 'district'"]
+    assert table.run(ID, OTHER_PLACE) == ["column place: takes was 'city', is 'district'"]
 
 
 def test_a_column_that_maintenance_added_is_not_a_former_one(table: Table) -> None:
     """It exists before the first run with its declaration."""
     note: Any = Column("note", "STRING", "A note.")
-    layout = replace(table.declare(ID, PLACE, note), declares="")
-    assert DECLARED not in compare_schema(layout, table.delta_table).properties
+    layout = replace(table.declare(ID, PLACE, note), declaration_facts="")
+    assert COLUMNS_PROPERTY not in compare_schema(layout, table.delta_table).properties

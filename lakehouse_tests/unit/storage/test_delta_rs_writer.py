@@ -16,86 +16,86 @@ from lakehouse.errors import ConflictError, TableError
 from lakehouse.ledger.ledger import app_id
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
 from lakehouse.storage.layout import TEXT_BOUND, Layout, TableColumn
-from lakehouse.storage.spark_writer import alone
+from lakehouse.storage.spark_writer import write_alone
 from lakehouse_tests.helpers.tables.plain_tables import (
     COLUMNS,
     FAR,
-    NOWHERE,
+    NULL_PLACE,
     OSLO,
     PARIS,
     SCHEMA,
-    made,
+    create_table,
     next_commit,
+    read_stored,
     rows,
-    stored,
 )
 
 
 @pytest.mark.invariant("1.1")
 def test_an_append_is_one_commit_with_its_number_and_metadata(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     commit = next_commit(layout)
-    entry = append_quickly(layout, rows(OSLO, NOWHERE), commit)
+    entry = append_quickly(layout, rows(OSLO, NULL_PLACE), commit)
     assert (entry.version, entry.commit, entry.metrics.inserted) == (1, commit, 2)
     assert DeltaTable(layout.uri).transaction_version(app_id("t")) == commit.number == 1
-    assert stored(layout) == sorted([PARIS, OSLO, NOWHERE], key=str)
+    assert read_stored(layout) == sorted([PARIS, OSLO, NULL_PLACE], key=str)
 
 
 def test_a_merge_deletes_updates_and_inserts_differing_rows_and_copies_all_others_unchanged(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS, NOWHERE, OSLO, ("Rome", Decimal(0), FAR, 4))
-    new_rows = rows((*NOWHERE[:3], 7, False), (*OSLO, True), (*PARIS, False), ("Bern", None, FAR, 0, False))
+    layout = create_table(tmp_path, PARIS, NULL_PLACE, OSLO, ("Rome", Decimal(0), FAR, 4))
+    new_rows = rows((*NULL_PLACE[:3], 7, False), (*OSLO, True), (*PARIS, False), ("Bern", None, FAR, 0, False))
     entry = merge_quickly(layout, new_rows, ["place", "at"], "gone", next_commit(layout))
     metrics = entry.metrics
     assert (metrics.source_rows, metrics.inserted, metrics.updated, metrics.deleted) == (4, 1, 1, 1)
-    expected = [PARIS, (*NOWHERE[:3], 7), ("Bern", None, FAR, 0), ("Rome", Decimal("0.000000"), FAR, 4)]
-    assert stored(layout) == sorted(expected, key=str)
+    expected = [PARIS, (*NULL_PLACE[:3], 7), ("Bern", None, FAR, 0), ("Rome", Decimal("0.000000"), FAR, 4)]
+    assert read_stored(layout) == sorted(expected, key=str)
 
 
 @pytest.mark.invariant("10.7")
-@pytest.mark.parametrize("row", [(*NOWHERE, True), (*PARIS, False)])
+@pytest.mark.parametrize("row", [(*NULL_PLACE, True), (*PARIS, False)])
 def test_a_merge_that_changes_nothing_is_a_commit_without_a_file(tmp_path: Path, row: tuple[Any, ...]) -> None:
     """The commit records the consumed version."""
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     files_before = DeltaTable(layout.uri).file_uris()
     entry = merge_quickly(layout, rows(row), ["place", "at"], "gone", next_commit(layout))
     assert (entry.version, entry.metrics.inserted, entry.metrics.updated, entry.metrics.deleted) == (1, 0, 0, 0)
-    assert DeltaTable(layout.uri).file_uris() == files_before and stored(layout) == [PARIS]
+    assert DeltaTable(layout.uri).file_uris() == files_before and read_stored(layout) == [PARIS]
 
 
 @pytest.mark.invariant("10.7")
 def test_an_append_of_nothing_is_a_commit_without_a_file(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     files_before = DeltaTable(layout.uri).file_uris()
     assert append_quickly(layout, SCHEMA.empty_table(), next_commit(layout)).version == 1
     assert DeltaTable(layout.uri).file_uris() == files_before
 
 
 def test_a_merge_rewrites_no_file_in_which_nothing_changes(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     append_quickly(layout, rows(OSLO), next_commit(layout))
     (unchanged_file,) = (
         f for f in DeltaTable(layout.uri).file_uris() if pq.read_table(f)["place"].to_pylist() == ["Paris"]
     )
     merge_quickly(layout, rows((*PARIS, False), (*OSLO[:3], 2, False)), ["place", "at"], "gone", next_commit(layout))
     assert unchanged_file in DeltaTable(layout.uri).file_uris()
-    assert stored(layout) == sorted([PARIS, (*OSLO[:3], 2)], key=str)
+    assert read_stored(layout) == sorted([PARIS, (*OSLO[:3], 2)], key=str)
 
 
 def test_every_tenth_version_is_a_checkpoint_that_needs_no_commit_before_it(tmp_path: Path) -> None:
     """Without checkpoints, every reader of the table reads up to a hundred commits one by one."""
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     for _ in range(10):
         append_quickly(layout, rows(OSLO), next_commit(layout))
     log = Path(layout.uri, "_delta_log")
     assert [file.name for file in log.glob("*.checkpoint.parquet")] == [f"{10:020d}.checkpoint.parquet"]
     for version in range(10):
         (log / f"{version:020d}.json").unlink()
-    assert DeltaTable(layout.uri).transaction_version(app_id("t")) == 10 and len(stored(layout)) == 11
+    assert DeltaTable(layout.uri).transaction_version(app_id("t")) == 10 and len(read_stored(layout)) == 11
 
 
 def test_no_checksum_of_a_former_file_marks_a_new_file_as_damaged(tmp_path: Path) -> None:
     """Hadoop writes a checksum next to each of its files; in a restored log, checksums may be of other files."""
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     log = Path(layout.uri, "_delta_log")
     names = (f"{10:020d}.json", f"{10:020d}.checkpoint.parquet", "_last_checkpoint")
     for name in names:
@@ -115,16 +115,16 @@ def test_a_commit_is_valid_if_its_checkpoint_fails(
         raise kind("no checkpoint today")
 
     monkeypatch.setattr(DeltaTable, "create_checkpoint", panic)
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     for _ in range(10):
         append_quickly(layout, rows(OSLO), next_commit(layout))
-    assert len(stored(layout)) == 11
+    assert len(read_stored(layout)) == 11
 
 
 @pytest.mark.invariant("3.2", "11.1")
 def test_rows_that_were_planned_on_another_version_are_not_written(tmp_path: Path) -> None:
     """This includes a RESTORE, which does not conflict with an append by Spark."""
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     commit = next_commit(layout)
     append_quickly(layout, rows(OSLO), next_commit(layout))
     DeltaTable(layout.uri).restore(0)
@@ -132,25 +132,25 @@ def test_rows_that_were_planned_on_another_version_are_not_written(tmp_path: Pat
         append_quickly(layout, rows(OSLO), commit)
     with pytest.raises(ConflictError):
         merge_quickly(layout, rows((*OSLO, False)), ["place", "at"], "gone", commit)
-    assert stored(layout) == [PARIS]
+    assert read_stored(layout) == [PARIS]
 
 
 @pytest.mark.invariant("3.2", "11.1")
 def test_a_concurrent_commit_of_another_writer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     commit = next_commit(layout)
     table = DeltaTable(layout.uri)
     monkeypatch.setattr("lakehouse.storage.delta_rs_writer.open_uncached", lambda _: table)
     write_deltalake(layout.uri, rows(OSLO), mode="append")
     with pytest.raises(ConflictError):
-        append_quickly(layout, rows(NOWHERE), commit)
+        append_quickly(layout, rows(NULL_PLACE), commit)
     with pytest.raises(ConflictError):
-        merge_quickly(layout, rows((*NOWHERE, False)), ["place", "at"], "gone", commit)
-    assert stored(layout) == sorted([PARIS, OSLO], key=str)
+        merge_quickly(layout, rows((*NULL_PLACE, False)), ["place", "at"], "gone", commit)
+    assert read_stored(layout) == sorted([PARIS, OSLO], key=str)
 
 
 def test_an_error_of_the_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
 
     def raise_disk_full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -161,14 +161,14 @@ def test_an_error_of_the_disk_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_an_unreadable_data_file_is_not_reported_as_an_error_of_the_log(tmp_path: Path) -> None:
-    layout = made(tmp_path, PARIS)
+    layout = create_table(tmp_path, PARIS)
     (file,) = Path(layout.uri).glob("*.parquet")
     content = bytearray(file.read_bytes())
     content[4 : len(content) // 2] = b"\xff" * (len(content) // 2 - 4)
     file.write_bytes(content)
-    with pytest.raises(TableError, match="rows could not be written") as caught:
+    with pytest.raises(TableError, match="rows could not be written") as raised:
         merge_quickly(layout, rows((*PARIS[:3], 9, False)), ["place", "at"], "gone", next_commit(layout))
-    assert "log" not in str(caught.value)
+    assert "log" not in str(raised.value)
 
 
 def create_partitioned(folder: Path, *values: tuple[Any, ...]) -> Layout:
@@ -180,7 +180,7 @@ def create_partitioned(folder: Path, *values: tuple[Any, ...]) -> Layout:
         layout.uri,
         rows_by_month(*values),
         partition_by=["month"],
-        configuration=layout.statistics_properties | layout.lasting,
+        configuration=layout.statistics_properties | layout.enforced_properties,
     )
     return layout
 
@@ -226,17 +226,19 @@ MICROSECONDS = datetime(2023, 1, 1, 0, 0, 0, 123456, UTC)
 
 @pytest.mark.invariant("13.4")
 @pytest.mark.parametrize(
-    ("type_", "key", "other"),
+    ("type_", "key", "other_key"),
     [("BIGINT", 2**53 + 1, 7), ("TIMESTAMP", MICROSECONDS, FAR), ("DATE", date(1500, 1, 1), JANUARY), ("INT", -1, 0)],
 )
 def test_files_are_skipped_only_if_their_bounds_exclude_the_key(
-    tmp_path: Path, type_: str, key: Any, other: Any
+    tmp_path: Path, type_: str, key: Any, other_key: Any
 ) -> None:
     """Bounds of times are rounded to milliseconds; the key is in the second of three files."""
     columns = [TableColumn("k", type_, "d"), TableColumn("n", "BIGINT", "d")]
     layout = Layout("t", str(tmp_path / "t"), "d", columns, statistics=("k",), change_data=True)
-    tables = [pa.table({"k": pa.array([k], arrow_type(type_)), "n": pa.array([1])}) for k in (other, key, other)]
-    write_deltalake(layout.uri, tables[0], configuration=layout.statistics_properties | layout.lasting)
+    tables = [
+        pa.table({"k": pa.array([k], arrow_type(type_)), "n": pa.array([1])}) for k in (other_key, key, other_key)
+    ]
+    write_deltalake(layout.uri, tables[0], configuration=layout.statistics_properties | layout.enforced_properties)
     for table in tables[1:]:
         write_deltalake(layout.uri, table, mode="append")
     new_rows = pa.table({"k": tables[1]["k"], "n": pa.array([2]), STALE: pa.array([False])})
@@ -248,7 +250,7 @@ def test_files_are_skipped_only_if_their_bounds_exclude_the_key(
 def test_a_partition_without_new_rows_is_not_read(tmp_path: Path) -> None:
     layout = create_partitioned(tmp_path, ("Paris", 1, JANUARY), ("Rome", 1, MARCH))
     (file,) = (Path(uri) for uri in DeltaTable(layout.uri).file_uris() if "2023-03-01" in uri)
-    with alone(layout):
+    with write_alone(layout):
         pass  # the files on the disk are not checked again after this
     file.unlink()
     store_quickly(

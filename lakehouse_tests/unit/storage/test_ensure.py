@@ -26,15 +26,17 @@ def create(folder: Path, *columns: TableColumn) -> Layout:
     layout = Layout("t", str(folder / "t"), "d", columns)
     inner = pa.struct([("at", pa.timestamp("us", "UTC")), ("n", pa.int32())])
     schema = pa.schema([("k", pa.decimal128(9, 6)), ("_r", inner)])
-    DeltaTable.create(layout.uri, schema, configuration=layout.lasting)
+    DeltaTable.create(layout.uri, schema, configuration=layout.enforced_properties)
     return layout
 
 
-def create_with_records(folder: Path, stored: Sequence[TableColumn], declared: Sequence[TableColumn]) -> Layout:
+def create_with_records(
+    folder: Path, stored_columns: Sequence[TableColumn], declared_columns: Sequence[TableColumn]
+) -> Layout:
     """Create a table with some record fields, and return a layout that declares others."""
-    layout = Layout("t", str(folder / "t"), "d", [TableColumn.struct(RECORD, "d", declared)], anchors=[RECORD])
-    record = pa.struct([(column.name, arrow_type(column.type)) for column in stored])
-    DeltaTable.create(layout.uri, pa.schema([(RECORD, record)]), configuration=layout.lasting)
+    layout = Layout("t", str(folder / "t"), "d", [TableColumn.struct(RECORD, "d", declared_columns)], anchors=[RECORD])
+    record = pa.struct([(column.name, arrow_type(column.type)) for column in stored_columns])
+    DeltaTable.create(layout.uri, pa.schema([(RECORD, record)]), configuration=layout.enforced_properties)
     return layout
 
 
@@ -57,16 +59,16 @@ def test_another_version_column_of_kept_values_is_refused(tmp_path: Path) -> Non
     table = DeltaTable(layout.uri)
     table.alter.set_table_properties({VERSION_COLUMN: "a"}, raise_if_not_exists=False)
     for version_column in ("a", ""):
-        assert ensure_table(NO_SPARK, replace(layout, kept_by=version_column)) is not None
+        assert ensure_table(NO_SPARK, replace(layout, kept_version_column=version_column)) is not None
     with pytest.raises(TableError, match="have versions from column a, and the declaration names b"):
-        ensure_table(NO_SPARK, replace(layout, kept_by="b"))
+        ensure_table(NO_SPARK, replace(layout, kept_version_column="b"))
 
 
-@pytest.mark.parametrize(("stored", "declared"), [(ORDER, LOG_FIELDS), (LOG_FIELDS, ORDER)])
+@pytest.mark.parametrize(("stored_columns", "declared_columns"), [(ORDER, LOG_FIELDS), (LOG_FIELDS, ORDER)])
 def test_rows_with_a_key_and_rows_without_one_are_distinguished(
-    tmp_path: Path, stored: list[TableColumn], declared: list[TableColumn]
+    tmp_path: Path, stored_columns: list[TableColumn], declared_columns: list[TableColumn]
 ) -> None:
-    layout = create_with_records(tmp_path, stored, declared)
+    layout = create_with_records(tmp_path, stored_columns, declared_columns)
     with pytest.raises(TableError, match="written with a key and the declaration has none"):
         ensure_table(NO_SPARK, layout)
 

@@ -4,17 +4,19 @@ from datetime import timedelta
 
 import pytest
 
-from lakehouse.storage.layout import CHANGE_DATA, DECLARED, STATISTICS, Layout, TableColumn
+from lakehouse.storage.layout import CHANGE_DATA, COLUMNS_PROPERTY, STATISTICS, Layout, TableColumn
 
 LOG = "delta.logRetentionDuration"
 FILES = "delta.deletedFileRetentionDuration"
 WEEK, MONTH = "interval 604800 seconds", "interval 2592000 seconds"
 
 
-def correct(retention: timedelta = timedelta(days=7), **stored: str) -> dict[str, str]:
+def correct(retention: timedelta = timedelta(days=7), **stored_properties: str) -> dict[str, str]:
     """Return the corrections for a table with these retentions of its log and its deleted files."""
     table = Layout("t", "/t", "", (), retention=retention)
-    return table.corrections({LOG: stored.get("log", MONTH), FILES: stored.get("files", WEEK), CHANGE_DATA: "false"})
+    return table.corrections(
+        {LOG: stored_properties.get("log", MONTH), FILES: stored_properties.get("files", WEEK), CHANGE_DATA: "false"}
+    )
 
 
 @pytest.mark.invariant("1.18")
@@ -55,11 +57,11 @@ def test_deleted_files_are_kept_exactly_as_long_as_declared(interval: str) -> No
 @pytest.mark.invariant("1.18")
 def test_missing_properties_are_set() -> None:
     table = Layout("t", "/t", "", (), change_data=True)
-    assert table.corrections({}) == table.lasting == {LOG: MONTH, FILES: WEEK, CHANGE_DATA: "true"}
+    assert table.corrections({}) == table.enforced_properties == {LOG: MONTH, FILES: WEEK, CHANGE_DATA: "true"}
 
 
 @pytest.mark.parametrize(
-    ("stored", "declared"),
+    ("stored_statistics", "declared_statistics"),
     [
         ("id", ["id", "b"]),
         ("id,a", ["id", "b"]),
@@ -70,11 +72,20 @@ def test_missing_properties_are_set() -> None:
         ("id", []),
     ],
 )
-def test_statistics_columns_are_corrected_unless_they_include_a_column_of_another_program(stored, declared) -> None:
+def test_statistics_columns_are_corrected_unless_they_include_a_column_of_another_program(
+    stored_statistics, declared_statistics
+) -> None:
     columns = [TableColumn(name, "BIGINT", "") for name in ("id", "a", "b")]
-    table = Layout("t", "/t", "", columns, statistics=["id"] if declared is None else declared, change_data=True)
-    corrections = table.corrections(table.properties | {STATISTICS: stored, DECLARED: "a,b,gone,id"})
-    assert corrections == ({STATISTICS: ",".join(declared)} if declared else {})
+    table = Layout(
+        "t",
+        "/t",
+        "",
+        columns,
+        statistics=["id"] if declared_statistics is None else declared_statistics,
+        change_data=True,
+    )
+    corrections = table.corrections(table.properties | {STATISTICS: stored_statistics, COLUMNS_PROPERTY: "a,b,gone,id"})
+    assert corrections == ({STATISTICS: ",".join(declared_statistics)} if declared_statistics else {})
 
 
 def test_the_order_of_statistics_columns_does_not_matter() -> None:

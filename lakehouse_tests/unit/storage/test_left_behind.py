@@ -152,13 +152,13 @@ def test_an_engine_that_hangs_is_not_waited_for_longer_than_others(home: Path, m
 
 @pytest.mark.invariant("11.5", "11.7")
 def test_in_our_own_java_fence_and_lock_stay_until_the_statement_has_ended(home: Path) -> None:
-    interrupted, states = Event(), list[Any]()
-    session = OwnSession(interrupted.set)
+    is_interrupted, states = Event(), list[Any]()
+    session = OwnSession(is_interrupted.set)
     file = session._jvm.java.io.RandomAccessFile.return_value
 
     def work() -> None:
         press_ctrl_c()
-        assert interrupted.wait(20)
+        assert is_interrupted.wait(20)
         press_ctrl_c()  # a second Ctrl-C
         states.append((dict(session.conf), file.close.called))
 

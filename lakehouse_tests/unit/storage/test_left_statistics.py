@@ -13,18 +13,18 @@ DAY, NOTE = TableColumn("day", "DATE", "d"), TableColumn("note", "STRING", "d")
 FLAG, LIST = TableColumn("flag", "BOOLEAN", "d"), TableColumn("list", "ARRAY<INT>", "d")
 
 
-def statistics_during_rewrite(monkeypatch: pytest.MonkeyPatch, layout: Layout, excluded: Sequence[str]) -> str:
+def statistics_during_rewrite(monkeypatch: pytest.MonkeyPatch, layout: Layout, excluded_columns: Sequence[str]) -> str:
     """Return the statistics columns while the rows are written."""
     statements: list[str] = []
-    monkeypatch.setattr(rewrite, "upkeep", lambda _spark, _layout, statement: statements.append(statement))
+    monkeypatch.setattr(rewrite, "run_upkeep", lambda _spark, _layout, statement: statements.append(statement))
     spark: Any = None
-    rewrite.leave_statistics(spark, layout, excluded)
+    rewrite.restrict_statistics(spark, layout, excluded_columns)
     (statement,) = statements
     return statement.split("= '")[1].split("'")[0] if " SET " in statement else ""
 
 
 @pytest.mark.parametrize(
-    ("columns", "excluded", "statistics"),
+    ("columns", "excluded_columns", "statistics"),
     [
         ([DAY, NOTE, RECORD], ["day"], "note"),
         ([DAY, FLAG, LIST, RECORD], ["day"], "_record"),
@@ -33,10 +33,10 @@ def statistics_during_rewrite(monkeypatch: pytest.MonkeyPatch, layout: Layout, e
     ],
 )
 def test_a_rewrite_that_is_killed_after_its_commit_leaves_statistics_that_the_next_run_corrects(
-    monkeypatch: pytest.MonkeyPatch, columns: list[TableColumn], excluded: list[str], statistics: str
+    monkeypatch: pytest.MonkeyPatch, columns: list[TableColumn], excluded_columns: list[str], statistics: str
 ) -> None:
     layout = Layout("t", "/t", "d", columns, statistics=["day"], change_data=True)
-    assert statistics_during_rewrite(monkeypatch, layout, excluded) == statistics
+    assert statistics_during_rewrite(monkeypatch, layout, excluded_columns) == statistics
     corrections = layout.corrections(layout.properties | {STATISTICS: statistics})
     assert corrections == ({} if statistics == "day" else {STATISTICS: "day"})
 

@@ -40,18 +40,18 @@ input()
 @contextmanager
 def lock_elsewhere(uri: str) -> Iterator[subprocess.Popen[str]]:
     """Lock a table in another process."""
-    with run_program(_HOLD, uri) as other:
-        yield other
+    with run_program(_HOLD, uri) as other_process:
+        yield other_process
 
 
 @contextmanager
 def run_program(program: str, argument: str) -> Iterator[subprocess.Popen[str]]:
     """Run another process and wait until it has its lock."""
     command = [sys.executable, "-c", program, argument]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout and other.stdout.readline() == "1\n"
-        yield other
-        other.kill()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other_process:
+        assert other_process.stdout and other_process.stdout.readline() == "1\n"
+        yield other_process
+        other_process.kill()
 
 
 @pytest.fixture
@@ -83,8 +83,8 @@ def test_the_log_and_the_error_name_the_holder_of_the_lock(
     uri: str, short_wait: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", lock.__name__)
-    with lock_elsewhere(uri) as other:
-        holder = HOLDER.format(other.pid)
+    with lock_elsewhere(uri) as other_process:
+        holder = HOLDER.format(other_process.pid)
         with pytest.raises(ConflictError, match=f"now {holder} writes it"), table_lock(uri, "t"):
             pass
     (message,) = caplog.messages
@@ -149,8 +149,8 @@ def test_the_same_folder_under_another_name_has_the_same_lock(uri: str, short_wa
 
 @pytest.mark.invariant("11.2")
 def test_a_killed_process_holds_no_lock(uri: str) -> None:
-    with lock_elsewhere(uri) as other:
-        other.kill()
+    with lock_elsewhere(uri) as other_process:
+        other_process.kill()
         with table_lock(uri, "t"):
             pass
 
@@ -192,14 +192,14 @@ def test_a_java_process_that_still_writes_for_an_ended_process_excludes_other_wr
         pass
     java = Store(uri).lock
     assert java
-    with run_program(_WRITE_FROM_JAVA, f"{java}.java") as other:
+    with run_program(_WRITE_FROM_JAVA, f"{java}.java") as other_process:
         with (
             pytest.raises(ConflictError, match="may still write t, in a Java process that still runs"),
             table_lock(uri, "t"),
         ):
             pytest.fail("nobody may write now")
-        other.kill()
-        other.wait()
+        other_process.kill()
+        other_process.wait()
         with table_lock(uri, "t"):
             pass
 
@@ -213,9 +213,9 @@ def test_the_next_process_writes_when_the_java_process_of_an_ended_process_ends(
         pass
     java = Store(uri).lock
     assert java
-    with run_program(_WRITE_FROM_JAVA, f"{java}.java") as other:
-        ending = Timer(0.5, other.kill)
+    with run_program(_WRITE_FROM_JAVA, f"{java}.java") as other_process:
+        ending = Timer(0.5, other_process.kill)
         ending.start()
         with table_lock(uri, "t"):
-            assert other.wait(1) < 0
+            assert other_process.wait(1) < 0
     assert caplog.messages == ["Waiting for the statement of an ended process that may still write t"], "logged once"

@@ -6,14 +6,14 @@ import pytest
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, equal_values, from_source, keyed_spec
 
 Rows = list[tuple[int | None, str | None]]
-STORED: Rows = [(1, "one"), (2, None), (3, "three")]
+STORED_ROWS: Rows = [(1, "one"), (2, None), (3, "three")]
 
 
-def merge(spec: MergeSpec, source: list[tuple[int | None, str | None, bool]], stored: Rows = STORED) -> Rows:
+def merge(spec: MergeSpec, source: list[tuple[int | None, str | None, bool]], stored_rows: Rows = STORED_ROWS) -> Rows:
     """Return the rows of the table after the MERGE."""
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t (k INT, v VARCHAR); CREATE TABLE s (k INT, v VARCHAR, gone BOOLEAN)")
-        connection.executemany("INSERT INTO t VALUES (?, ?)", stored)
+        connection.executemany("INSERT INTO t VALUES (?, ?)", stored_rows)
         connection.executemany("INSERT INTO s VALUES (?, ?, ?)", source)
         clauses = spec.clauses.replace("`", '"').replace('t."v" =', '"v" =').replace("<=>", "IS NOT DISTINCT FROM")
         connection.execute(f"MERGE INTO t USING s {clauses}")
@@ -23,14 +23,14 @@ def merge(spec: MergeSpec, source: list[tuple[int | None, str | None, bool]], st
 @pytest.mark.parametrize(
     ("spec", "rows"),
     [
-        (MergeSpec(equal_keys(["k"]), insert=from_source(["k", "v"])), [*STORED, (4, "four")]),
+        (MergeSpec(equal_keys(["k"]), insert=from_source(["k", "v"])), [*STORED_ROWS, (4, "four")]),
         (
             MergeSpec(equal_keys(["k"]), from_source(["v"]), from_source(["k", "v"])),
             [(1, "new"), (2, None), (3, None), (4, "four")],
         ),
-        (MergeSpec(equal_keys(["k"]), from_source(["v"]), update_if="s.k = 1"), [(1, "new"), *STORED[1:]]),
+        (MergeSpec(equal_keys(["k"]), from_source(["v"]), update_if="s.k = 1"), [(1, "new"), *STORED_ROWS[1:]]),
         (MergeSpec(equal_keys(["k"]), from_source(["v"]), delete_if="s.gone"), [(1, "new"), (2, None)]),
-        (MergeSpec("false", insert=from_source(["k", "v"]), insert_if="s.k > 9"), STORED),
+        (MergeSpec("false", insert=from_source(["k", "v"]), insert_if="s.k > 9"), STORED_ROWS),
         (
             MergeSpec(f"{equal_keys(['k'])} AND s.k < 2", insert=from_source(["k", "v"]), delete_unmatched=True),
             [(1, "one"), (2, None), (3, None), (4, "four")],

@@ -14,7 +14,7 @@ from lakehouse.decoding.staged import STALE
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.parquet_properties import ROW_GROUP, partitions_without_codec
-from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
+from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
 
 UNCOMPRESSED = WriterProperties(compression="UNCOMPRESSED")
 
@@ -25,7 +25,7 @@ def files(layout: Layout) -> Iterator[pq.FileMetaData]:
 
 @pytest.mark.parametrize("writer", ["append", "merge", "store"])
 def test_files_of_every_writer_are_compressed(tmp_path: Path, writer: str) -> None:
-    layout = replace(made(tmp_path), change_data=True)
+    layout = replace(create_table(tmp_path), change_data=True)
     if writer == "append":
         append_quickly(layout, rows(OSLO), next_commit(layout))
     elif writer == "merge":
@@ -37,15 +37,15 @@ def test_files_of_every_writer_are_compressed(tmp_path: Path, writer: str) -> No
     assert {column.compression for column in columns} == {"SNAPPY"}
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_a_row_group_has_no_more_bytes_than_one_of_spark(tmp_path: Path, inside: bool) -> None:
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_row_group_has_no_more_bytes_than_one_of_spark(tmp_path: Path, is_inside: bool) -> None:
     """The texts are incompressible: one is as large as fifty others, and half of them are NULL."""
     texts = [os.urandom(size // 2).hex() for size in [20_000_000, *[400_000] * 400]] + [None] * 400
     values = pa.array(texts)
-    field = pa.StructArray.from_arrays([values], ["text"]) if inside else values
+    field = pa.StructArray.from_arrays([values], ["text"]) if is_inside else values
     table = pa.table({"k": pa.array(range(len(texts)), pa.int32()), "v": field})
     text = TableColumn("text", "STRING", "d")
-    column = TableColumn.struct("v", "d", [text]) if inside else replace(text, name="v")
+    column = TableColumn.struct("v", "d", [text]) if is_inside else replace(text, name="v")
     layout = Layout("t", str(tmp_path / "t"), "d", [TableColumn("k", "INT", "d"), column], statistics=("k",))
     DeltaTable.create(layout.uri, table.schema, configuration=layout.properties)
     append_quickly(layout, table, next_commit(layout))
@@ -77,21 +77,21 @@ def test_only_partitions_with_an_uncompressed_file_are_rewritten(tmp_path: Path)
 
 
 def test_a_table_without_partitions_is_rewritten_as_a_whole(tmp_path: Path) -> None:
-    layout = made(tmp_path)
+    layout = create_table(tmp_path)
     write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=UNCOMPRESSED)
     assert partitions_without_codec(layout) == {None}
     assert layout.rewrite_statement({None}) == f"OPTIMIZE delta.`{layout.uri}` ZORDER BY (`place`)"
 
 
 def test_a_large_partition_is_left_to_the_next_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = made(tmp_path)
+    layout = create_table(tmp_path)
     write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=UNCOMPRESSED)
     monkeypatch.setattr("lakehouse.storage.parquet_properties._MOST_REWRITTEN", 100)
     assert partitions_without_codec(layout) == set()
 
 
 def test_a_compressed_file_without_a_codec_in_its_name_is_not_rewritten(tmp_path: Path) -> None:
-    layout = made(tmp_path)
+    layout = create_table(tmp_path)
     write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=UNCOMPRESSED)
     (file,) = (Path(uri) for uri in DeltaTable(layout.uri).file_uris())
     pq.write_table(rows(PARIS), file, compression="zstd")

@@ -15,7 +15,7 @@ from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import identity, merged_layout, order_of
-from lakehouse.storage.schema_change.diff import lack_of
+from lakehouse.storage.schema_change.diff import read_schema_diff
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
 POSITION = "`source`: STRING, `partition`: INT, `position`: BIGINT, `sequence`: BIGINT"
@@ -76,9 +76,9 @@ def test_rows_with_a_key_are_not_those_of_a_log_table(
 ) -> None:
     layout = merged_layout(first, settings)
     DeltaTable.create(layout.uri, pa.schema(list(map(arrow_field, layout.columns))))
-    assert lack_of(layout)
+    assert read_schema_diff(layout)
     with pytest.raises(TableError, match=rf"{verb} _record\.base: .*a table with another name"):
-        lack_of(merged_layout(second, settings))
+        read_schema_diff(merged_layout(second, settings))
 
 
 def test_a_key_column_whose_name_is_a_sql_value_is_quoted() -> None:

@@ -9,12 +9,12 @@ from lakehouse.errors import ConflictError
 from lakehouse.ledger.commits import Commit, Kind
 from lakehouse.storage import spark_writer
 from lakehouse.storage.layout import Layout
-from lakehouse_tests.helpers.tables.logs import NAME, Written
+from lakehouse_tests.helpers.tables.logs import NAME, WrittenTable
 
 
 @pytest.mark.invariant("1.13")
 def test_a_commit_planned_before_a_restore_is_not_blamed_only_on_another_writer(tmp_path: Path) -> None:
-    table = Written.create(tmp_path / "t")
+    table = WrittenTable.create(tmp_path / "t")
     table.batches(2)
     planned_version = table._next("batch").table_version
     table.restore(1)
@@ -27,7 +27,7 @@ def test_a_commit_planned_before_a_restore_is_not_blamed_only_on_another_writer(
 
     table.edit(4, plan_before_restore)
     commit = Commit.model_validate_json(table.table.history(1)[0]["userMetadata"])
-    assert table.ledger.undone == {2, 3} and table.rows == [7, 1000]
+    assert table.ledger.undone_numbers == {2, 3} and table.rows == [7, 1000]
     with pytest.raises(ConflictError, match="Commit 3 of t does not count: another writer made it, or .*RESTORE"):
         spark_writer._require_committed(Layout(NAME, str(table.folder), "", ()), commit)
 

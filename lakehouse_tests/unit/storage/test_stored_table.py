@@ -16,9 +16,9 @@ from lakehouse.storage import stored_table
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec
-from lakehouse.storage.stored_table import Expected, StoredTable
-from lakehouse.storage.table_context import again
-from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, made, next_commit, rows
+from lakehouse.storage.stored_table import ExpectedRows, StoredTable
+from lakehouse.storage.table_context import retry_on_conflict
+from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
 
 NO_SPARK: Any = None
 COMMIT = Commit(kind="batch", number=1, attempt="a", table_version=4)
@@ -26,7 +26,7 @@ COMMIT = Commit(kind="batch", number=1, attempt="a", table_version=4)
 
 @pytest.fixture
 def table(tmp_path: Path) -> StoredTable:
-    return StoredTable(NO_SPARK, made(tmp_path, PARIS, **Layout("t", "", "", ()).lasting))
+    return StoredTable(NO_SPARK, create_table(tmp_path, PARIS, **Layout("t", "", "", ()).enforced_properties))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_ledger_of_a_table_that_was_changed_is_read_after_the_change(
         statements.append(statement)
         append(table)
 
-    monkeypatch.setattr("lakehouse.storage.schema_change.apply.upkeep", alter)
+    monkeypatch.setattr("lakehouse.storage.schema_change.apply.run_upkeep", alter)
     changed_table = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
     ledger = changed_table.ensured_ledger()
     assert len(statements) == 1 and "deletedFileRetentionDuration" in statements[0]
@@ -81,7 +81,7 @@ def test_a_change_of_the_table_is_reported_and_a_second_run_changes_nothing(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed_table = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
-    monkeypatch.setattr("lakehouse.storage.schema_change.apply.upkeep", lambda *_: append(table))
+    monkeypatch.setattr("lakehouse.storage.schema_change.apply.run_upkeep", lambda *_: append(table))
     assert changed_table.ensure() is True
     assert table.ensure() is False
 
@@ -98,7 +98,7 @@ def test_every_ledger_that_is_read_is_checked(table: StoredTable) -> None:
 
 def test_rows_of_a_table_without_a_key_cannot_be_compared(table: StoredTable) -> None:
     with pytest.raises(ValueError, match="has no key"):
-        table.store_compared(lambda rows: rows, lambda rows: (rows, SPEC), COMMIT, FEW)
+        table.store_compared(lambda rows: rows, lambda rows: (rows, SPEC), COMMIT, FEW_ROWS)
 
 
 def test_the_eligibility_of_a_merge_by_other_columns_does_not_depend_on_partitions(
@@ -106,13 +106,13 @@ def test_the_eligibility_of_a_merge_by_other_columns_does_not_depend_on_partitio
 ) -> None:
     calls: list[Any] = []
 
-    def is_quick(*arguments: Any, **keywords: Any) -> bool:
+    def can_merge_quickly(*arguments: Any, **keywords: Any) -> bool:
         calls.append((arguments[1:], keywords))
         return False
 
-    monkeypatch.setattr(stored_table, "is_quick_to_merge", is_quick)
+    monkeypatch.setattr(stored_table, "can_merge_quickly", can_merge_quickly)
     monkeypatch.setattr(stored_table, "commit_merge", lambda *_: "Spark")
-    assert table.merge_keyed(None, ["place"], "gone", COMMIT, Expected(2, 10, ["2024-01-01"])) == "Spark"  # type: ignore[arg-type, comparison-overlap]
+    assert table.merge_keyed(None, ["place"], "gone", COMMIT, ExpectedRows(2, 10, ["2024-01-01"])) == "Spark"  # type: ignore[arg-type, comparison-overlap]
     assert calls == [((2,), {"text": 10})]
 
 
@@ -128,19 +128,19 @@ def test_a_repeated_step_plans_on_the_current_ledger(table: StoredTable) -> None
             raise ConflictError("another writer was first")
         return commit
 
-    again(step)
+    retry_on_conflict(step)
     assert plans == [(0, 1), (1, 2)]
 
 
 def test_a_table_with_a_key_reads_nothing_again_after_a_restore(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = Ledger(table.layout.uri, exists=True, reread={"kafka:c/t": {0: 3}})
+    ledger = Ledger(table.layout.uri, exists=True, undone_ends={"kafka:c/t": {0: 3}})
     monkeypatch.setattr(stored_table, "read_ledger", lambda *_, **__: ledger)
     monkeypatch.setattr(stored_table, "ensure_table", lambda *_: ledger)
     keyed_table = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
     assert table.ledger() is ledger and table.ensured_ledger() is ledger
-    assert keyed_table.ledger().reread == keyed_table.ensured_ledger().reread == {}
+    assert keyed_table.ledger().undone_ends == keyed_table.ensured_ledger().undone_ends == {}
 
 
 class Writers:
@@ -159,8 +159,8 @@ class Writers:
             self.calls.append(("Spark", arguments[2:]))
             return "Spark"
 
-        monkeypatch.setattr(stored_table, "is_quick_to_merge", lambda *_: True)
-        monkeypatch.setattr(stored_table, "collected", lambda _: rows)
+        monkeypatch.setattr(stored_table, "can_merge_quickly", lambda *_: True)
+        monkeypatch.setattr(stored_table, "collect_rows", lambda _: rows)
         monkeypatch.setattr(stored_table, "read_rows", lambda *arguments: f"rows of {arguments[2:]}")
         monkeypatch.setattr(stored_table, "read_table", lambda *arguments: f"rows of {arguments[2:]}")
         monkeypatch.setattr(stored_table, "store_quickly", store)
@@ -171,15 +171,15 @@ def compared_rows(*stale: bool) -> pa.Table:
     return pa.table({STALE: list(stale)})
 
 
-def store_compared(table: StoredTable, expected: Expected) -> tuple[Any, list[tuple[str, Any]]]:
+def store_compared(table: StoredTable, expected: ExpectedRows) -> tuple[Any, list[tuple[str, Any]]]:
     """Store compared rows; return which writer stored them, and the stored rows of each comparison."""
     comparisons: list[tuple[str, Any]] = []
 
-    def compare_few(stored: Any) -> Any:
-        comparisons.append(("few", stored))
+    def compare_few(stored_rows: Any) -> Any:
+        comparisons.append(("few", stored_rows))
 
-    def compare_many(stored: Any) -> tuple[Any, MergeSpec]:
-        comparisons.append(("many", stored))
+    def compare_many(stored_rows: Any) -> tuple[Any, MergeSpec]:
+        comparisons.append(("many", stored_rows))
         return "merged", SPEC
 
     keyed_table = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
@@ -187,7 +187,7 @@ def store_compared(table: StoredTable, expected: Expected) -> tuple[Any, list[tu
 
 
 SPEC = MergeSpec("true")
-FEW = Expected(2, 10, ["2024-01-01"])
+FEW_ROWS = ExpectedRows(2, 10, ["2024-01-01"])
 AS_PLANNED = ("few", "rows of (4, ['2024-01-01'])")
 NEWEST = ("many", "rows of (None,)")
 
@@ -198,7 +198,7 @@ def test_few_rows_are_compared_with_the_planned_version_and_stored(
 ) -> None:
     rows = compared_rows(False, True)
     writers = Writers(monkeypatch, rows)
-    assert store_compared(table, FEW) == ("deltalake", [AS_PLANNED])
+    assert store_compared(table, FEW_ROWS) == ("deltalake", [AS_PLANNED])
     assert writers.calls == [("deltalake", (rows, ["place"], ["2024-01-01"], COMMIT))]
 
 
@@ -207,7 +207,7 @@ def test_spark_compares_few_rows_again_if_another_writer_was_first(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writers = Writers(monkeypatch, compared_rows(False, True), ConflictError("another writer was first"))
-    assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
+    assert store_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
     assert [writer for writer, _ in writers.calls] == ["deltalake", "Spark"]
     assert writers.calls[1] == ("Spark", ("merged", SPEC, COMMIT))
 
@@ -218,7 +218,7 @@ def test_an_error_of_one_writer_is_not_retried_with_the_other(
 ) -> None:
     writers = Writers(monkeypatch, compared_rows(False, True), error)
     with pytest.raises(type(error)):
-        store_compared(table, FEW)
+        store_compared(table, FEW_ROWS)
     assert [writer for writer, _ in writers.calls] == ["deltalake"]
 
 
@@ -229,7 +229,7 @@ def test_spark_stores_rows_that_are_too_large_all_stale_or_have_duplicate_keys(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch, rows: pa.Table | None
 ) -> None:
     writers = Writers(monkeypatch, rows)
-    assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
+    assert store_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
     assert [writer for writer, _ in writers.calls] == ["Spark"]
 
 
@@ -238,7 +238,7 @@ def test_spark_stores_rows_that_need_more_memory_than_expected(
 ) -> None:
     monkeypatch.setattr(stored_table, "MOST_MEMORY", 0)
     Writers(monkeypatch, compared_rows(False, True))
-    assert store_compared(table, FEW) == ("Spark", [AS_PLANNED, NEWEST])
+    assert store_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
 
 
 @pytest.mark.parametrize("count", [0, None])
@@ -246,4 +246,4 @@ def test_spark_stores_no_rows_and_an_unknown_number_of_rows(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch, count: int | None
 ) -> None:
     Writers(monkeypatch, compared_rows())
-    assert store_compared(table, Expected(count)) == ("Spark", [NEWEST])
+    assert store_compared(table, ExpectedRows(count)) == ("Spark", [NEWEST])

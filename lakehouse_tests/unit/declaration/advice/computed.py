@@ -3,9 +3,9 @@
 from lakehouse_tests.unit.declaration.advice.example import Example
 from lakehouse_tests.unit.declaration.ratings import with_computed
 
-LONG = " + ".join(["stars"] * 3_000)
+LONG_SUM = " + ".join(["stars"] * 3_000)
 ABSOLUTE = "abs(" * 7 + "price" + ")" * 7
-JOINED = " || ".join(["name"] * 65)
+JOINED_TEXTS = " || ".join(["name"] * 65)
 SUPPORTED = (
     "Use only the functions and operators that the page Declaration of the documentation lists for computed columns."
 )
@@ -17,9 +17,9 @@ EXAMPLES = [
         with_computed("stars + 1"),
     ),
     Example(
-        f"column n: '{LONG[:200]} ...': the expression is nested too deeply",
+        f"column n: '{LONG_SUM[:200]} ...': the expression is nested too deeply",
         "Write it with fewer levels.",
-        with_computed(LONG),
+        with_computed(LONG_SUM),
         with_computed("stars + stars"),
     ),
     Example(
@@ -141,11 +141,11 @@ EXAMPLES = [
     ),
     Example(
         (
-            f"column n: '{JOINED[:200]} ...': {' || '.join(['name'] * 10)} || … "
+            f"column n: '{JOINED_TEXTS[:200]} ...': {' || '.join(['name'] * 10)} || … "
             "could return a string more than 64 times as long as its inputs"
         ),
         "Concatenate fewer strings, or replace fewer.",
-        with_computed(JOINED, "STRING"),
+        with_computed(JOINED_TEXTS, "STRING"),
         with_computed("name || name", "STRING"),
     ),
     Example(

@@ -26,9 +26,9 @@ def accept(make_table: TableFactory, record: Mapping[str, Any], **row: Any) -> A
 class Example:
     """A refused declaration with its message and advice, then one declaration for each way to follow the advice."""
 
-    def __init__(self, message: str, advice: str, refused: TableFactory, *followed: TableFactory | Accepted) -> None:
-        self.message, self.advice, self.refused = message, advice, refused
-        self.followed: Sequence[Accepted] = [way if isinstance(way, Accepted) else accept(way, {}) for way in followed]
+    def __init__(self, message: str, advice: str, refused_table: TableFactory, *ways: TableFactory | Accepted) -> None:
+        self.message, self.advice, self.refused_table = message, advice, refused_table
+        self.ways: Sequence[Accepted] = [way if isinstance(way, Accepted) else accept(way, {}) for way in ways]
 
 
 def encode_rating(record: Mapping[str, Any]) -> bytes:

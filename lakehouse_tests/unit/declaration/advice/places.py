@@ -58,9 +58,9 @@ def find_overlooked() -> list[str]:
 def _is_overlooked(node: ast.FunctionDef | ast.Call, refusal_ids: set[int]) -> bool:
     if isinstance(node, ast.Call):
         return ast.unparse(node.func) in _ERROR_NAMES and id(node) not in refusal_ids and not _forwards(node)
-    returned = ast.unparse(node.returns) if node.returns else ""
-    returns_problems = "Problem" in returned
-    return returns_problems and (not returned.endswith("Problem]") or any(map(_yields_sequence, ast.walk(node))))
+    return_type = ast.unparse(node.returns) if node.returns else ""
+    returns_problems = "Problem" in return_type
+    return returns_problems and (not return_type.endswith("Problem]") or any(map(_yields_sequence, ast.walk(node))))
 
 
 def _yields_sequence(node: ast.AST) -> bool:
@@ -71,8 +71,8 @@ def _yields_sequence(node: ast.AST) -> bool:
 
 def _forwards(refusal: ast.expr) -> bool:
     """Whether it is the message of another place with a prefix."""
-    formatted = (node for node in ast.walk(refusal) if isinstance(node, ast.FormattedValue))
-    return any(ast.unparse(node.value) in _MESSAGE_NAMES for node in formatted)
+    formatted_values = (node for node in ast.walk(refusal) if isinstance(node, ast.FormattedValue))
+    return any(ast.unparse(node.value) in _MESSAGE_NAMES for node in formatted_values)
 
 
 def find_place(make_refused: Callable[[], object]) -> tuple[Place, DeclarationError]:

@@ -10,7 +10,7 @@ from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, with_co
 BY_DAY = column("day", "DATE", sql="CAST(rated_at AS DATE)")
 DAY = column("day", "DATE", pattern="%Y-%m-%d")
 SEEN_AT = column("seen_at", "TIMESTAMP", pattern="%Y", keep=True)
-KEPT = column("m", keep=True)
+KEPT_COLUMN = column("m", keep=True)
 WIDE = column("n", "BIGINT", widened_from="INT")
 PLACES = column("n", "DECIMAL(12,9)", widened_from="DECIMAL(9,6)", required=True)
 EXAMPLES = [
@@ -116,9 +116,9 @@ EXAMPLES = [
     Example(
         "column n: widened_from is not allowed, because it is the version that is stored for kept columns",
         "Remove widened_from. Keep the type INT, or declare another table.",
-        with_columns(WIDE, KEPT, version="n"),
-        with_columns(column("n"), KEPT, version="n"),
-        with_columns(column("n", "BIGINT"), KEPT, version="n", name="other"),
+        with_columns(WIDE, KEPT_COLUMN, version="n"),
+        with_columns(column("n"), KEPT_COLUMN, version="n"),
+        with_columns(column("n", "BIGINT"), KEPT_COLUMN, version="n", name="other"),
     ),
     Example(
         "column n: widened_from DECIMAL(9,6) adds decimal places to the key",

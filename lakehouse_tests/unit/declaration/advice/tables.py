@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from lakehouse.declaration import declared_together
+from lakehouse.declaration import require_distinct_names
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
 from lakehouse_tests.unit.declaration.ratings import ID, column, declare, log_table, with_columns, with_rollup
 
@@ -35,8 +35,8 @@ EXAMPLES = [
     Example(
         "another declaration also uses the name ratings",
         "Rename one of the two.",
-        lambda: declared_together(declare(), declare(topic="other"))[0],
-        lambda: declared_together(declare(), declare(name="other", topic="other"))[0],
+        lambda: require_distinct_names(declare(), declare(topic="other"))[0],
+        lambda: require_distinct_names(declare(), declare(name="other", topic="other"))[0],
     ),
     Example(
         "topic 'a/b' is not a valid name in Kafka",

@@ -24,15 +24,15 @@ for_each_error = pytest.mark.parametrize("example", EXAMPLES, ids=[example.messa
 
 @for_each_error
 def test_a_declaration_is_refused_with_its_message_and_advice(example: Example) -> None:
-    _, error = find_place(example.refused)
+    _, error = find_place(example.refused_table)
     assert error.what.partition(": ")[2] == example.message
     assert error.action == example.advice
 
 
 @for_each_error
 def test_a_declaration_that_follows_the_advice_is_accepted_and_decodes_records(example: Example) -> None:
-    assert example.followed
-    for accepted in example.followed:
+    assert example.ways
+    for accepted in example.ways:
         table = accepted.make_table()
         if isinstance(table.format, Json):
             row = table.decode(encode_rating(accepted.record), **accepted.other_parts)
@@ -40,5 +40,5 @@ def test_a_declaration_that_follows_the_advice_is_accepted_and_decodes_records(e
 
 
 def test_every_place_that_refuses_a_declaration_has_an_example() -> None:
-    assert {find_place(example.refused)[0] for example in EXAMPLES} == set(places())
+    assert {find_place(example.refused_table)[0] for example in EXAMPLES} == set(places())
     assert find_overlooked() == []

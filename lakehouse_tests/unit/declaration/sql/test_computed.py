@@ -26,7 +26,7 @@ def convert(sql: str, type_: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("sql", "type_", "converted"),
+    ("sql", "type_", "converted_sql"),
     [
         ("weight >= 7", "BOOLEAN", "(`weight` >= 7)"),
         ("NOT paid OR name IS NULL", "BOOLEAN", "((NOT `paid`) OR (`name` IS NULL))"),
@@ -64,8 +64,8 @@ def convert(sql: str, type_: str) -> str:
         ("CAST(floor(price) AS INT)", "INT", "try_cast(floor(`price`) AS INT)"),
     ],
 )
-def test_sql_that_can_fail_is_converted_to_sql_that_returns_null(sql: str, type_: str, converted: str) -> None:
-    assert convert(sql, type_) == f"try_cast({converted} AS {type_})"
+def test_sql_that_can_fail_is_converted_to_sql_that_returns_null(sql: str, type_: str, converted_sql: str) -> None:
+    assert convert(sql, type_) == f"try_cast({converted_sql} AS {type_})"
 
 
 def test_a_double_is_finite_and_never_negative_zero() -> None:
@@ -129,9 +129,9 @@ def test_a_double_is_finite_and_never_negative_zero() -> None:
     ],
 )
 def test_sql_that_a_record_could_make_fail_is_refused_with_advice(sql: str, type_: str, message_part: str) -> None:
-    with pytest.raises(NotComputable) as refused:
+    with pytest.raises(NotComputable) as raised:
         convert(sql, type_)
-    message, action = refused.value.problem
+    message, action = raised.value.problem
     assert message_part in message
     assert action.endswith(".")
 
@@ -159,18 +159,18 @@ def test_the_parser_knows_every_function(name: str) -> None:
 
 
 ID = Column("id", "INT", required=True, doc="Number.")
-SOLD = Column("sold_at", "TIMESTAMP", epoch="seconds", doc="When.")
+SOLD_AT = Column("sold_at", "TIMESTAMP", epoch="seconds", doc="When.")
 
 
 def table(*columns: Column, **changes: Any) -> StreamTable:
-    return StreamTable("orders", "orders", "Orders.", [ID, SOLD, *columns], **({"key": ["id"]} | changes))
+    return StreamTable("orders", "orders", "Orders.", [ID, SOLD_AT, *columns], **({"key": ["id"]} | changes))
 
 
 def test_a_computed_column_is_not_read_from_records() -> None:
-    declared = table(Column("twice", "INT", sql="id * 2", doc="Twice."))
-    assert [field.name for field in declared.fields] == ["id", "sold_at"]
-    assert declared.decode(b'{"id": 1, "twice": "three"}') == {"id": 1, "sold_at": None}
-    assert declared.computed.keys() == {"twice"}
+    declared_table = table(Column("twice", "INT", sql="id * 2", doc="Twice."))
+    assert [field.name for field in declared_table.fields] == ["id", "sold_at"]
+    assert declared_table.decode(b'{"id": 1, "twice": "three"}') == {"id": 1, "sold_at": None}
+    assert declared_table.computed.keys() == {"twice"}
 
 
 def test_the_sql_of_a_column_is_part_of_the_fingerprint() -> None:
@@ -194,6 +194,6 @@ def test_the_sql_of_a_column_is_part_of_the_fingerprint() -> None:
     ],
 )
 def test_a_computed_column_has_no_options_about_records(options: dict[str, Any], message_part: str) -> None:
-    kept = Column("kept", "INT", keep=True, doc="Kept.")
+    kept_column = Column("kept", "INT", keep=True, doc="Kept.")
     with pytest.raises(DeclarationError, match=message_part.replace("+", r"\+")):
-        table(kept, Column("n", "INT", doc="N.", **({"sql": "id + 1"} | options)))
+        table(kept_column, Column("n", "INT", doc="N.", **({"sql": "id + 1"} | options)))

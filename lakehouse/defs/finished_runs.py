@@ -35,5 +35,5 @@ def read_finished_runs(
         return newest
     own_filter = dg.RunsFilter(job_name=job, statuses=_STATUSES, tags={REPOSITORY_LABEL_TAG: location})
     own_records = instance.get_run_records(own_filter, limit=limit)
-    others = [record for record in newest if run_location(record.dagster_run) is None]
-    return sorted([*own_records, *others], key=lambda record: record.storage_id, reverse=True)[:limit]
+    unlabeled_records = [record for record in newest if run_location(record.dagster_run) is None]
+    return sorted([*own_records, *unlabeled_records], key=lambda record: record.storage_id, reverse=True)[:limit]

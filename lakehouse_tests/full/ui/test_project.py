@@ -24,8 +24,8 @@ pytestmark = [
 @pytest.fixture
 def environment() -> dict[str, str]:
     """The environment of a person who has neither settings nor a state folder of Dagster."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHOUSE_", "DAGSTER_"))}
-    return {**kept, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHOUSE_", "DAGSTER_"))}
+    return {**variables, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
 
 
 @pytest.fixture

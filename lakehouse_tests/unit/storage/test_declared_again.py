@@ -68,7 +68,7 @@ def test_a_column_with_another_field_is_refused(table: Table) -> None:
         table.compare(ID, OTHER_PLACE)
     assert "another name" in str(error.value)
     renamed_column = replace(OTHER_PLACE, name="quarter")
-    assert [path for path, _ in table.compare(ID, renamed_column).columns] == [("quarter",)]
+    assert [path for path, _ in table.compare(ID, renamed_column).missing_columns] == [("quarter",)]
 
 
 def test_a_column_with_another_field_is_refused_after_other_changes_of_the_declaration(table: Table) -> None:
@@ -105,7 +105,7 @@ def test_a_column_with_another_sql_is_refused(table: Table) -> None:
 def test_a_column_of_another_program_is_accepted(table: Table) -> None:
     table.run(ID)
     table.set_properties(**{COLUMNS_PROPERTY: "id"})
-    assert table.compare(ID, OTHER_PLACE).columns == []
+    assert table.compare(ID, OTHER_PLACE).missing_columns == []
 
 
 def test_after_a_restore_to_before_its_removal_the_column_counts_as_declared(table: Table) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_table, select_tables
 from lakehouse.cli.help_texts import starts_broker
-from lakehouse.cli.output import print_json, print_line, print_table
+from lakehouse.cli.output import count_text, print_json, print_line, print_table
 from lakehouse.cli.phases import progress_bar
 from lakehouse.cli.record_check import checked_records, require_records
 from lakehouse.cli.table_session import broker, load_settings
@@ -139,7 +139,7 @@ def publish(
         acknowledged = send(settings, stream_table, records.lines, options)
     if json:
         return print_json({"bootstrap_servers": address, "topic": stream_table.topic, "acknowledged": acknowledged})
-    return print_line(f"{acknowledged:,} records acknowledged by {address}, topic {stream_table.topic}.")
+    return print_line(f"{count_text(acknowledged, 'record')} acknowledged by {address}, topic {stream_table.topic}.")
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from urllib.request import Request, urlopen
 import pytest
 
 from lakehouse.local.ports import draw_port
+from lakehouse_tests.helpers.pages import START, read_steps
 from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.typed_pages import TypedPage, user_environment
 from lakehouse_tests.helpers.waiting import wait_until
 
-READY = "Dagster is at"
 UV = Path(sys.executable).with_name("uv")
 
 
@@ -42,14 +43,6 @@ def call(folder: Path, *command: str | Path) -> str:
     )
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     return result.stdout
-
-
-def user_environment() -> dict[str, str]:
-    """The environment of a user, without our settings except the folder of jars."""
-    prefixes = ("LAKEHOUSE_", "PYTHON", "VIRTUAL_ENV", "DAGSTER_")
-    return {
-        name: value for name, value in os.environ.items() if name == "LAKEHOUSE_JARS" or not name.startswith(prefixes)
-    }
 
 
 @pytest.mark.timeout(600)
@@ -97,7 +90,7 @@ def list_assets_of_dev(bin_folder: Path, project: Path, program: str) -> set[str
     """The assets that ``dagster dev`` or ``dg dev`` shows in a folder, once it answers."""
     port, log = draw_port(), project / f"{program}.log"
     command = [str(bin_folder / program), "dev", "--port", str(port)]
-    environment = {**user_environment(), "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
+    environment = user_environment(bin_folder)
     with log.open("w") as log_output:
         dev = subprocess.Popen(
             command, cwd=project, env=environment, stdout=log_output, stderr=log_output, start_new_session=True
@@ -141,85 +134,23 @@ def assert_demo_shows_the_whole_path(bin_folder: Path, project: Path) -> None:
     assert '"n": 102' in rows
 
 
-class Page:
-    """The page about a new topic: its code boxes are typed in one folder, as a person would."""
-
-    def __init__(self, bin_folder: Path, folder: Path) -> None:
-        self.boxes = re.findall(
-            r"```(\w*)\n(.*?)```", (ROOT / "docs" / "start" / "your-topic.md").read_text(), re.DOTALL
-        )
-        self.bin, self.folder, self.port = bin_folder, folder, draw_port()
-        self.up: subprocess.Popen[bytes] | None = None
-        environment = user_environment()
-        self.environment = {
-            **environment,
-            "PATH": f"{bin_folder}{os.pathsep}{environment['PATH']}",
-            "LAKEHOUSE_SPARK_DRIVER_MEMORY": "1g",
-        }
-
-    def follow(self) -> str:
-        """Type box after box; return all output."""
-        output = ""
-        for kind, text in self.boxes:
-            if kind == "python":
-                (self.folder / "src" / "my_lake" / "tables" / "orders.py").write_text(text)
-            elif text.strip() == "lakehouse up":
-                self._start()
-            elif kind == "sh":
-                output += self._type(text)
-        return output
-
-    def _type(self, text: str) -> str:
-        command = ["bash", "-ec", f"{text}\npwd > .where"]
-        result = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
-        )
-        assert result.returncode == 0, text + result.stdout[-3000:] + result.stderr[-3000:]
-        (marker,) = [*self.folder.glob(".where"), *self.folder.glob("*/.where")]
-        self.folder = Path(marker.read_text().strip())
-        marker.unlink()
-        return result.stdout
-
-    def _start(self) -> None:
-        log = self.folder / "up.log"
-        command = [str(self.bin / "lakehouse"), "up", "--port", str(self.port)]
-        with log.open("w") as log_output:
-            up = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=log_output, stderr=log_output)
-        self.up = up
-        assert wait_until(lambda: READY in log.read_text() or up.poll() is not None, 180)
-        assert READY in log.read_text(), log.read_text()[-3000:]
-
-    def graph(self) -> dict[str, set[str]]:
-        """The assets of the group in Dagster's webserver, with their dependencies."""
-        nodes = [node for node in read_asset_nodes(self.port) if node["groupName"] == "orders"]
-        return {node["assetKey"]["path"][-1]: {key["path"][-1] for key in node["dependencyKeys"]} for node in nodes}
-
-    def stop(self) -> None:
-        if self.up:
-            self.up.send_signal(signal.SIGINT)
-            self.up.wait(timeout=60)
+def read_group(port: int, group: str) -> dict[str, set[str]]:
+    """The assets of a group in Dagster's webserver, with their dependencies."""
+    nodes = [node for node in read_asset_nodes(port) if node["groupName"] == group]
+    return {node["assetKey"]["path"][-1]: {key["path"][-1] for key in node["dependencyKeys"]} for node in nodes}
 
 
 @pytest.fixture
-def page(bin_folder: Path, tmp_path: Path) -> Iterator[Page]:
-    new_page = Page(bin_folder, tmp_path)
+def page(bin_folder: Path, tmp_path: Path) -> Iterator[TypedPage]:
+    environment = user_environment(bin_folder, LAKEHOUSE_SPARK_DRIVER_MEMORY="1g")
+    new_page = TypedPage(tmp_path, environment, declaration="src/my_lake/tables/orders.py")
     yield new_page
     new_page.stop()
 
 
 @pytest.mark.timeout(900)
-def test_the_page_about_a_new_topic_works_as_written(page: Page) -> None:
-    output = page.follow()
-    (notes,) = [text for kind, text in page.boxes if kind == ""]
-    assert [line for line in notes.splitlines() if line not in output] == []
-    assert "rejected, wrong_" in output
-    rows = [line.split() for line in output.splitlines() if re.match(r"\s*\d+\s+\w+\s", line)]
-    assert [row for row in rows if row[1] in ("Ada", "Emmy", "Mary")][-3:] == [
-        ["1", "Ada", "London", "12.50"],
-        ["2", "Emmy", "Erlangen", "8.00"],
-        ["3", "Mary", "3.75"],
-    ]
-    assert "wrong_type" in output or "wrong_time" in output
-    graph = page.graph()
+def test_the_page_about_a_new_topic_works_as_written(page: TypedPage) -> None:
+    assert "\n\n".join(page.follow(read_steps(START / "your-topic.md"))) == ""
+    graph = read_group(page.port, "orders")
     assert graph["orders"] == graph["orders_rejected"] == {"orders_topic"}
     assert graph["orders_changes"] == graph["orders_by_city"] == {"orders"}

@@ -37,6 +37,7 @@ WRONG_VALUES = {
     "port": "65536",
     "reason": "whim",
     "accept-difference reason": " ",
+    "version": "-1",
     "versions": "-1",
     "ranges": "0-5",
     "schema": "missing.avsc",
@@ -50,6 +51,7 @@ REQUIRED_ARGUMENTS = {
     "new-table": ["prices"],
     "replay": ["temperatures"],
     "accept-difference": ["--version", "7", "--reason", "known"],
+    "restore": ["--version", "7"],
 }
 
 
@@ -162,6 +164,7 @@ WRONG_SETTINGS = {
     "registry_ca_file": ("missing.pem", "."),
     "alert_url": ("hooks/s3cret", "ftp://host/s3cret", "https:///s3cret", "http://host:s3cret", "http://host/a s3cret"),
     "alert_format": ("teams",),
+    "docs_url": ("docs", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
 }
 ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tested in test_security.py
 ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # tested in kafka/test_registry.py

@@ -41,14 +41,14 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("shown", SAME)
-def test_an_output_may_differ_in_what_no_two_runs_share(shown: str) -> None:
-    assert matches(SAME[shown], OUTPUT)
+@pytest.mark.parametrize("name", SAME)
+def test_an_output_may_differ_in_what_no_two_runs_share(name: str) -> None:
+    assert matches(SAME[name], OUTPUT)
 
 
-@pytest.mark.parametrize("shown", DIFFERENT)
-def test_any_other_difference_of_an_output_is_detected(shown: str) -> None:
-    assert not matches(DIFFERENT[shown], OUTPUT)
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_any_other_difference_of_an_output_is_detected(name: str) -> None:
+    assert not matches(DIFFERENT[name], OUTPUT)
 
 
 def test_an_output_belongs_to_the_commands_before_it_and_may_be_one_of_several(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_the_first_steps_of_a_new_topic_print_what_the_page_shows(tmp_path: Path
 
 
 def test_doctor_prints_what_the_page_about_installation_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (shown,) = [step for step in read_steps(START / "install.md") if step.outputs]
-    assert shown.text == "lakehouse doctor\n"
+    (doctor_step,) = [step for step in read_steps(START / "install.md") if step.outputs]
+    assert doctor_step.text == "lakehouse doctor\n"
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "lakehouse.examples.tables")
     output = lakehouse_says("doctor").out
-    assert shown.shows(output), output
+    assert doctor_step.shows(output), output

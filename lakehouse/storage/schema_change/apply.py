@@ -44,7 +44,7 @@ def ensure_table(
     if layout.sync:
         require_whole(layout.uri)
     compare = partial(_compare_or_create, spark, layout, rewriting)
-    with spark_failures(layout.uri), conflicts(layout.name):
+    with spark_failures(layout.uri), conflicts(layout):
         is_created = open_table(layout.uri) is None
         diff = compare()
     is_rewritten = before_rewrite is not None and diff.written

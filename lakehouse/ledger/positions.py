@@ -257,7 +257,8 @@ def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple
     earliest, end = state.earliest[partition], state.end[partition]
     if position < earliest:
         lost = Range(partition, position, earliest)
-        yield f"{describe_deleted(lost)} before they were merged", lost
+        words = f"{lost.span:,} {words_of(state.source).position}{'s' if lost.span > 1 else ''}"
+        yield f"{describe_deleted(lost)} before they were merged: {words}", lost
     elif position > end:
         text = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
         yield text, Range(partition, end, position)

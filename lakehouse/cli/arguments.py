@@ -39,15 +39,16 @@ def examples(*command_lines: str) -> str:
 
 def select_table(settings: "Settings", name: str | None) -> "StreamTable":
     """Return the declared table of that name, or the only one; anything else is wrong usage."""
+    from lakehouse.declaration.misspelt import spelling_hint
     from lakehouse.discovery import declared_tables
 
     tables = {table.name: table for table in declared_tables(settings)}
     if name is None and len(tables) == 1:
         (name,) = tables
     if name not in tables:
-        problem = (
-            "Several tables are declared; name one" if name is None else f"Unknown table {name!r}; declared tables"
-        )
+        problem = "Several tables are declared; name one"
+        if name is not None:
+            problem = f"Unknown table {name!r}. {spelling_hint(name, tables)}Declared tables"
         raise typer.BadParameter(f"{problem}: {', '.join(tables)}", param_hint="TABLE")
     return tables[name]
 

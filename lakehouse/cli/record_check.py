@@ -32,7 +32,7 @@ def require_records(table: "StreamTable", lines: Iterable[bytes], place: str) ->
             counts[reason] = counts.get(reason, 0) + 1
             examples.setdefault(reason, f"line {number}: {detail}")
     if counts:
-        reasons = "; ".join(f"{reason} {number:,} ({examples[reason]})" for reason, number in counts.items())
+        reasons = "; ".join(f"{reason}: {number:,} ({examples[reason]})" for reason, number in counts.items())
         raise LakehouseError(
             f"{sum(counts.values()):,} of {total:,} records would be rejected by table {table.name}: {reasons}",
             where=place,

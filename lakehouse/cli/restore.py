@@ -51,12 +51,14 @@ def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) 
 
 def _find_layout(settings: "Settings", name: str) -> "tuple[StreamTable, Layout]":
     """The table of that name and its declaration; anything else is wrong usage."""
+    from lakehouse.declaration.misspelt import spelling_hint
     from lakehouse.operations.layouts import layouts_of
 
     tables = select_tables(settings, None)
     layouts = {layout.name: (table, layout) for table in tables for layout in layouts_of(settings, table)}
     if name not in layouts:
-        raise typer.BadParameter(f"Unknown table {name!r}; tables: {', '.join(layouts)}", param_hint="TABLE")
+        problem = f"Unknown table {name!r}. {spelling_hint(name, layouts)}Tables: {', '.join(layouts)}"
+        raise typer.BadParameter(problem, param_hint="TABLE")
     return layouts[name]
 
 

@@ -1,4 +1,4 @@
-"""Errors of a declaration that are unknown or missing names: what is wrong, and which existing name is closest."""
+"""Errors that are unknown or missing names: what is wrong, and which existing name is closest."""
 
 import re
 import sys
@@ -35,6 +35,12 @@ def misspelt(error: Exception, package: ModuleType) -> tuple[str, str] | None:
     if closest:
         return f"{type(error).__name__}: {text}", f"Write {closest}, and import it from {package.__name__}."
     return None
+
+
+def spelling_hint(name: str, valid_names: Iterable[str]) -> str:
+    """Return the question whether a similar valid name is meant, with a space at its end; empty if none is similar."""
+    closest = _closest(name, valid_names)
+    return f"Did you mean {closest}? " if closest else ""
 
 
 def _unknown_parameter(class_name: str, parameter: str, parameters: list[str]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.defs.build import build_defs
 from lakehouse.discovery import declared_tables
 from lakehouse.errors import DeclarationError
@@ -81,7 +82,7 @@ class LakehouseTables(dg.Component, dg.Model, dg.Resolvable):
         if unknown:
             raise DeclarationError(
                 f"Unknown table {unknown[0]} in a component {TYPE}",
-                action=f"The declared tables are {', '.join(tables)}.",
+                action=f"{spelling_hint(unknown[0], tables)}The declared tables are {', '.join(tables)}.",
             )
         return [tables[name] for name in names]
 

@@ -40,7 +40,7 @@ def reason_to_wait(
     repetition = f", {at_least}{len(failures)} times in a row" if failures[1:] else ""
     return (
         f"Run {run.run_id[:8]} of {job} failed{repetition}. The sensor requests it again at {due_at:%H:%M:%S} UTC."
-        " See the error of the run. If you start a run yourself, it does not wait."
+        " See the error of the run. A run that you start yourself begins at once."
     )
 
 

@@ -168,11 +168,17 @@ def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
 def require_accounted(entry: Entry, table: StreamTable) -> Entry:
     """Return the entry, or raise ``AccountingError`` if it does not account for every record it read."""
     commit, metrics = entry.commit, entry.metrics
-    if commit.read != commit.rejected + commit.duplicate + metrics.source_rows or metrics.stale < 0:
-        raise AccountingError(
-            f"Batch {commit.number} read {commit.read} records but accounts for {commit.rejected} rejected,"
-            f" {commit.duplicate} duplicate and {metrics.source_rows} merged",
-            where=f"table {table.name}, version {entry.version}",
-            action=f"For the next steps, run: lakehouse audit {table.name}",
-        )
-    return entry
+    accounted = commit.rejected + commit.duplicate + metrics.source_rows
+    if commit.read == accounted and metrics.stale >= 0:
+        return entry
+    problem = (
+        f"read {commit.read:,} records but accounts for {accounted:,}: {commit.rejected:,} rejected,"
+        f" {commit.duplicate:,} duplicate and {metrics.source_rows:,} merged"
+    )
+    if commit.read == accounted:
+        problem = f"merged {metrics.source_rows:,} rows but wrote {metrics.inserted + metrics.updated:,}"
+    raise AccountingError(
+        f"Batch {commit.number} {problem}",
+        where=f"table {table.name}, version {entry.version}",
+        action=f"The batch is committed. For the next steps, run: lakehouse audit {table.name}",
+    )

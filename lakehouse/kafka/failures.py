@@ -56,8 +56,12 @@ def require_same_topic(plan: Plan, state: SourceState, command: str) -> None:
 
 def records_gone_error(plan: Plan, command: str) -> ReadLossError:
     """Return the error of a plan whose records were removed before they were read."""
-    action = f"Nothing was merged. See which records are missing with: {command}"
-    return ReadLossError("Records of the plan are no longer in the topic", where=_format_ranges(plan), action=action)
+    fact = "Records were deleted from the topic while they were read"
+    action = (
+        "Nothing was merged. Run it again. It reads only records that the topic still has, and reports unmerged ones"
+        f" that are gone: {command}"
+    )
+    return ReadLossError(fact, where=_format_ranges(plan), action=action)
 
 
 def _broker_error(plan: Plan, command: str, causes: Sequence[ErrorCause]) -> BrokerError:

@@ -68,8 +68,9 @@ def require_undamaged(uri: str) -> None:
         raise TableDamagedError(
             f"Version {damage.version} of {Path(uri).name} is incomplete, as after a power failure: {damage.problem}",
             where=str(damage.file),
-            action=f"{damage.remedy}. Then run it again: later records are read again from their source. If the source"
-            f" no longer holds them, restore the table from a backup instead. {damage.restore}".rstrip(),
+            action="If the source no longer holds the later records, restore a backup of the table. Otherwise stop all"
+            f" writers and copy the folder. {damage.remedy}. If lakehouse status then reports no lost records, run it"
+            f" again. {damage.restore}".rstrip(),
         )
 
 

@@ -257,7 +257,8 @@ def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple
     earliest, end = state.earliest[partition], state.end[partition]
     if position < earliest:
         lost_range = Range(partition, position, earliest)
-        yield f"{describe_deleted(lost_range)} before they were merged", lost_range
+        count = f"{lost_range.span:,} {source_words(state.source).position}{'s' if lost_range.span > 1 else ''}"
+        yield f"{describe_deleted(lost_range)} before they were merged: {count}", lost_range
     elif position > end:
         text = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
         yield text, Range(partition, end, position)

@@ -73,7 +73,7 @@ _EXPLANATIONS: dict[Trouble, tuple[type[LakehouseError], str, str]] = {
     Trouble.RAN_AGAIN: (
         ExecutorLostError,
         "An executor died, and the rows that it held or counted would be read or counted twice",
-        "Nothing was committed. Run it again, with executors that stay alive.",
+        "Nothing was committed. Find out why the cluster ended it (memory, preemption), then run it again.",
     ),
     Trouble.DAMAGED_LOG: (TableDamagedError, "The table's log is damaged and cannot be read", _USE_BACKUP),
     Trouble.NO_TABLE: (TableError, "The table does not exist", "First run the job or command that creates it."),

@@ -168,7 +168,7 @@ def _write_planned(layout: Layout, planned_on: int, write: Callable[[DeltaTable]
             write(table)
         except CommitFailedError as error:
             message = f"Another writer changed {layout.name} since it was read"
-            raise ConflictError(message, where=layout.uri, action="Nothing was written. Run it again.") from error
+            raise ConflictError(message, where=layout.uri, action=layout.conflict_advice) from error
     if table.version() % _CHECKPOINTS == 0:
         _write_checkpoint(layout, table)
 

@@ -119,6 +119,14 @@ class Layout:
         return f"lakehouse rewrite {self.declaration_name}"
 
     @property
+    def conflict_advice(self) -> str:
+        """What to do after another writer changed the table; the audit lists the commits of merged tables only."""
+        advice = "Nothing was written. Run it again."
+        if self.name != self.of:
+            return advice
+        return f"{advice} If it happens again, find the other writer: lakehouse audit {self.of}"
+
+    @property
     def compaction(self) -> str:
         """The statement that combines small files into few large ones and groups rows with similar values."""
         columns = ", ".join(f"`{name}`" for name in self.cluster_by)

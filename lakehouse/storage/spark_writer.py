@@ -155,7 +155,7 @@ def write_alone(layout: Layout) -> Iterator[None]:
     The commits are flushed to the disk when this returns. Raises ``TableDamagedError``, before anything is written, if
     a power cut left an earlier commit incomplete.
     """
-    with spark_failures(layout.uri), raise_conflicts(layout.name), table_lock(layout.uri, layout.name):
+    with spark_failures(layout.uri), raise_conflicts(layout), table_lock(layout.uri, layout.name):
         if layout.sync:
             require_undamaged(layout.uri)
         yield
@@ -164,14 +164,12 @@ def write_alone(layout: Layout) -> Iterator[None]:
 
 
 @contextmanager
-def raise_conflicts(name: str) -> Iterator[None]:
+def raise_conflicts(layout: Layout) -> Iterator[None]:
     """Raise ``ConflictError`` instead of Delta's concurrency errors, including those of two concurrent creations."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
         if has_trouble(error, Trouble.CONFLICT):
-            action = "Nothing was written. Run it again."
-            raise ConflictError(
-                f"Another writer changed {name} at the same moment", where=name, action=action
-            ) from error
+            message = f"Another writer changed {layout.name} at the same moment"
+            raise ConflictError(message, where=layout.name, action=layout.conflict_advice) from error
         raise

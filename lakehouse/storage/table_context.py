@@ -58,7 +58,8 @@ class TableContext:
                 raise NotConsumedError(
                     f"Columns of {self.table.name} cannot be widened before {name} has read its present rows",
                     where=merged.uri,
-                    action=f"Merge the table and refresh its derived tables: lakehouse merge {self.table.name}",
+                    action=f"Its rows changed after {name} was last updated, perhaps by another run. Run it again. A"
+                    f" merge first updates the derived tables, then widens columns: lakehouse merge {self.table.name}",
                 )
 
 

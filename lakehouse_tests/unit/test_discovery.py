@@ -229,7 +229,7 @@ def test_commands_and_dagster_know_the_tables_of_the_folder(
     write(folder, "readings")
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", folder.name)
     assert main.run(["status", "temperatures"]) == main.WRONG_USE
-    assert "Unknown table 'temperatures'; declared tables: readings" in " ".join(capsys.readouterr().err.split())
+    assert "Unknown table 'temperatures'. Declared tables: readings" in " ".join(capsys.readouterr().err.split())
     keys = build_defs().resolve_asset_graph().get_all_asset_keys()
     assert dg.AssetKey("readings_changes") in keys
     assert dg.AssetKey("temperatures") not in keys

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
+from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.names import NO_CHECK, RECORD, SHAPE, is_name
 from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
 from lakehouse.declaration.table_parts import TableParts
@@ -63,7 +64,9 @@ def _group_problems(rollup: Rollup, table: TableParts) -> Iterator[Problem]:
         yield "by is empty", "Name at least one column."
     for name, count in Counter(rollup.by).items():
         if name not in column_names:
-            yield f"unknown column in by: {name}", f"The columns of the table are {', '.join(sorted(column_names))}."
+            hint = spelling_hint(name, column_names)
+            known_columns = ", ".join(sorted(column_names))
+            yield f"unknown column in by: {name}", f"{hint}The columns of the table are {known_columns}."
         if count > 1:
             yield f"{name} is listed twice in by", "List it once."
 

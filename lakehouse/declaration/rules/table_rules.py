@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import chain
 
+from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.names import DUCKDB_PREFIX, FEED_COLUMNS, RESERVED_TABLES, SHAPE, is_name
 from lakehouse.declaration.rules.column_rules import columns_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
@@ -92,7 +93,7 @@ def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Prob
     required_columns = {column.name for column in columns if column.required}
     for name, count in Counter(key).items():
         if name not in names:
-            yield f"unknown column in key: {name}", f"The columns are {', '.join(names)}."
+            yield f"unknown column in key: {name}", f"{spelling_hint(name, names)}The columns are {', '.join(names)}."
         elif name not in required_columns:
             yield f"key column {name} is not required", "Declare it with required=True, without default and keep."
         if count > 1:
@@ -115,7 +116,8 @@ def _version(table: TableParts) -> Iterator[Problem]:
         return
     column = table.by_name.get(table.version)
     if column is None:
-        yield f"unknown column in version: {table.version}", "Declare the column, or correct the name."
+        hint = spelling_hint(table.version, table.by_name)
+        yield f"unknown column in version: {table.version}", f"{hint}Declare the column, or correct the name."
     elif column.sql is not None:
         message = f"version {column.name} is computed: a record without a result would count as the oldest of all"
         yield message, "Name a column that is read from records."
@@ -146,7 +148,8 @@ def _partition(table: TableParts) -> Iterator[Problem]:
             name = table.partition_by.column
             is_date = column is not None and column.type == "DATE"
             by_value = f"Write Value({name!r}): a DATE is already a day."
-            yield f"partition_by: {requirement}", by_value if is_date else f"Replace {name} with such a column."
+            hint = spelling_hint(name, [other.name for other in table.columns if other.type in types])
+            yield f"partition_by: {requirement}", by_value if is_date else f"{hint}Replace {name} with such a column."
         elif [table.partition_by.name] == list(table.key):
             message = f"partition_by {column.name} is the entire key"
             yield message, "Each row would be in a folder of its own. Partition by a period, or remove partition_by."
@@ -196,7 +199,8 @@ def _clustering_problems(table: TableParts) -> Iterator[Problem]:
     for name, count in Counter(table.cluster_by).items():
         column = table.by_name.get(name)
         if column is None:
-            yield f"unknown column in cluster_by: {name}", "Declare the column, or correct the name."
+            hint = spelling_hint(name, table.by_name)
+            yield f"unknown column in cluster_by: {name}", f"{hint}Declare the column, or correct the name."
         elif column.type in ("BOOLEAN", "DOUBLE"):
             yield f"cluster_by {name} is {column.type}", "Name a column of exact numbers, times or strings."
         if count > 1:

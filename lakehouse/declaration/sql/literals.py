@@ -6,12 +6,14 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration.sql.functions import (
+    CASTS,
     COMPARISON_NODES,
     DECIMAL,
     DOUBLE,
     INTEGER,
     KINDS,
     MAX_DIGITS,
+    NULL,
     STRING,
     NotComputable,
     Part,
@@ -88,6 +90,15 @@ def shown_sql(node: "exp.Expr") -> str:
     """The SQL of a part for messages, shortened to 80 characters."""
     sql = str(node.sql("spark"))
     return sql if len(sql) <= 80 else f"{sql[:80]}…"
+
+
+def require_kind(node: "exp.Expr", part: Part, kinds: tuple[str, ...]) -> None:
+    """Refuse a part that has none of the kinds and is not NULL; advise the cast if only one kind is accepted."""
+    if part.kind in (*kinds, NULL):
+        return
+    types = [name for name, kind in KINDS.items() if kinds == (kind,) and part.kind in CASTS[kind]]
+    advice = [f"Convert it: CAST({shown_sql(node)} AS {types[0]})."] if types else []
+    raise NotComputable(f"{shown_sql(node)} is {part.kind}, but must be {' or '.join(kinds)}", *advice)
 
 
 def require_parentheses(*operands: Any) -> None:

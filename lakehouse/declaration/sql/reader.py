@@ -36,6 +36,7 @@ from lakehouse.declaration.sql.literals import (
     castable,
     literal,
     operands_of,
+    require_kind,
     require_parentheses,
     require_short,
     require_short_replacement,
@@ -98,8 +99,7 @@ class Reader:
     def _read_as(self, node: "exp.Expr", *kinds: str) -> Part:
         """The SQL of a part that must have one of the kinds, or NULL."""
         part = self.read(node)
-        if part.kind not in (*kinds, NULL):
-            raise NotComputable(f"{shown_sql(node)} is {part.kind}, but must be {' or '.join(kinds)}")
+        require_kind(node, part, kinds)
         return cast_null(part, kinds[0])
 
     def _read_alike(self, nodes: Sequence["exp.Expr"]) -> tuple[list[str], str]:

@@ -44,7 +44,7 @@ def ensure_table(
     if layout.sync:
         require_undamaged(layout.uri)
     compare = partial(_compare_or_create, spark, layout, scope)
-    with spark_failures(layout.uri), raise_conflicts(layout.name):
+    with spark_failures(layout.uri), raise_conflicts(layout):
         is_created = open_table(layout.uri) is None
         diff = compare()
     is_rewritten = before_rewrite is not None and diff.needs_rewrite

@@ -142,7 +142,7 @@ def test_an_incomplete_commit_is_reported(tmp_path: Path, damage: Callable[[Layo
     with pytest.raises(TableDamagedError, match=rf"Version 2 of t is incomplete.*{problem}") as raised:
         require_undamaged(layout.uri)
     text = str(raised.value)
-    assert "Restore version 1, and delete that file. Then run it again" in text and str(file) in text
+    assert "copy the folder. Restore version 1, and delete that file." in text and str(file) in text
     assert text.endswith(restore_advice(layout.uri, 1))
     DeltaTable(layout.uri).restore(1)
     require_undamaged(layout.uri)

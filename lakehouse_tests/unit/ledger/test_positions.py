@@ -70,7 +70,7 @@ def test_expired_records_of_a_new_partition_are_a_gap() -> None:
     plan = plan_batch(topic, progress({0: 7}))
     assert plan.gap
     assert plan.gap.ranges == (Range(1, 0, 4), Range(2, 0, 6))
-    assert plan.gap.facts[0] == "Partition 1: records from 0 to 3 were deleted before they were merged"
+    assert plan.gap.facts[0] == "Partition 1: records from 0 to 3 were deleted before they were merged: 4 offsets"
     assert plan.gap.expired
     assert ranges(plan) == {0: (7, 9), 1: (4, 6), 2: (6, 6)}
     assert find_gap(topic, plan.progress) is None
@@ -81,7 +81,9 @@ def test_an_empty_partition_is_read_from_its_end_at_that_time() -> None:
     first_plan = plan_batch(state({0: 0, 1: 4}, {0: 9, 1: 4}), None)
     assert first_plan.gap is None
     assert find_gap(state({0: 0, 1: 6}, {0: 9, 1: 6}), first_plan.progress) == Gap(
-        ("Partition 1: records from 4 to 5 were deleted before they were merged",), (Range(1, 4, 6),), expired=True
+        ("Partition 1: records from 4 to 5 were deleted before they were merged: 2 offsets",),
+        (Range(1, 4, 6),),
+        expired=True,
     )
 
 

@@ -36,6 +36,12 @@ def test_a_longer_retention_of_the_log_is_not_corrected(interval: str) -> None:
     assert correct(log=interval) == {}
 
 
+def test_only_a_conflict_in_the_merged_table_is_found_by_its_audit() -> None:
+    merged, derived = (Layout(name, "/t", "", (), of="t") for name in ("t", "t_changes"))
+    assert merged.conflict_advice.endswith("lakehouse audit t")
+    assert derived.conflict_advice == "Nothing was written. Run it again."
+
+
 @pytest.mark.invariant("1.18")
 @pytest.mark.parametrize("interval", ["interval 29 days", "interval 1 hour", "interval -90 days", "forever", ""])
 def test_a_shorter_or_unknown_retention_of_the_log_becomes_thirty_days(interval: str) -> None:

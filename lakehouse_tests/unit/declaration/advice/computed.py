@@ -173,6 +173,12 @@ EXAMPLES = [
         with_computed("stars IN (1)", "BOOLEAN"),
     ),
     Example(
+        "column n: 'name || stars': stars is an integer, but must be a string",
+        "Convert it: CAST(stars AS STRING).",
+        with_computed("name || stars", "STRING"),
+        with_computed("name || CAST(stars AS STRING)", "STRING"),
+    ),
+    Example(
         "column n: 'stars + name': name is a string, but must be an integer or a decimal or a double",
         SUPPORTED,
         with_computed("stars + name"),

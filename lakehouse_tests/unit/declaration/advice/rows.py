@@ -51,6 +51,12 @@ EXAMPLES = [
     ),
     Example(
         "partition_by: Day requires a column of type TIMESTAMP",
+        "Did you mean rated_at? Replace ratedat with such a column.",
+        with_columns(partition_by=Day("ratedat")),
+        with_columns(partition_by=Day("rated_at")),
+    ),
+    Example(
+        "partition_by: Day requires a column of type TIMESTAMP",
         "Replace stars with such a column.",
         with_columns(partition_by=Day("stars")),
         with_columns(partition_by=Day("rated_at")),

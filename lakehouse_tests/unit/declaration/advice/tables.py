@@ -120,7 +120,7 @@ EXAMPLES = [
     ),
     Example(
         "unknown column in key: star",
-        "The columns are id, rated_at, stars.",
+        "Did you mean stars? The columns are id, rated_at, stars.",
         with_columns(key=["star"]),
         with_columns(key=["id"]),
     ),

@@ -122,9 +122,9 @@ class Layout:
     def conflict_advice(self) -> str:
         """What to do after another writer changed the table; the audit lists the commits of merged tables only."""
         advice = "Nothing was written. Run it again."
-        if self.name != self.of:
+        if self.name != self.declaration_name:
             return advice
-        return f"{advice} If it happens again, find the other writer: lakehouse audit {self.of}"
+        return f"{advice} If it happens again, find the other writer: lakehouse audit {self.declaration_name}"
 
     @property
     def compaction(self) -> str:

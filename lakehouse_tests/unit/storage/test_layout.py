@@ -37,7 +37,7 @@ def test_a_longer_retention_of_the_log_is_not_corrected(interval: str) -> None:
 
 
 def test_only_a_conflict_in_the_merged_table_is_found_by_its_audit() -> None:
-    merged, derived = (Layout(name, "/t", "", (), of="t") for name in ("t", "t_changes"))
+    merged, derived = (Layout(name, "/t", "", (), declaration_name="t") for name in ("t", "t_changes"))
     assert merged.conflict_advice.endswith("lakehouse audit t")
     assert derived.conflict_advice == "Nothing was written. Run it again."
 

@@ -148,7 +148,7 @@ def _partition(table: TableParts) -> Iterator[Problem]:
             name = table.partition_by.column
             is_date = column is not None and column.type == "DATE"
             by_value = f"Write Value({name!r}): a DATE is already a day."
-            hint = spelling_hint(name, [other.name for other in table.columns if other.type in types])
+            hint = spelling_hint(name, [usable.name for usable in table.columns if usable.type in types])
             yield f"partition_by: {requirement}", by_value if is_date else f"{hint}Replace {name} with such a column."
         elif [table.partition_by.name] == list(table.key):
             message = f"partition_by {column.name} is the entire key"

@@ -51,9 +51,9 @@ def test_lines_are_checked_as_the_format_of_their_table_encodes_them() -> None:
     columns = [Column("id", "INT", "Which.", required=True), Column("visits", "INT", "How often.")]
     barred = StreamTable("visits", "visits", "Visits.", columns, ["id"], format=Barred(("id", "visits")))
     require_records(barred, [b'{"id": "1", "visits": ""}'], "f")
-    with pytest.raises(LakehouseError, match=r"wrong_type 1 \(line 1"):
+    with pytest.raises(LakehouseError, match=r"wrong_type: 1 \(line 1"):
         require_records(replace(barred, format=Json()), [b'{"id": "1", "visits": ""}'], "f")
-    with pytest.raises(LakehouseError, match=r"truncated 1 \(line 2: 3 of 2 values"):
+    with pytest.raises(LakehouseError, match=r"truncated: 1 \(line 2: 3 of 2 values"):
         require_records(barred, [b'{"id": 1}', b'{"id": 1, "visits": "2|3"}'], "f")
     with pytest.raises(TopicError, match=r"Line 1 cannot be written.*Nothing of a file was sent"):
         require_records(barred, [b"1|2"], "f")

@@ -180,7 +180,7 @@ def _import_advice(error: Exception, name: str) -> str | None:
     """What to write if a file of a package imports one of its folders without the name of the package."""
     folder = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     parts = name.split(".")
-    if folder not in parts[1:]:
+    if folder not in parts[1:-1]:
         return None
     module = ".".join(parts[: parts.index(folder, 1) + 1])
     return f"Write from {module} instead of from {folder}: the folder is in the package {parts[0]}."

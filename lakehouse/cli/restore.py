@@ -32,8 +32,9 @@ def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) 
     """Restore a table to an earlier version. The next merge reads the undone records again.
 
     First shows the version and its time, the rows, and the offsets to which the progress goes back. Needs no Spark.
-    `lakehouse up` can stay up: the command waits for the batch that is written, and a batch that was planned before is
-    planned again. A version that is older than the declared retention may have no files left, and is refused.
+    `lakehouse up` can stay up: the command takes the lock of the table, and a batch that was planned before is planned
+    again. It is refused if a batch is committed while you confirm: then run it again, or turn off the sensor first. A
+    version that is older than the declared retention may have no files left, and is refused.
     """
     from lakehouse.operations.restore import plan_restore
 
@@ -41,12 +42,13 @@ def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) 
     table, layout = _find_layout(settings, name)
     planned_restore = plan_restore(layout, version)
     _show(planned_restore)
+    _warn(table, name)
     if not yes:
         typer.confirm(f"Restore {name} to version {version}?", abort=True, err=True)
     with spinner("Restoring"):
         planned_restore.run()
     verb = {table.rejected_name: "replay", table.base_name: "load-base"}.get(name, "merge")
-    return print_line(f"Restored {name} to version {version}. Next: lakehouse {verb} {table.name}")
+    print_line(f"Restored {name} to version {version}. Next: lakehouse {verb} {table.name}")
 
 
 def _find_layout(settings: "Settings", name: str) -> "tuple[StreamTable, Layout]":
@@ -60,6 +62,20 @@ def _find_layout(settings: "Settings", name: str) -> "tuple[StreamTable, Layout]
         problem = f"Unknown table {name!r}. {spelling_hint(name, layouts)}Tables: {', '.join(layouts)}"
         raise typer.BadParameter(problem, param_hint="TABLE")
     return layouts[name]
+
+
+def _warn(table: "StreamTable", name: str) -> None:
+    """Say what a person may lose."""
+    if name == table.rejected_name:
+        print_notice(
+            "Records that were rejected after that version are then only in the topic, if it still holds them."
+        )
+    if name == table.base_name:
+        print_notice(
+            f"Rows that {table.name} took from it stay there. Correct the base files before you load them again."
+        )
+    if name == table.name and table.gaps == "accept":
+        print_notice('The table declares gaps="accept": undone records that expired are lost without a stop.')
 
 
 def _show(restore: "PlannedRestore") -> None:

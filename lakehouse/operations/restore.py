@@ -10,7 +10,8 @@ from lakehouse.ledger.commits import committed_at
 from lakehouse.ledger.ledger import Ledger, ledger_as_of, read_ledger
 from lakehouse.ledger.log import open_version, read_commit
 from lakehouse.ledger.table_failures import log_failures
-from lakehouse.storage.delta_rs_writer import restore_version
+from lakehouse.settings.store import Store
+from lakehouse.storage.delta_rs_writer import restore_version, spark_advice
 from lakehouse.storage.layout import Layout
 
 
@@ -38,10 +39,12 @@ class PlannedRestore:
 def plan_restore(layout: Layout, version: int) -> PlannedRestore:
     """Read what a restore would undo, without a JVM; writes nothing.
 
-    Raises ``TableError`` if the table does not exist, if lakehouse did not write it, or if the version is not an
-    earlier one that the log still shows. Raises what ``read_ledger`` raises.
+    Raises ``TableError`` if the table does not exist, if lakehouse did not write it, if it is not at a path and so has
+    no lock, or if the version is not an earlier one that the log still shows. Raises what ``read_ledger`` raises.
     """
     uri, name = layout.uri, layout.name
+    if not Store(uri).is_path:
+        raise TableError(f"{name} is not at a path, so nothing locks it", where=uri, action=spark_advice(uri, version))
     ledger = read_ledger(uri, name)
     if not ledger.entries and not ledger.transaction:
         problem = "has no commit of lakehouse" if ledger.exists else "does not exist"
@@ -52,7 +55,11 @@ def plan_restore(layout: Layout, version: int) -> PlannedRestore:
     table = open_version(uri, version)
     with log_failures(uri):
         rows = count_rows(uri), int(table.count())
-    now, then = _positions(ledger), _positions(ledger_as_of(table, uri, name))
+    former_ledger = ledger_as_of(table, uri, name)
+    if ledger.progress and former_ledger.transaction and not former_ledger.progress:
+        message = f"The log no longer shows the progress of version {version} of {name}"
+        raise TableError(message, where=uri, action="Choose a newer version.")
+    now, then = _positions(ledger), _positions(former_ledger)
     partitions = sorted(p for p in {*now, *then} if now.get(p) != then.get(p))
     info = read_commit(uri, version)
     positions = {p: (now.get(p), then.get(p)) for p in partitions}

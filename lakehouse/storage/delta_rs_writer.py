@@ -28,6 +28,7 @@ from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_files import LOG
 from lakehouse.ledger.table_failures import write_failures
+from lakehouse.storage.eligibility import supports_links
 from lakehouse.storage.layout import Layout, partitions_sql
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.parquet_properties import writer_properties
@@ -105,14 +106,24 @@ def restore_version(layout: Layout, version: int, planned_on: int) -> None:
     """
 
     def write(table: DeltaTable) -> None:
+        message = f"Version {version} of {layout.name} cannot be restored"
         try:
             table.restore(version, post_commithook_properties=_HOOKS)
         except DeltaError as error:
-            if "missing file" not in str(error):
+            if "missing file" in str(error):
+                action = "Choose a newer version, or use a backup of the table."
+                raise TableError(
+                    f"{message}: VACUUM has deleted files of it", where=layout.uri, action=action
+                ) from error
+            if _version(layout) != planned_on:
                 raise
-            message = f"Version {version} of {layout.name} cannot be restored: VACUUM has deleted files of it"
-            action = "Choose a newer version, or use a backup of the table."
-            raise TableError(message, where=layout.uri, action=action) from error
+            raise TableError(
+                f"{message}: {error}", where=layout.uri, action=spark_advice(layout.uri, version)
+            ) from error
+
+    if not supports_links(Path(layout.uri, LOG)):
+        message = f"The disk of {layout.name} has no hard links, which this command needs"
+        raise TableError(message, where=layout.uri, action=spark_advice(layout.uri, version))
 
     with table_lock(layout.uri, layout.name):
         _write_planned(layout, planned_on, write)
@@ -120,6 +131,16 @@ def restore_version(layout: Layout, version: int, planned_on: int) -> None:
             with suppress(TableDamagedError):  # the next run reports what is still damaged
                 require_undamaged(layout.uri)
                 sync_commits(layout.uri)
+
+
+def spark_advice(uri: str, version: int) -> str:
+    """How to restore a table that ``restore_version`` cannot restore."""
+    return f"Stop what writes the table, then run in Spark: RESTORE TABLE delta.`{uri}` TO VERSION AS OF {version}"
+
+
+def _version(layout: Layout) -> int | None:
+    table = open_uncached(layout.uri)
+    return table.version() if table else None
 
 
 def _partition_conditions(layout: Layout, partitions: Collection[str] | None) -> list[str]:

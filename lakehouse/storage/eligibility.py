@@ -79,7 +79,7 @@ def _open_eligible(layout: Layout, rows: int | None) -> DeltaTable | None:
     table = open_table(layout.uri)
     if table is None or (table.version() + 1) % _SPARK_INTERVAL == 0 or not _is_supported(table, layout):
         return None
-    return table if _supports_links(Path(layout.uri, LOG)) else None
+    return table if supports_links(Path(layout.uri, LOG)) else None
 
 
 def _has_equal_bounds(layout: Layout) -> bool:
@@ -128,7 +128,7 @@ def _fits_memory(table: DeltaTable, layout: Layout, rows: int, text: int | None)
     return bool(rows * stored_bytes < _MOST_FILE_BYTES * stored_rows)
 
 
-def _supports_links(folder: Path) -> bool:
+def supports_links(folder: Path) -> bool:
     """Whether the folder supports hard links: deltalake commits by one, and some disks refuse (exFAT, some shares)."""
     if folder in _FOLDERS_WITH_LINKS:
         return True

@@ -2,18 +2,19 @@
 
 import fcntl
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import table as arrow_table
 
-from lakehouse.errors import ConflictError, TableDamagedError
+from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.durability import require_undamaged
 from lakehouse.operations.restore import plan_restore
 from lakehouse.settings import Settings
-from lakehouse.storage import lock
+from lakehouse.storage import delta_rs_writer, lock
 from lakehouse.storage.row_order import merged_layout
 from lakehouse_tests.helpers.commands import CommandResult, lakehouse_says
 from lakehouse_tests.helpers.tables.logs import WrittenTable
@@ -85,6 +86,26 @@ def test_a_version_whose_files_are_deleted_is_refused(table: WrittenTable) -> No
     result = restore(2)
     assert "VACUUM has deleted files" in result.err
     assert (result.code, table.version, table.rows) == (1, 4, [1, 3])
+
+
+def test_a_table_without_a_lock_is_refused_with_the_statement_for_spark(table: WrittenTable) -> None:
+    layout = replace(merged_layout(temperatures, Settings.load()), uri=table.folder.as_uri())
+    with pytest.raises(TableError, match=rf"RESTORE TABLE delta.`{table.folder.as_uri()}` TO VERSION AS OF 1$"):
+        plan_restore(layout, 1)
+
+
+def test_a_disk_without_hard_links_is_refused_with_the_statement_for_spark(
+    table: WrittenTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta_rs_writer, "supports_links", lambda _: False)
+    require_refused(restore(1), table, "TO VERSION AS OF 1")
+
+
+def test_a_restore_of_rejected_records_says_what_is_left_of_them(table: WrittenTable) -> None:
+    rejected = WrittenTable.create(table.folder.with_name("temperatures_rejected"), "temperatures_rejected")
+    rejected.merge(1)
+    rejected.merge(2)
+    assert "are then only in the topic" in " ".join(restore(1, rejected.name).err.split())
 
 
 def test_a_table_that_does_not_exist_is_refused(table: WrittenTable) -> None:

@@ -19,13 +19,6 @@ PARTITIONS = 6
 NOON = datetime(2023, 1, 1, 12, tzinfo=UTC)
 
 
-class NotUtf8(str):
-    """The name of a header that this client can write and cannot read."""
-
-    def encode(self, *_: Any, **__: Any) -> bytes:
-        return b"\xff"
-
-
 @pytest.fixture
 def topic(broker: Settings) -> str:
     """A topic of six partitions, in which producers set the times."""
@@ -38,13 +31,13 @@ def after(hours: int) -> datetime:
     return NOON + timedelta(hours=hours)
 
 
-def send(broker: Settings, topic: str, partition: int, *hours: int, headers: Any = None) -> None:
+def send(broker: Settings, topic: str, partition: int, *hours: int) -> None:
     """Send a record for each of these hours to a partition."""
 
     async def send_all(producer: AIOKafkaProducer) -> None:
         for hour in hours:
             milliseconds = int(after(hour).timestamp() * 1000)
-            await producer.send_and_wait(topic, b"{}", None, partition, milliseconds, headers)
+            await producer.send_and_wait(topic, b"{}", None, partition, milliseconds)
 
     with_client(AIOKafkaProducer, broker, send_all)
 
@@ -94,12 +87,3 @@ def test_a_range_without_a_committed_record_has_no_result_and_hides_no_other(bro
     send(broker, topic, 2, 2)
     assert times(broker, topic, Range(0, 0, 3), Range(1, 0, 1), Range(2, 0, 4)) == {1: after(1), 2: after(2)}
     assert times(broker, topic, Range(2, 0, 3)) == {}
-
-
-def test_a_record_that_this_client_cannot_read_has_no_time_and_the_others_have_theirs(
-    broker: Settings, topic: str
-) -> None:
-    for partition in range(PARTITIONS):
-        send(broker, topic, partition, partition, headers=[(NotUtf8("x"), b"")] if partition in (0, 3) else None)
-    expected = {partition: after(partition) for partition in range(PARTITIONS)} | {0: None, 3: None}
-    assert times(broker, topic, *(Range(partition, 0, 1) for partition in range(PARTITIONS))) == expected

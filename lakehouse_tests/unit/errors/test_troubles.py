@@ -136,7 +136,7 @@ def test_an_error_of_spark_about_a_table_becomes_an_error_with_a_remedy(
 
 
 def test_a_missing_file_of_an_executor_is_not_a_missing_file_of_the_table() -> None:
-    with pytest.raises(ExecutorLostError, match="Run it again"), spark_failures("/t"):
+    with pytest.raises(ExecutorLostError, match="run it again"), spark_failures("/t"):
         raise PySparkException(LOST_BLOCK)
 
 

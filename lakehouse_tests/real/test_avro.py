@@ -137,6 +137,7 @@ def test_replay_and_redrive_need_no_registry_but_a_batch_fails_without_it(
 
 
 @pytest.mark.invariant("8.14")
+@pytest.mark.slow
 def test_a_registry_with_another_schema_under_a_stored_id_stops_the_batch(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +172,7 @@ def test_no_schema_is_stored_from_a_registry_with_another_schema_under_a_stored_
     assert kept_schemas(stream.settings, stream.table).by_id.keys() == {schema_id}
 
 
+@pytest.mark.slow
 def test_lines_are_published_with_the_chosen_schema_and_an_incompatible_schema_is_refused(
     stream: Stream,
 ) -> None:

@@ -62,6 +62,7 @@ def test_ranges_split_for_reading_give_the_same_records_across_holes(
 
 
 @pytest.mark.invariant("2.3", "7.1")
+@pytest.mark.slow
 def test_a_batch_without_records_is_accounted_for(spark: SparkSession, broker: Settings) -> None:
     stream = Stream.create(spark, broker)
 

@@ -89,6 +89,7 @@ def test_every_table_reports_its_location_version_and_duration(lakehouse, first)
         assert event.asset_materialization.tags["dagster/data_version"] == str(metadata["table_version"])
 
 
+@pytest.mark.slow
 def test_maintenance_observes_every_table(lakehouse, first) -> None:
     assert set(first) == set(TABLES)
     lakehouse.run("maintain_temperatures")

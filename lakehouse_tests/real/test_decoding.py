@@ -66,6 +66,7 @@ def test_key_newest_header_and_broker_time_of_a_record_are_columns(spark: SparkS
     assert rows[5]["_key"] == b"6", "a rejected record keeps its raw parts"
 
 
+@pytest.mark.slow
 def test_unmapped_fields_are_reported_by_the_batch_that_read_them(spark: SparkSession, broker: Settings) -> None:
     stream = Stream.create(spark, broker)
     stream.send(record(time=hour(0), humidity=81), record(time=hour(1), humidity=None, wind={"speed": 1}))

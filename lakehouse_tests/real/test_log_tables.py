@@ -58,6 +58,7 @@ def test_every_record_is_a_row_with_all_fields_even_if_records_are_equal(log_str
 
 
 @pytest.mark.invariant("3.1", "3.3", "4.5")
+@pytest.mark.slow
 def test_a_replay_in_any_split_writes_no_row_and_no_file(log_stream):
     log_stream.send(*at_hours(0, 1, 2, 3, 4))
     log_stream.merge(max_records=2)

@@ -57,6 +57,7 @@ def json_values(stream: Stream, column: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.invariant("10.4")
+@pytest.mark.slow
 def test_nested_values_are_merged_and_derived_like_any_other_value(spark, broker) -> None:
     stream = stream_of(spark, broker, orders())
     fields = dict(tags=["a", None], address={"zip": "1", "x": 2}, labels={"z": "1", "a": None}, paid_at=[1_000])

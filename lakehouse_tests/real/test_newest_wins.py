@@ -195,6 +195,7 @@ def test_any_order_of_ranges_gives_the_same_rows(history: History) -> None:
 
 
 @pytest.mark.invariant("3.3", "5.1")
+@pytest.mark.slow
 def test_any_split_into_batches_gives_the_same_rows(history: History) -> None:
     stream = history.stream
     other_stream = replace(stream, table=replace(stream.table, name=f"{stream.table.name}_again"))

@@ -26,6 +26,7 @@ def planned_kinds(stream: Stream, table: StreamTable) -> list[tuple[str, str]]:
 
 
 @pytest.mark.invariant("10.10")
+@pytest.mark.slow
 def test_a_change_is_planned_until_it_is_applied(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
     suffixes = ["", "_rejected", "_changes", "_by_location"]

@@ -134,6 +134,7 @@ def test_a_replay_of_days_is_recorded_and_changes_no_row(stream: Stream, instanc
     stream.assert_accounted()
 
 
+@pytest.mark.slow
 def test_a_day_without_records_replays_nothing(stream: Stream, instance: dg.DagsterInstance) -> None:
     stream.send_hours(2)
     stream.merge()
@@ -152,6 +153,7 @@ def test_before_the_first_merge_there_is_nothing_to_replay(stream: Stream, insta
     assert "Nothing has been merged yet" in Replays(stream, instance).failure(day(1), day(1))
 
 
+@pytest.mark.slow
 def test_a_missing_row_is_merged_again_and_fails_the_check_once(stream: Stream, instance: dg.DagsterInstance) -> None:
     stream.send_hours(3)
     stream.merge()
@@ -175,6 +177,7 @@ def test_a_missing_row_is_merged_again_and_fails_the_check_once(stream: Stream, 
     assert checks(replays.replay(days[0], days[-1]))["rows_unchanged"].passed
 
 
+@pytest.mark.slow
 def test_days_by_the_time_of_producers_are_found_by_reading(dated_stream: Stream, instance: dg.DagsterInstance) -> None:
     send_dated(dated_stream, noon(2), noon(1), noon(5), noon(2), noon(9), noon(2))
     send_dated(dated_stream, noon(9), partition=1)
@@ -191,6 +194,7 @@ def test_days_by_the_time_of_producers_are_found_by_reading(dated_stream: Stream
     assert dated_stream.snapshot() == rows
 
 
+@pytest.mark.slow
 def test_a_day_whose_records_expired_fails_with_the_sentence_of_the_gap(
     dated_stream: Stream, instance: dg.DagsterInstance
 ) -> None:

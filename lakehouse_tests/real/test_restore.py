@@ -66,6 +66,7 @@ def test_the_merge_after_the_command_reads_the_undone_records_again(spark, broke
     stream.assert_accounted()
 
 
+@pytest.mark.slow
 def test_the_merge_after_the_command_adds_each_record_of_a_log_table_once(log_stream, monkeypatch):
     log_stream.send(*at_hours(0))
     log_stream.merge()

@@ -56,6 +56,7 @@ def sizes(stream: Stream) -> list[tuple[str, int]]:
 
 
 @pytest.mark.invariant("13.4")
+@pytest.mark.slow
 def test_every_text_key_matches_its_row_as_the_minimum_and_maximum_of_a_batch(stream):
     stream.send(*(thing(name, 0) for name in ODD_KEYS))
     stream.merge()

@@ -67,6 +67,7 @@ def tick(defs: dg.Definitions, instance: dg.DagsterInstance, resources: dict[str
         return defs.resolve_sensor_def("orders_sensor").evaluate_tick(context)
 
 
+@pytest.mark.slow
 def test_the_sensor_requests_a_run_of_the_prefixed_assets_until_all_is_merged(
     defs: dg.Definitions, instance: dg.DagsterInstance, resources: dict[str, Any], settings: Settings
 ) -> None:

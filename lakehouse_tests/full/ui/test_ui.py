@@ -44,7 +44,7 @@ def page(url: str) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def materialize_asset(page: Page, url: str) -> None:
+def materialized_asset(page: Page, url: str) -> None:
     """The merged table and its rejected records, materialized by the button of the lineage."""
     page.goto(f"{url}/assets/temperatures?view=lineage&lineageScope=neighbors")
     press_materialize(page)
@@ -66,7 +66,7 @@ def test_a_person_sees_the_lineage_without_maintenance(page: Page, url: str) -> 
     assert page.get_by_text("temperatures_maintenance", exact=True).count() == 0
 
 
-@pytest.mark.usefixtures("materialized")
+@pytest.mark.usefixtures("materialized_asset")
 def test_after_materialize_a_person_sees_the_row_count_and_named_figures(page: Page, url: str) -> None:
     page.goto(f"{url}/assets/temperatures?view=overview")
     row_count_cell = page.get_by_text("Row count", exact=True).locator("..")
@@ -76,14 +76,14 @@ def test_after_materialize_a_person_sees_the_row_count_and_named_figures(page: P
     assert page.get_by_text("gaps", exact=True).count() == 0, "a figure that is zero is left out"
 
 
-@pytest.mark.usefixtures("materialized")
+@pytest.mark.usefixtures("materialized_asset")
 def test_the_rejected_table_shows_the_reason(page: Page, url: str) -> None:
     page.goto(f"{url}/assets/temperatures_rejected?view=overview")
     page.get_by_text("records_unresolved", exact=True).first.wait_for()
     page.get_by_text("truncated").first.wait_for()
 
 
-@pytest.mark.usefixtures("materialized")
+@pytest.mark.usefixtures("materialized_asset")
 def test_the_rollup_shows_its_picture(page: Page, url: str) -> None:
     page.goto(f"{url}/assets/temperatures_by_location?view=events")
     press_materialize(page)

@@ -91,7 +91,7 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
 
         values = (record.value for record in records)
         schemas = look_up_schemas(settings, table.format, values, kept_schemas(settings, table))
-    return Rules(table.fields, table.late.rule if table.late else None, table.format.parser(schemas))
+    return Rules(table.fields, table.late.rule if table.late else None, table.format.parser(schemas), table.delete_rule)
 
 
 def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
@@ -105,10 +105,15 @@ def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
         return {"row": None, "reason": TIMELESS, "detail": timeless_detail(record.milliseconds), "late": False}
     record_parts = {"key": record.key, **{f"{HEADER}{name}": value for name, value in record.headers}}
     verdict = judge(record.value, record.milliseconds * 1000, rules, record_parts)
-    row = (
-        None if verdict.reason else {field.name: shown_value(verdict.row[field.name], field) for field in rules.fields}
-    )
-    return {"row": row, "reason": verdict.reason, "detail": verdict.detail, "late": verdict.late}
+    fields = [field for field in rules.fields if field.name in verdict.row]
+    row = None if verdict.reason else {field.name: shown_value(verdict.row[field.name], field) for field in fields}
+    return {
+        "row": row,
+        "deletes": verdict.deletes,
+        "reason": verdict.reason,
+        "detail": verdict.detail,
+        "late": verdict.late,
+    }
 
 
 def _record_row(fields: dict[str, Any]) -> dict[str, Any]:
@@ -121,4 +126,6 @@ def _record_row(fields: dict[str, Any]) -> dict[str, Any]:
         return record | {"becomes": f"rejected, {fields['reason']}: {fields['detail']}"}
     row: dict[str, Any] = fields["row"]
     values = ", ".join(f"{name} = {'NULL' if value is None else value_text(value)}" for name, value in row.items())
+    if fields["deletes"]:
+        return record | {"becomes": f"a delete of {values}"}
     return record | {"becomes": values + (" (late)" if fields["late"] else "")}

@@ -65,7 +65,7 @@ def _verdicts(
     from lakehouse.decoding.verdicts import Rules, decode_slices
     from lakehouse.kafka.publish import write_line
 
-    rules, numbers = Rules(table.fields, None, table.format.parser()), count(first)
+    rules, numbers = Rules(table.fields, None, table.format.parser(), table.delete_rule), count(first)
     writer = table.format.writer()
     values = (write_line(writer, line, number, _CORRECT) for number, line in enumerate(lines, first))
     while chunk := list(islice(values, _CHUNK)):

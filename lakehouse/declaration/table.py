@@ -29,7 +29,8 @@ class StreamTable(TableParts):
     number. ``fresh`` promises that no record waits longer than that to be merged, and ``max_lag`` that at most so many
     positions wait: checks in Dagster fail while a promise is broken. ``retention`` is how far back every table of the
     declaration can at least be read as of an earlier time. ``replay_from`` is the first day whose records can be
-    replayed in Dagster; without it, there is no asset for that.
+    replayed in Dagster; without it, there is no asset for that. ``apply_as_deletes`` says which records delete the row
+    of their key; an older record that arrives later does not bring the row back.
     """
 
     def __post_init__(self) -> None:
@@ -50,15 +51,26 @@ class StreamTable(TableParts):
 
         ``key``, ``headers`` and the broker's ``time``, which must have a zone, are used if a column reads them. If the
         format has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness is not
-        checked, because it depends on when the broker received the record. Computed columns are left to Spark. Raises
+        checked, because it depends on when the broker received the record. Computed columns are left to Spark. A delete
+        has only its key and version. Raises
         ``Rejection`` with the reason and the detail if the record is rejected, ``ValueError`` if the time has no zone.
         """
         if time and time.tzinfo is None:
             raise ValueError(f"The broker's time has no zone: {time}")
         header_values: dict[str, Any] = {f"{HEADER}{name}": content for name, content in (headers or {}).items()}
         microseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
+        parts = {**header_values, "key": key, TIME: microseconds}
+        rule = self.delete_rule
+        if rule and rule.is_tombstone(value):
+            return self._no_values | convert({}, rule.read_fields(self.fields), parts)
         parsed = self.format.parser(Schemas(schemas, {}))(value)
-        return convert(parsed, self.fields, {**header_values, "key": key, TIME: microseconds})
+        if rule and rule.is_delete(parsed):
+            return self._no_values | convert(parsed, rule.read_fields(self.fields), parts)
+        return convert(parsed, self.fields, parts)
+
+    @property
+    def _no_values(self) -> dict[str, Any]:
+        return dict.fromkeys(field.name for field in self.fields)
 
 
 def require_distinct_names(*tables: StreamTable) -> tuple[StreamTable, ...]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Literal
 
+from lakehouse.declaration.delete_conditions import FieldIs, Tombstone
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.sql import computed_sql
 from lakehouse.declaration.vocabulary import Check, Column, Late, Reference, Rollup, Rows, Samples, fingerprint_of
+from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.nested_types import as_spark_says
@@ -42,6 +44,7 @@ class TableParts:
     replay_from: date | None = None
     fresh: timedelta | None = None
     max_lag: int | None = None
+    apply_as_deletes: Tombstone | FieldIs | None = None
 
     @property
     def is_log(self) -> bool:
@@ -78,6 +81,16 @@ class TableParts:
         """The SQL of each computed column by name, over columns read from records; no record can make it fail."""
         types = {column.name: column.type for column in self.record_columns if not column.is_nested}
         return {c.name: computed_sql(c.sql, c.type, types) for c in self.columns if c.sql is not None}
+
+    @property
+    def delete_rule(self) -> DeleteRule | None:
+        """The rule by which records delete rows; ``None`` if no record does."""
+        if self.apply_as_deletes is None:
+            return None
+        names = (*self.key, *([self.version] if self.version else []))
+        if isinstance(self.apply_as_deletes, Tombstone):
+            return DeleteRule((), (), names)
+        return DeleteRule(self.apply_as_deletes.path, tuple(self.apply_as_deletes.values), names)
 
     @property
     def keep(self) -> tuple[str, ...]:
@@ -117,6 +130,11 @@ class TableParts:
         return f"{self.name}_rejected"
 
     @property
+    def deletes_name(self) -> str:
+        """Name of the table that holds the newest delete of each key."""
+        return f"{self.name}_deletes"
+
+    @property
     def schemas_name(self) -> str:
         """Name of the table that stores the schemas by which records were decoded."""
         return f"{self.name}_schemas"
@@ -141,7 +159,8 @@ class TableParts:
         """The name of every table that the declaration may create, whether it exists or not."""
         own_names = (self.name, self.base_name, self.rejected_name)
         schemas = (self.schemas_name,) if self.has_schemas else ()
-        return (*own_names, *schemas, *(reference.name for reference in self.references), *self.derived)
+        deletes = (self.deletes_name,) if self.apply_as_deletes else ()
+        return (*own_names, *deletes, *schemas, *(reference.name for reference in self.references), *self.derived)
 
     @property
     def derived(self) -> tuple[str, ...]:
@@ -173,6 +192,7 @@ class TableParts:
         options += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
         options += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
         options += [(c.name, "null_erases") for c in self.columns if c.null_erases]
+        options += [("deletes", self.delete_rule)] if self.delete_rule else []
         columns = tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in self.columns)
         parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)
         return fingerprint_of(*parts)

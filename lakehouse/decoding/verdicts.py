@@ -13,12 +13,13 @@ import pyarrow as pa
 from pyarrow.compute import binary_length, if_else
 
 from lakehouse.decoding.arrow_types import arrow_type
+from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import Parser
 from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY, column_memory_per_byte, row_memory
 from lakehouse.decoding.record_parts import TIME
-from lakehouse.decoding.staged import DETAIL, EXPLICIT_NULL, LATE, REASON
+from lakehouse.decoding.staged import DELETED, DETAIL, EXPLICIT_NULL, LATE, REASON
 from lakehouse.decoding.times import Lateness, judge_late
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.values import NO_PARTS, convert, has_explicit_null
@@ -33,20 +34,31 @@ _MAX_PARSED_MEMORY = 16 * 1000 * 1000  # bytes of parsed records that are kept u
 
 
 class Rules(NamedTuple):
-    """The rules for a record: one for each field, one for lateness, and the parser of its value."""
+    """The rules for a record: for each field, for lateness and for deletes, and the parser of its value."""
 
     fields: tuple[Field, ...]
     lateness: Lateness | None
     parser: Parser = JsonParser()
+    deletes: DeleteRule | None = None
 
     @property
     def null_erases(self) -> tuple[Field, ...]:
         """The fields for which an explicit null and a missing field differ."""
         return tuple(field for field in self.fields if field.null_erases)
 
+    @property
+    def mapped_fields(self) -> tuple[Field, ...]:
+        """The fields that are read: those of columns, and the one that decides about deletes."""
+        path = self.deletes.path if self.deletes else ()
+        return (
+            (*self.fields, Field("", ".".join(path), "STRING", False, None, None, None, path)) if path else self.fields
+        )
+
 
 class Verdict(NamedTuple):
     """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
+
+    ``deletes``: it deletes the row of its key, and has no other values.
 
     ``parsed`` is the parsed value, ``None`` if it cannot be parsed, and ``memory`` its bytes of memory at most.
     ``explicit_nulls`` says for each field of ``Rules.null_erases`` whether the record has an explicit null for it.
@@ -59,6 +71,10 @@ class Verdict(NamedTuple):
     late: bool
     explicit_nulls: tuple[bool, ...] = ()
     memory: int = 0
+    deletes: bool = False
+
+
+_DELETE = (None, None, False, (), 0, True)  # the rest of the verdict on a delete, which is neither rejected nor late
 
 
 class DecodedRecords(NamedTuple):
@@ -140,8 +156,9 @@ def decode_values(
     plain_records = decode_fast(_set_null(values, _oversized_rows(values, rules)), broker_times, rules, parts)
     count = len(plain_records.late)  # fewer than the values if these take much memory
     nulls = pa.nulls(count, pa.string())
-    fast_verdicts = _verdict_array([nulls, nulls, plain_records.late, *plain_records.columns], rules)
-    unmapped_counts, rows = count_unmapped(plain_records.objects, rules.fields), plain_records.uncertain_rows
+    deletes = [pa.repeat(pa.scalar(False), count)] if rules.deletes else []  # the strict path decodes deletes
+    fast_verdicts = _verdict_array([nulls, nulls, plain_records.late, *plain_records.columns, *deletes], rules)
+    unmapped_counts, rows = count_unmapped(plain_records.objects, rules.mapped_fields), plain_records.uncertain_rows
     if not rows:
         return DecodedRecords(fast_verdicts, unmapped_counts)
     del plain_records  # the strict path makes its own copy
@@ -183,6 +200,8 @@ def _decode_strictly(
         pa.array([verdict.explicit_nulls[index] for verdict in verdicts], pa.bool_())
         for index in range(len(rules.null_erases))
     ]
+    if rules.deletes:
+        columns.append(pa.array([verdict.deletes for verdict in verdicts], pa.bool_()))
     return DecodedRecords(_verdict_array(columns, rules), unmapped_counts)
 
 
@@ -193,17 +212,18 @@ def _judge_records(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tup
     unmapped_counts, parsed, memory = Counter[str](), list[dict[str, Any]](), 0
     for value, broker_time, parts in records:
         verdict = judge(value, broker_time, rules, parts, memory_limits)
+        has_values = bool(verdict.row) and not verdict.deletes
         explicit_nulls = tuple(
-            [bool(verdict.row) and has_explicit_null(verdict.parsed or {}, field) for field in erasing_fields]
+            [has_values and has_explicit_null(verdict.parsed or {}, field) for field in erasing_fields]
         )
-        verdicts.append(Verdict(None, *verdict[1:5], explicit_nulls))
+        verdicts.append(Verdict(None, *verdict[1:5], explicit_nulls, deletes=verdict.deletes))
         memory += verdict.memory
         if verdict.parsed is not None:
             parsed.append(verdict.parsed)
         if memory > _MAX_PARSED_MEMORY:
-            unmapped_counts += count_unmapped(parsed, rules.fields)
+            unmapped_counts += count_unmapped(parsed, rules.mapped_fields)
             parsed, memory = [], 0
-    return verdicts, unmapped_counts + count_unmapped(parsed, rules.fields)
+    return verdicts, unmapped_counts + count_unmapped(parsed, rules.mapped_fields)
 
 
 def judge(
@@ -214,13 +234,19 @@ def judge(
     memory_limits: tuple[int, int] | None = None,
 ) -> Verdict:
     """Decode one record strictly; ``memory_limits`` are those of ``column_memory``, if the caller has them."""
-    lateness, memory = rules.lateness, 0
+    lateness, delete_rule, memory = rules.lateness, rules.deletes, 0
     parsed: dict[str, Any] | None = None
+    all_parts = {**parts, TIME: broker_time}
     try:
+        if delete_rule and delete_rule.is_tombstone(value):
+            return Verdict({}, convert({}, delete_rule.read_fields(rules.fields), all_parts), *_DELETE)
         parsed = rules.parser(value)
         memory = rules.parser.memory_of(value)
         counted_memory = memory if may_be_too_large(memory, value, memory_limits or column_memory(rules)) else None
-        row = convert(parsed, rules.fields, {**parts, TIME: broker_time}, counted_memory)
+        if delete_rule and delete_rule.is_delete(parsed):
+            row = convert(parsed, delete_rule.read_fields(rules.fields), all_parts, counted_memory)
+            return Verdict(parsed, row, *_DELETE)._replace(memory=memory)
+        row = convert(parsed, rules.fields, all_parts, counted_memory)
         is_late = lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
         return Verdict(parsed, row, None, None, is_late, memory=memory)
     except Rejection as rejection:
@@ -235,4 +261,5 @@ def may_be_too_large(memory: int, value: bytes | None, memory_limits: tuple[int,
 
 def _verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
     names = [*(field.name for field in rules.fields), *(f"{EXPLICIT_NULL}{field.name}" for field in rules.null_erases)]
+    names += [DELETED] if rules.deletes else []
     return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])

@@ -28,10 +28,13 @@ _FIGURE_NAMES = {
     "source_rows": "rows_merged",
     "inserted": "rows_inserted",
     "updated": "rows_updated",
+    "deleted": "rows_deleted",
+    "deletes_without_row": "deletes_without_row",
     "stale": "rows_stale",
 }
 _ALWAYS = ("read", "rejected", "inserted", "updated")
-_IF_ANY = ("duplicate", "late", "stale")
+_OF_DELETES = ("deleted", "deletes_without_row")
+_IF_ANY = ("duplicate", "late", *_OF_DELETES, "stale")
 
 
 def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:
@@ -64,7 +67,8 @@ def count_commits(entries: Sequence[Entry], totals: Totals) -> Figures:
 
 def _account(counts: Mapping[str, int], totals: Totals) -> dg.TableMetadataValue:
     """What became of the records: in this run, and in all batches of the table."""
-    rows = ((_FIGURE_NAMES.get(name, name), counts[name], total) for name, total in totals.model_dump().items())
+    all_totals = {name: total for name, total in totals.model_dump().items() if total or name not in _OF_DELETES}
+    rows = ((_FIGURE_NAMES.get(name, name), counts[name], total) for name, total in all_totals.items())
     return _table({"figure": "string", "this_run": "int", "all_runs": "int"}, rows)
 
 

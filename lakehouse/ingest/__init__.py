@@ -9,6 +9,7 @@
 - ``counts``: the counts of a batch, and a condition that prunes files.
 - ``rejected_records``: records that cannot become rows; ``unresolved_rejections`` selects those that still cannot.
 - ``newest_per_key``: one row for each key.
+- ``deletes``: stores the deletes of a batch, and finds those that count.
 - ``merge``: compares rows with the stored rows and stores them; for a log table, ``append``.
 
 Other sources of rows for the same merge are ``load`` and ``sources`` (base files), ``replay`` (ranges again; ``days``

@@ -7,18 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
-
 from lakehouse.declaration import StreamTable
-from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError, ReadLossError
 from lakehouse.ingest.append import append_records
 from lakehouse.ingest.around_timeless import stage_around_timeless
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, count_batch, require_accounted, with_counts
+from lakehouse.ingest.deletes import deletes_layout, merge_with_deletes
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.load import merge_base
-from lakehouse.ingest.merge import Target, merge_rows
-from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
 from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
@@ -142,7 +138,7 @@ def _read_snapshot(context: TableContext) -> Snapshot:
 
 
 def prepare(context: TableContext) -> None:
-    """Create the merged and the rejected table if they are missing; add missing columns, and widen columns.
+    """Create the tables that batches write if they are missing; add missing columns, and widen columns.
 
     Raises ``DeclarationError`` if Spark cannot compute the SQL of the declaration, or if the declared order cannot
     compare new records with the stored rows. Raises ``NotConsumedError`` if columns are to be widened before a derived
@@ -153,6 +149,8 @@ def prepare(context: TableContext) -> None:
     require_types(context.spark, context.table)
     context.merged.ensure(context.require_consumed)
     context.stored_table(rejected_layout).ensure()
+    if context.table.delete_rule:
+        context.stored_table(deletes_layout).ensure()
 
 
 def _merge_base(context: TableContext) -> Outcome | None:
@@ -216,6 +214,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
         commit = commit.with_fields(stream=plan.stream, ranges=plan.ranges, progress=progress)
         counts = count_batch(records, table)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
+    stored_rows += count_rows(settings.table_uri(table.deletes_name)) if table.delete_rule else 0
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
     with rows_expected(spark, counts.rows, stored_rows):
         entry = merge_decided(context, DecodedBatch(records, plan, commit, ledger), counts)
@@ -237,9 +236,7 @@ def _store_rows(context: TableContext, batch: DecodedBatch, counts: Counts) -> E
     table = context.table
     if table.is_log:
         return append_records(context.merged, batch, counts)
-    rows = batch.records.where(f"{staged.REASON} IS NULL").withColumn(staged.BASE, F.lit(None).cast("bigint"))
-    newest_rows = newest_per_key(rows, table, batch.plan.source, has_unique_keys=not counts.duplicate)
-    return merge_rows(Target(table, context.merged), newest_rows, counts, batch.commit)
+    return merge_with_deletes(context, batch, counts)
 
 
 def _mark_resolved(context: TableContext, batch: DecodedBatch) -> None:

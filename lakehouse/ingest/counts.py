@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, Row
@@ -27,9 +27,10 @@ class Counts:
     """The records of a batch by outcome; ``late`` records are part of ``read`` and also have another outcome.
 
     ``partitions`` are the partitions of the table to which the rows belong, if the key determines them. ``prune`` is a
-    condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch.
-    ``text`` is the size of the text columns of the valid records, in bytes. ``unmapped_fields`` has the number
-    of records with each unmapped field.
+    condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch;
+    ``key_ranges`` is the part of it about the key, with ``{side}`` for the alias of the table. ``deleted_keys`` is the
+    number of keys with a delete. ``text`` is the size of the text columns of the valid records, in bytes.
+    ``unmapped_fields`` has the number of records with each unmapped field.
     """
 
     read: int
@@ -40,6 +41,8 @@ class Counts:
     prune: str = PRUNE_ALL
     text: int = 0
     unmapped_fields: Mapping[str, int] = field(default_factory=dict)
+    deleted_keys: int = 0
+    key_ranges: str = PRUNE_ALL
 
     @property
     def join(self) -> str:
@@ -53,6 +56,10 @@ class Counts:
     def rows(self) -> int:
         """The number of rows to merge: one for each key; in a log table, one for each record."""
         return self.read - self.rejected - self.duplicate
+
+    def prune_by_key(self, side: str) -> str:
+        """Return the part of ``prune`` about the key, for a table with another alias or other partitions."""
+        return self.key_ranges.format(side=side)
 
     def text_from(self, source: SourceId | None, orders: int = 1) -> int:
         """Return the bytes of text in the rows, if each row contains the id of its source ``orders`` times."""
@@ -70,9 +77,22 @@ def count_batch(records: DataFrame, table: StreamTable) -> Counts:
     read, rejected = int(row["read"]), int(row["rejected"])
     keys, late = int(row["keys"]), int(row["late"])
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
-    prune = _prune_condition(row, table) if keys else PRUNE_ALL
+    key_conditions = _key_conditions(row, table) if keys else [PRUNE_ALL]
+    prune = _all_of([*_partition_conditions(row, table), *(part.format(side="t") for part in key_conditions)])
+    deleted_keys = int(row["deleted_keys"]) if table.delete_rule else 0
     unmapped_fields = _count_unmapped_fields(records) if row["others"] else {}
-    return Counts(read, rejected, read - rejected - keys, late, partitions, prune, int(row["text"]), unmapped_fields)
+    return Counts(
+        read,
+        rejected,
+        read - rejected - keys,
+        late,
+        partitions,
+        text=int(row["text"]),
+        unmapped_fields=unmapped_fields,
+        deleted_keys=deleted_keys,
+        prune=prune,
+        key_ranges=_all_of(key_conditions),
+    )
 
 
 def _count_unmapped_fields(records: DataFrame) -> dict[str, int]:
@@ -90,6 +110,7 @@ def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
     """
     aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
     aggregates += [F.count_if(staged.LATE).alias("_late")]
+    aggregates += [F.count_if(staged.DELETED).alias("_deletes")] if table.delete_rule else []
     if table.partition_by and _partition_follows_key(table):
         aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
     text_columns = (column.name for column in table.columns if column.type == "STRING" or column.is_nested)
@@ -108,6 +129,7 @@ def _totals(table: StreamTable) -> list[Column]:
     ]
     keys = F.count_if(F.expr("_read > _rejected")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
     totals.append(keys.alias("keys"))
+    totals += [F.count_if(F.expr("_deletes > 0")).alias("deleted_keys")] if table.delete_rule else []
     if _partition_follows_key(table):
         totals.append(F.expr("CAST(collect_set(_table_partition) AS ARRAY<STRING>)").alias("partitions"))
     for name in _ranged_keys(table):
@@ -126,19 +148,31 @@ def _ranged_keys(table: StreamTable) -> list[str]:
     return [name for name in table.key if table.by_name[name].type not in ("BOOLEAN", "DOUBLE")]
 
 
-def _prune_condition(row: Row, table: StreamTable) -> str:
-    """Return a condition on target columns, made of literals, that holds for every row that a batch can change."""
-    terms = []
+def _partition_conditions(row: Row, table: StreamTable) -> list[str]:
+    """Return conditions on the partition (of ``t``) that hold for every row that a batch can change."""
     partitions = sorted(row["partitions"]) if _partition_follows_key(table) else []
-    if table.partition_by and 0 < len(partitions) <= _MOST_PARTITIONS:
-        type_ = {column.name: column.type for column in table.stored_columns}[table.partition_by.name]
-        literals = ", ".join(literal(partition, type_) for partition in partitions)
-        terms.append(f"t.`{table.partition_by.name}` IN ({literals})")
+    if table.partition_by is None or not 0 < len(partitions) <= _MOST_PARTITIONS:
+        return []
+    type_ = {column.name: column.type for column in table.stored_columns}[table.partition_by.name]
+    literals = ", ".join(literal(partition, type_) for partition in partitions)
+    return [f"t.`{table.partition_by.name}` IN ({literals})"]
+
+
+def _key_conditions(row: Row, table: StreamTable) -> list[str]:
+    """Return conditions on the key of a table ``{side}`` that hold for every row that a batch can change.
+
+    Texts of records are written as character codes, so they contain no braces.
+    """
+    conditions = []
     for name in _ranged_keys(table):
         minimum, maximum = row[f"min_{name}"], row[f"max_{name}"]
         if minimum is not None:
-            terms += _range_conditions(f"t.`{name}`", minimum, maximum, table.by_name[name].type)
-    return " AND ".join(terms) or "true"
+            conditions += _range_conditions(f"{{side}}.`{name}`", minimum, maximum, table.by_name[name].type)
+    return conditions
+
+
+def _all_of(conditions: Iterable[str]) -> str:
+    return " AND ".join(conditions) or "true"
 
 
 def _range_conditions(column: str, minimum: str, maximum: str, type_: str) -> list[str]:
@@ -169,14 +203,14 @@ def require_accounted(entry: Entry, table: StreamTable) -> Entry:
     """Return the entry, or raise ``AccountingError`` if it does not account for every record it read."""
     commit, metrics = entry.commit, entry.metrics
     accounted = commit.rejected + commit.duplicate + metrics.source_rows
-    if commit.read == accounted and metrics.stale >= 0:
+    if commit.read == accounted and entry.stale >= 0:
         return entry
     problem = (
         f"read {commit.read:,} records but accounts for {accounted:,}: {commit.rejected:,} rejected,"
         f" {commit.duplicate:,} duplicate and {metrics.source_rows:,} merged"
     )
     if commit.read == accounted:
-        problem = f"merged {metrics.source_rows:,} rows but wrote {metrics.inserted + metrics.updated:,}"
+        problem = f"merged {metrics.source_rows:,} rows but wrote {metrics.source_rows - entry.stale:,}"
     raise AccountingError(
         f"Batch {commit.number} {problem}",
         where=f"table {table.name}, version {entry.version}",

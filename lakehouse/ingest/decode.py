@@ -39,11 +39,13 @@ def decode_records(records: DataFrame, table: StreamTable, schemas: Schemas = NO
     ``_detail`` (NULL if the record is valid); the raw parts (NULL if it is); ``_late``; ``_others`` (JSON: the
     unmapped fields of a group of records, on one record of the group); the declared columns (NULL if it may not),
     computed ones among them, and the partition column; for each column whose null erases, whether the record has a
-    null (``_explicit_null_NAME``); and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it
-    cannot be read. No declared name begins with an underscore.
+    null (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only its
+    key and its version; and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it cannot be
+    read. No declared name begins with an underscore.
     """
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
-    columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags])
+    deletes = [f"{staged.DELETED} BOOLEAN"] if table.delete_rule else []
+    columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags, *deletes])
     decode = F.arrow_udf(_decoder(table, schemas), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
@@ -67,6 +69,7 @@ def with_computed(rows: DataFrame, table: StreamTable) -> DataFrame:
 def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they do not need this package."""
     fields, late_rule, record_format = table.fields, table.late.rule if table.late else None, table.format
+    delete_rule = table.delete_rule
     _ship_by_value(record_format)
     pickled_path = _pickle_fast_path()
     unmapped_column = staged.UNMAPPED_FIELDS  # a string: workers may not have the module
@@ -80,7 +83,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
         return pa.StructArray.from_arrays([column, *verdicts.flatten()], [unmapped_column, *names])
 
     def load() -> tuple[Rules, Any]:
-        rules = Rules(fields, late_rule, record_format.parser(schemas))
+        rules = Rules(fields, late_rule, record_format.parser(schemas), delete_rule)
         try:
             return rules, pickle.loads(pickled_path)  # noqa: S301 - the driver's own function
         except ImportError:

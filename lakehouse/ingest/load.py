@@ -15,7 +15,7 @@ from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.decode import with_computed
-from lakehouse.ingest.merge import Target, merge_rows
+from lakehouse.ingest.deletes import settle_deletes, store_rows
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.sources import read_reference
 from lakehouse.ledger.commits import Commit, Entry
@@ -209,6 +209,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
             staged.SEQUENCE: F.lit(None).cast("bigint"),
             staged.BASE: F.lit(ledger.next_number).cast("bigint"),
             **{f"{staged.EXPLICIT_NULL}{name}": F.lit(False) for name in table.null_erases},
+            **({staged.DELETED: F.lit(False)} if table.delete_rule else {}),
         }
     )
     counts = count_batch(rows, table)
@@ -219,4 +220,4 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         declaration=table.fingerprint,
     )
     newest_rows = newest_per_key(rows, table, None, has_unique_keys=not counts.duplicate)
-    return merge_rows(Target(table, context.merged), newest_rows, counts, commit)
+    return store_rows(context, newest_rows, counts, commit, settle_deletes(context, ledger))

@@ -1,14 +1,18 @@
-"""Rows → the merged table: the newest row for each key, kept columns compared separately, stale rows left out."""
+"""Rows → the merged table: the newest row for each key, kept columns compared separately, stale rows left out.
 
-from collections.abc import Sequence
+If deletes are declared, the newest delete of each key (``d``) is compared too: what is older does not exist.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import DataType, StructField, StructType
 
-from lakehouse.declaration import StreamTable
 from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.errors.troubles import ANOTHER_ROW
 from lakehouse.ingest.counts import Counts
@@ -19,9 +23,9 @@ from lakehouse.storage.layout import COLUMNS_PROPERTY
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.storage.row_order import (
     KEPT,
-    NewerConditions,
     kept_order,
     newer_than_stored,
+    not_deleted,
     same_record,
     stored_order_fields,
 )
@@ -30,10 +34,18 @@ from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 @dataclass(frozen=True)
 class Target:
-    """The table that rows are merged into, with its declaration."""
+    """The table that rows are merged into, its declaration, and the newest delete of each key, if there are any."""
 
-    table: StreamTable
+    table: TableParts
     merged: StoredTable
+    deletes: DataFrame | None = None
+
+    @property
+    def not_deleted(self) -> Callable[..., str]:
+        """Return the SQL condition that a row, or its kept column, is not deleted by the newest delete of its key."""
+        if self.deletes is None:
+            return lambda *_: "true"
+        return partial(not_deleted, self.table)
 
     @property
     def same_key(self) -> str:
@@ -79,8 +91,9 @@ def merge_rows(target: Target, newest_rows: DataFrame, counts: Counts, commit: C
 
     def compare_few(stored_rows: DataFrame) -> DataFrame:
         compared_rows = _compare(target, stored_rows, newest_rows, counts).drop(staged.MATCHED_ROW)
-        # a stale row has the stored texts, and is not written
-        texts = {name: F.expr(f"IF({staged.STALE}, NULL, `{name}`)") for name in sorted(target.text_columns)}
+        # a stale row has the stored texts, and is not written, and neither is a removed row
+        is_unwritten = f"{staged.STALE} OR {staged.REMOVES}" if target.table.delete_rule else staged.STALE
+        texts = {name: F.expr(f"IF({is_unwritten}, NULL, `{name}`)") for name in sorted(target.text_columns)}
         return compared_rows.withColumns(texts) if texts else compared_rows
 
     def compare_many(stored_rows: DataFrame) -> tuple[DataFrame, MergeSpec]:
@@ -102,10 +115,11 @@ def _store_spec(target: Target, stored_rows: DataFrame, counts: Counts) -> Merge
         _assignments(target, stored_rows),
         {name: _insert_value(name) for name in target.merged.layout.names},
         insert_if=is_new,
+        delete_if=_removal(target, stored_rows) if target.table.delete_rule else "",
     )
 
 
-def _with_stored_orders(stored_rows: DataFrame, newest_rows: DataFrame, table: StreamTable) -> DataFrame:
+def _with_stored_orders(stored_rows: DataFrame, newest_rows: DataFrame, table: TableParts) -> DataFrame:
     """Give ``_kept`` the fields of the stored column, in their order: an earlier declaration may have had others."""
     if not table.keep:
         return newest_rows
@@ -129,36 +143,96 @@ def _fields(type_: DataType) -> list[StructField]:
 
 
 def _compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, counts: Counts) -> DataFrame:
-    """Return the rows to store, each with its stored row (``_met``, NULL if there is none) and whether it is stale."""
-    newer_conditions, value_columns = newer_than_stored(target.table), target.value_columns(stored_rows)
+    """Return the rows to store, each with its stored row (``_met``, NULL if there is none) and whether it is stale.
+
+    If deletes are declared, also whether the stored row is removed, and whether a delete found no row.
+    """
+    value_columns = target.value_columns(stored_rows)
     has_stored = f"t.`{target.table.key[0]}` IS NOT NULL"
-    flags = {staged.IS_NEWER: newer_conditions.row}
-    flags |= {f"{staged.IS_NEWER}_{name}": condition for name, condition in newer_conditions.keep.items()}
+    flags = _flags(target, has_stored)
     source = _with_stored_orders(stored_rows, newest_rows, target.table).alias("s")
-    joined_rows = source.join(stored_rows.alias("t"), F.expr(f"{target.same_key} AND {counts.prune}"), "left")
-    pairs = joined_rows.selectExpr(
+    rows = source.join(stored_rows.alias("t"), F.expr(f"{target.same_key} AND {counts.prune}"), "left")
+    if target.deletes is not None:
+        rows = rows.join(
+            target.deletes.alias("d"),
+            F.expr(f"{equal_keys(target.table.key, 'd')} AND {counts.prune_by_key('d')}"),
+            "left",
+        )
+    pairs = rows.selectExpr(
         "struct(s.*) AS s",
         f"IF({has_stored}, struct({_qualified_names('t', value_columns)}), NULL) AS t",
-        *(f"NOT {has_stored} OR {condition} AS `{flag}`" for flag, condition in flags.items()),
+        *(f"{condition} AS `{flag}`" for flag, condition in flags.items()),
     )
     return pairs.selectExpr(
         *(f"s.`{name}`" for name in target.table.key),
-        *(f"{value} AS `{name}`" for name, value in _stored_values(target, stored_rows, newer_conditions).items()),
+        *(f"{value} AS `{name}`" for name, value in _stored_values(target, stored_rows).items()),
         f"{comparable_row('t', target.column_types(value_columns))} AS {staged.MATCHED_ROW}",
-        f"NOT ({' OR '.join(f'`{flag}`' for flag in flags)}) AS {staged.STALE}",
+        *(f"{condition} AS {name}" for name, condition in _outcomes(target).items()),
     )
 
 
-def _stored_values(target: Target, stored_rows: DataFrame, newer_conditions: NewerConditions) -> dict[str, str]:
+def _flags(target: Target, has_stored: str) -> dict[str, str]:
+    """Return conditions on a row (``s``), its stored row (``t``) and the newest delete of its key (``d``), by name.
+
+    A row or its kept column is newer than the stored one; and if deletes are declared, the stored one is not deleted.
+    """
+    newer_conditions, is_not_deleted = newer_than_stored(target.table), target.not_deleted
+    row_condition = f"(NOT {has_stored} OR {newer_conditions.row})"
+    if target.table.delete_rule:
+        row_condition = f"NOT s.{staged.DELETED} AND {is_not_deleted('s')} AND {row_condition}"
+    flags = {staged.IS_NEWER: row_condition}
+    for name, condition in newer_conditions.keep.items():
+        is_newer = f"(NOT {has_stored} OR {condition})"
+        flags[f"{staged.IS_NEWER}_{name}"] = f"{is_newer} AND {is_not_deleted('s', name)}"
+    if target.table.delete_rule:
+        flags[staged.LIVES] = f"{has_stored} AND {is_not_deleted('t')}"
+        flags |= {
+            f"{staged.LIVES}_{name}": f"{has_stored} AND {is_not_deleted('t', name)}" for name in target.table.keep
+        }
+    return flags
+
+
+def _outcomes(target: Target) -> dict[str, str]:
+    """Return what becomes of a row, by the names of its flags: each is a condition on the flags of ``_flags``."""
+    keep = target.table.keep
+    kept_changes = [f"`{staged.IS_NEWER}_{name}`" for name in keep]
+    if not target.table.delete_rule:
+        return {staged.STALE: f"NOT ({' OR '.join([staged.IS_NEWER, *kept_changes])})"}
+    changes = [staged.IS_NEWER, *(f"({staged.LIVES} AND {change})" for change in kept_changes)]
+    changes += [f"({staged.LIVES} AND NOT `{staged.LIVES}_{name}` AND t.`{name}` IS NOT NULL)" for name in keep]
+    removes = f"(t IS NOT NULL AND NOT {staged.LIVES} AND NOT {staged.IS_NEWER})"
+    return {
+        staged.STALE: f"NOT ({' OR '.join([*changes, removes])})",
+        staged.REMOVES: removes,
+        staged.NO_ROW: f"(s.{staged.DELETED} AND t IS NULL)",
+    }
+
+
+def _stored_values(target: Target, stored_rows: DataFrame) -> dict[str, str]:
     """Return the values of the row to store as SQL: each is from ``s`` or from ``t``."""
-    value_columns = target.value_columns(stored_rows)
-    flags = {name: f"{staged.IS_NEWER}_{name}" for name in newer_conditions.keep}
-    values = {c: f"IF(`{flags.get(c, staged.IS_NEWER)}`, s.`{c}`, t.`{c}`)" for c in value_columns if c != KEPT}
+    value_columns, keep = target.value_columns(stored_rows), target.table.keep
+    stored_values = {c: f"IF(`{staged.LIVES}_{c}`, t.`{c}`, NULL)" for c in keep if target.table.delete_rule}
+    flags = {name: f"{staged.IS_NEWER}_{name}" for name in keep}
+    values = {
+        c: f"IF(`{flags.get(c, staged.IS_NEWER)}`, s.`{c}`, {stored_values.get(c, f't.`{c}`')})"
+        for c in value_columns
+        if c != KEPT
+    }
     if KEPT in value_columns:
         kept_fields = _fields(stored_rows.schema[KEPT].dataType)
         orders = (f"'{field.name}', {_kept_order_value(target.table, field)}" for field in kept_fields)
         values[KEPT] = f"named_struct({', '.join(orders)})"
     return values
+
+
+def _removal(target: Target, stored_rows: DataFrame) -> str:
+    """Return the condition that a stored row is removed; if it is another row than the one that was compared, fail."""
+    is_compared_row = _is_compared_row(target, stored_rows)
+    return f"IF(s.{staged.REMOVES}, IF({is_compared_row}, true, raise_error('{ANOTHER_ROW}')), false)"
+
+
+def _is_compared_row(target: Target, stored_rows: DataFrame) -> str:
+    return f"s.{staged.MATCHED_ROW} <=> {struct_of('t', target.column_types(target.value_columns(stored_rows)))}"
 
 
 def _insert_value(name: str) -> str:
@@ -176,8 +250,7 @@ def _assignments(target: Target, stored_rows: DataFrame) -> dict[str, str]:
     Columns that are not declared any longer become NULL with a new record.
     """
     value_columns = target.value_columns(stored_rows)
-    is_compared_row = f"s.{staged.MATCHED_ROW} <=> {struct_of('t', target.column_types(value_columns))}"
-    guarded_record = f"IF({is_compared_row}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
+    guarded_record = f"IF({_is_compared_row(target, stored_rows)}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
     is_same_record = same_record(f"s.{RECORD}", f"t.{RECORD}", "base")
     undeclared_columns = {c: f"IF({is_same_record}, t.`{c}`, NULL)" for c in target.undeclared_columns(stored_rows)}
     return from_source(value_columns) | {RECORD: guarded_record} | undeclared_columns
@@ -187,7 +260,7 @@ def _qualified_names(side: str, names: Sequence[str]) -> str:
     return ", ".join(f"{side}.`{name}`" for name in names)
 
 
-def _kept_order_value(table: StreamTable, kept_field: StructField) -> str:
+def _kept_order_value(table: TableParts, kept_field: StructField) -> str:
     """Return the order to store for a kept column; for a formerly kept one, NULL once a newer row brings its value."""
     stored_order = f"t.{KEPT}.`{kept_field.name}`"
     if kept_field.name not in table.keep:
@@ -197,4 +270,7 @@ def _kept_order_value(table: StreamTable, kept_field: StructField) -> str:
         f"'{field.name}', {row_values.get(field.name, f'{stored_order}.{field.name}')}"
         for field in _fields(kept_field.dataType)
     )
-    return f"IF(`{staged.IS_NEWER}_{kept_field.name}`, s.{KEPT}.`{kept_field.name}`, named_struct({fields}))"
+    stored_value = f"named_struct({fields})"
+    if table.delete_rule:
+        stored_value = f"IF(`{staged.LIVES}_{kept_field.name}`, {stored_value}, NULL)"
+    return f"IF(`{staged.IS_NEWER}_{kept_field.name}`, s.{KEPT}.`{kept_field.name}`, {stored_value})"

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
+from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TableColumn
@@ -17,17 +17,19 @@ _SOURCE = "source"  # the same for all rows of a batch: added after the reductio
 
 
 def newest_per_key(
-    rows: DataFrame, table: StreamTable, source: SourceId | None, *, has_unique_keys: bool = False
+    rows: DataFrame, table: TableParts, source: SourceId | None, *, has_unique_keys: bool = False
 ) -> DataFrame:
     """Reduce rows to one for each key: the newest row, with the newest value of each kept column.
 
     In: declared columns, partition column and order (``_time``, ``_partition``, ``_position``, ``_sequence``,
     ``_base``). Out: the columns of the merged table, with the common ``source`` of the rows (``None`` for base rows).
     The order of a kept column is NULL if no row of the key has a value or an erasing null for it; an erasing null has
-    an order and no value. ``has_unique_keys`` means that each key has one row, as was counted: nothing is compared.
+    an order and no value. If deletes are declared, ``_deleted`` says that the newest row is a delete.
+    ``has_unique_keys`` means that each key has one row, as was counted: nothing is compared.
     """
     separate = {*table.key, *table.keep}
     row_columns = [column.name for column in table.stored_columns if column.name not in separate]
+    row_columns += [staged.DELETED] if table.delete_rule else []
     columns = ", ".join(f"`{c}`" for c in [*row_columns, *_order_columns(ORDER, table).values()])
     kept_order_columns = ", ".join(_order_columns(kept_order(table), table).values())
     parts = {"_newest": (f"struct({columns})", "true")}
@@ -52,13 +54,13 @@ def newest_per_key(
     return reduced_rows.select(*table.key, *(F.col(f"_newest.{c}") for c in row_columns), *kept_values, *orders)
 
 
-def _has_kept_value(table: StreamTable, name: str) -> str:
+def _has_kept_value(table: TableParts, name: str) -> str:
     """Return the SQL condition that a row has a value, or an erasing null, for a kept column."""
     has_value = f"`{name}` IS NOT NULL"
     return f"({has_value} OR {staged.EXPLICIT_NULL}{name})" if name in table.null_erases else has_value
 
 
-def _stored_order(newest: str, fields: Sequence[TableColumn], table: StreamTable, source: SourceId | None) -> str:
+def _stored_order(newest: str, fields: Sequence[TableColumn], table: TableParts, source: SourceId | None) -> str:
     """Return an order as it is stored; its fields are NULL if there is no newest row."""
     source_sql = "CAST(NULL AS STRING)"
     if source:
@@ -69,7 +71,7 @@ def _stored_order(newest: str, fields: Sequence[TableColumn], table: StreamTable
     return f"named_struct({', '.join(pairs)})"
 
 
-def _order_columns(fields: Sequence[TableColumn], table: StreamTable) -> dict[str, str]:
+def _order_columns(fields: Sequence[TableColumn], table: TableParts) -> dict[str, str]:
     """Return the staged columns for the fields of a stored order, by field name."""
     names = [field.name for field in fields if field.name != _SOURCE]
     return {name: f"`{table.version}`" if name == "version" else f"_{name}" for name in names}

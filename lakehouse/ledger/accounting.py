@@ -5,16 +5,18 @@ from collections.abc import Iterable
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import source_words
 
-FIGURES = ("read", "rejected", "duplicate", "late", "source_rows", "inserted", "updated", "stale")
-"""Records read, and of these rejected, duplicate and late; rows merged, and of these inserted, updated and stale."""
+_OF_DELETES = ("deleted", "deletes_without_row")
+FIGURES = ("read", "rejected", "duplicate", "late", "source_rows", "inserted", "updated", *_OF_DELETES, "stale")
+"""Records read, and of these rejected, duplicate and late; rows merged, and of these each by its outcome."""
 
 
 def figures(entry: Entry) -> dict[str, int]:
     """Return the record counts that a commit states, and the row counts of Delta."""
     commit, metrics = entry.commit, entry.metrics
     records = (commit.read, commit.rejected, commit.duplicate, commit.late)
-    rows = (metrics.source_rows, metrics.inserted, metrics.updated, metrics.stale)
-    return dict(zip(FIGURES, (*records, *rows), strict=True))
+    rows = (metrics.source_rows, metrics.inserted, metrics.updated)
+    deletes = (metrics.deleted, commit.deletes_without_row)
+    return dict(zip(FIGURES, (*records, *rows, *deletes, entry.stale), strict=True))
 
 
 def sums(entries: Iterable[Entry]) -> dict[str, int]:
@@ -24,10 +26,11 @@ def sums(entries: Iterable[Entry]) -> dict[str, int]:
 
 
 def describe_counts(entry: Entry) -> str:
-    """Describe the counts in one line."""
+    """Describe the counts in one line; deletes only if there are any."""
     counts = figures(entry)
     records = f"{counts['read']:,} records read, " + ", ".join(f"{counts[name]:,} {name}" for name in FIGURES[1:4])
-    rows = ", ".join(f"{counts[name]:,} {name}" for name in FIGURES[5:])
+    outcomes = [name for name in FIGURES[5:] if counts[name] or name not in _OF_DELETES]
+    rows = ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in outcomes)
     return f"{records}; {counts['source_rows']:,} rows merged, {rows}"
 
 

@@ -33,10 +33,11 @@ Kind = Literal[
     "load",
     "rejected",
     "derived",
+    "deletes",
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 8
+VERSION: Final = 9
 _FIRST_VERSION: Final = 8  # of the first release
 
 
@@ -71,19 +72,21 @@ class Totals(Frozen):
     duplicate: int = 0
     inserted: int = 0
     updated: int = 0
+    deleted: int = 0
+    deletes_without_row: int = 0
     stale: int = 0
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[8] = VERSION
+    metadata: Literal[8, 9] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
 
 class Commit(Frozen):
-    """The metadata of a commit, version 8.
+    """The metadata of a commit, version 9; version 8 has no deletes.
 
     - ``table_version``: the version of the table on which this commit was planned.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
@@ -93,13 +96,16 @@ class Commit(Frozen):
       Rows of these positions may be in the table.
     - ``late``: the late records among those read, whether they were rejected or not.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
+    - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
+    - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
+      commit before declared deletes. Deletes in newer versions do not count.
     - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
       carry on the previous one.
     - ``unaccounted``: the older versions with open differences.
     - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[8] = VERSION
+    metadata: Literal[8, 9] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -114,6 +120,8 @@ class Commit(Frozen):
     rejected: int = 0
     duplicate: int = 0
     late: int = 0
+    deletes_without_row: int = 0
+    deletes_table: Consumed | None = None
     totals_before: Totals = Totals()
     consumed: Consumed | None = None
     gap: tuple[Range, ...] = ()
@@ -158,11 +166,6 @@ class Metrics:
     updated: int = 0
     deleted: int = 0
 
-    @property
-    def stale(self) -> int:
-        """Source rows that are older than the rows already in the table."""
-        return self.source_rows - self.inserted - self.updated
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -172,6 +175,12 @@ class Entry:
     committed_at: datetime
     commit: Commit
     metrics: Metrics
+
+    @property
+    def stale(self) -> int:
+        """Merged rows that wrote nothing: the table already had newer ones, or newer deletes."""
+        rows = self.metrics
+        return rows.source_rows - rows.inserted - rows.updated - rows.deleted - self.commit.deletes_without_row
 
     @property
     def totals(self) -> Totals:
@@ -186,7 +195,9 @@ class Entry:
             duplicate=before.duplicate + commit.duplicate,
             inserted=before.inserted + metrics.inserted,
             updated=before.updated + metrics.updated,
-            stale=before.stale + metrics.stale,
+            deleted=before.deleted + metrics.deleted,
+            deletes_without_row=before.deletes_without_row + commit.deletes_without_row,
+            stale=before.stale + self.stale,
         )
 
 

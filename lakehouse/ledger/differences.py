@@ -14,7 +14,7 @@ from lakehouse.ledger.positions import Range, source_words
 
 _PROGRESS_KINDS = ("batch", "gap", "recovery", "maintenance", "rewrite", "acceptance")  # they record the progress
 _CARRYING_KINDS = ("maintenance", "rewrite", "acceptance")  # of these, kinds that do not advance the progress
-_KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived")  # kinds of tables that merge no records
+_KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived", "deletes")  # kinds of tables that merge no records
 _MAX_UNACCOUNTED = 100  # versions that a commit lists, the oldest ones
 
 
@@ -68,7 +68,7 @@ def _unread_records(entries: Iterable[Entry]) -> Iterator[Difference]:
 
 def _extra_rows(entries: Iterable[Entry]) -> Iterator[Difference]:
     for entry in entries:
-        if entry.metrics.stale < 0:
+        if entry.stale < 0:
             text = f"Version {entry.version}: {describe_counts(entry)}; it wrote more rows than it received."
             yield Difference("rows_accounted", entry.version, text)
 

@@ -82,6 +82,7 @@ class Ledger:
             totals_before=self.totals,
             consumed=last.consumed if last else None,
             folder=last.folder if last else None,
+            deletes_table=last.deletes_table if last else None,
             declaration=last.declaration if last else "",
             run=run,
             unaccounted=self.unaccounted,

@@ -15,7 +15,13 @@ from lakehouse.ledger.log import File, FileChanges, file_changes
 from lakehouse.ledger.reached import ReachedEnds, merge_reached
 
 Info = Mapping[str, Any]  # a commit of a history, as deltalake returns it
-_STORING_KINDS = ("batch", "derived", "load", "rejected")  # before such a commit, the undone numbers are stored
+_STORING_KINDS = (
+    "batch",
+    "derived",
+    "load",
+    "rejected",
+    "deletes",
+)  # before such a commit, the undone numbers are stored
 
 
 @dataclass(frozen=True)

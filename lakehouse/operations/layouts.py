@@ -5,12 +5,20 @@ from collections.abc import Iterator
 from lakehouse.declaration import StreamTable
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.rollup import rollup_layout
+from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.kept_schemas import schemas_layout
 from lakehouse.ingest.load import base_layout, reference_layout
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import merged_layout
+
+
+def batch_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that batches write next to the merged table: rejected records, and deletes if they are declared."""
+    yield rejected_layout(table, settings)
+    if table.delete_rule:
+        yield deletes_layout(table, settings)
 
 
 def derived_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
@@ -34,6 +42,6 @@ def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
 def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
     """All tables of a declaration, the merged table first."""
     yield merged_layout(table, settings)
-    yield rejected_layout(table, settings)
+    yield from batch_layouts(settings, table)
     yield from derived_layouts(settings, table)
     yield from loaded_layouts(settings, table)

@@ -14,6 +14,7 @@ from typing import Any
 from lakehouse.declaration import StreamTable
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
+from lakehouse.ingest.deletes import settle_deletes
 from lakehouse.ledger.commits import Consumed
 from lakehouse.ledger.ledger import Ledger, has_consumed_version, ledger_of
 from lakehouse.ledger.log import active_files, read_history
@@ -76,6 +77,8 @@ def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lam
         if refresh_errors is None and layout.name == context.table.name:
             continue
         with failures.collect():
+            if layout.name == context.table.deletes_name:
+                settle_deletes(context, context.ledger())  # VACUUM must keep the deletes that count
             stored_table = context.merged if layout.name == context.table.name else StoredTable(context.spark, layout)
             if stored_table.ledger().exists:
                 results.append(_maintain_table(context, stored_table, refresh_errors or {}))

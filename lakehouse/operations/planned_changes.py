@@ -9,10 +9,9 @@ from lakehouse.declaration.snapshot import differences
 from lakehouse.derived.rollup import is_as_declared
 from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
 from lakehouse.ingest.gaps import require_comparable
-from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_table
-from lakehouse.operations.layouts import derived_layouts, loaded_layouts
+from lakehouse.operations.layouts import batch_layouts, derived_layouts, loaded_layouts
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import COLUMNS_PROPERTY, DECLARATION_PROPERTY, Layout
 from lakehouse.storage.row_order import merged_layout
@@ -59,7 +58,7 @@ def plan_changes(settings: Settings, table: StreamTable) -> list[Change]:
     changes = list(dict.fromkeys(merged_changes))  # both functions report what the ledger refuses
     if any(change.kind == "refuse" for change in changes):
         return changes
-    run_layouts = [rejected_layout(table, settings), *derived_layouts(settings, table)]
+    run_layouts = [*batch_layouts(settings, table), *derived_layouts(settings, table)]
     existing_layouts = [layout for layout in loaded_layouts(settings, table) if open_table(layout.uri)]
     for layout in (*run_layouts, *existing_layouts):
         table_changes = list(_table_changes(layout))

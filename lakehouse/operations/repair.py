@@ -5,6 +5,7 @@ Each decision is a commit of its own in the ledger, an empty MERGE, so that it s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -13,12 +14,13 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.ingest.decode import decode_records
+from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.kafka import read_failures, read_records, read_topic
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
-from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.ledger import Ledger, ledger_of, version_to_consume
 from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, source_words
 from lakehouse.ledger.reached import ReachedEnds, merge_reached
 from lakehouse.settings import Settings
@@ -101,8 +103,9 @@ def propose_progress(context: TableContext) -> Proposal:
 
     Only for a table whose log no longer records its progress, otherwise raises ``LakehouseError``. A row counts only if
     the topic still has its record, because rows of an earlier topic with the same name have offsets too. All other
-    partitions start at their earliest offset. Merging records again changes nothing, unless rows are ordered only by
-    offset: the records would seem older than the rows, so this raises ``DataLossError``. Rejected records never count.
+    partitions start at their earliest offset. All stored deletes count. Merging records again changes nothing, unless
+    rows are ordered only by offset: the records would seem older than the rows, so this raises ``DataLossError``.
+    Rejected records never count.
     """
     spark, settings, table = context.spark, context.settings, context.table
     ledger, state = _ledger_without_progress(context), read_topic(settings, table.topic)
@@ -128,13 +131,22 @@ def propose_progress(context: TableContext) -> Proposal:
         **{part.partition: part.end for part in row_ranges if part.partition in confirmed_partitions},
     }
     reached_ends = _reached_by_rows(context.merged.rows()) if table.is_log else {}
-    fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached_ends}
+    deletes_ledger = ledger_of(settings, table.deletes_name)
+    fields = {
+        "stream": state.stream,
+        "source": state.source,
+        "progress": positions,
+        "reached": reached_ends,
+        "deletes_table": version_to_consume(deletes_ledger) if deletes_ledger.exists else None,
+    }
     return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
 
 
 def _require_one_source(context: TableContext, state: SourceState) -> None:
     """Raise ``DataLossError`` if rows came from another source: by offset alone, newer records may seem older."""
-    sources = context.merged.rows().where("_record.position IS NOT NULL").select("_record.source").distinct()
+    tables = [context.merged, *([context.stored_table(deletes_layout)] if context.table.delete_rule else [])]
+    rows = reduce(DataFrame.unionByName, (table.rows().select("_record") for table in tables if table.ledger().exists))
+    sources = rows.where("_record.position IS NOT NULL").select("_record.source").distinct()
     for (source,) in sources.where(F.col("source") != state.source.text).limit(1).collect():
         fact = f"{state.differs_from(SourceId.parse(source))}; the table has rows of both"
         raise data_loss_error(Gap((fact,), ()), context.table)

@@ -7,9 +7,8 @@ from functools import partial
 from lakehouse.declaration import Day, Month, StreamTable, Year
 from lakehouse.errors import TableError
 from lakehouse.ledger.ledger import ledger_of
-from lakehouse.operations.layouts import derived_layouts, loaded_layouts
+from lakehouse.operations.layouts import layouts_of
 from lakehouse.storage.layout import Layout
-from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.schema_change.apply import require_nothing
 from lakehouse.storage.schema_change.diff import RewriteScope, SchemaDiff, read_schema_diff
 from lakehouse.storage.schema_change.rewrite import require_exact
@@ -40,7 +39,7 @@ def rewrite_tables(context: TableContext) -> list[RewrittenTable]:
     settings, table = context.settings, context.table
     context.ledger()  # refuses a table whose history does not record its progress
     scope = _rewrite_scope(table)
-    layouts = [merged_layout(table, settings), *derived_layouts(settings, table), *loaded_layouts(settings, table)]
+    layouts = [layout for layout in layouts_of(settings, table) if layout.name != table.rejected_name]
     diffs = [(layout, diff) for layout in layouts if (diff := read_schema_diff(layout, scope)) and diff.needs_rewrite]
     if any(layout.name == table.name for layout, _ in diffs):
         _require_feed_up_to_date(context)

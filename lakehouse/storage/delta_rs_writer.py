@@ -20,7 +20,7 @@ from deltalake import (
 )
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from lakehouse.decoding.staged import STALE
+from lakehouse.decoding.staged import REMOVES, STALE
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.durability import require_undamaged, sync_commits
@@ -76,7 +76,7 @@ def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_co
 def store_quickly(
     layout: Layout, rows: pa.Table, key: Sequence[str], partitions: Collection[str] | None, commit: Commit
 ) -> Entry:
-    """Insert or replace rows, one for each key, in one commit that carries ``commit``.
+    """Insert, replace or remove rows, one for each key, in one commit that carries ``commit``.
 
     Stale rows are counted but not stored. At least one row must not be stale: deltalake makes no commit for a merge
     that changes nothing. If all rows are in some ``partitions``, no other partition is read. Raises what
@@ -88,9 +88,13 @@ def store_quickly(
     is_streamed = not all(pa.types.is_primitive(rows.schema.field(name).type) for name in key)
 
     def write(table: DeltaTable) -> None:
-        source = _cast_rows(rows.drop_columns([STALE]), table).append_column(STALE, rows[STALE])
+        flags = [name for name in (STALE, REMOVES) if name in rows.column_names]
+        source = _cast_rows(rows.drop_columns(flags), table)
+        for flag in flags:
+            source = source.append_column(flag, rows[flag])
         fence = _fence(layout, rows, commit)
         merge = table.merge(source, on, source_alias="s", target_alias="t", streamed_exec=is_streamed, **fence)
+        merge = merge.when_matched_delete(f"s.{REMOVES}") if REMOVES in flags else merge
         merge = merge.when_matched_update(_from_source([name for name in layout.names if name not in key]))
         merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{STALE}").execute()
 

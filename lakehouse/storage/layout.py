@@ -13,7 +13,8 @@ from lakehouse.decoding.nested_types import nested
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 KEY = "lakehouse.key"  # the columns of the key, sorted by name
-VERSION_COLUMN = "lakehouse.version"  # the version column that orders the values of kept columns
+VERSION_COLUMN = "lakehouse.version"  # the version column that orders the values of kept columns, or the deletes
+NO_VERSION = "(none)"  # its value for deletes without a version
 DECLARATION_PROPERTY = (
     "lakehouse.declaration"  # the declaration of the last commit of rows, as facts, and the sources of former columns
 )
@@ -85,8 +86,8 @@ class Layout:
     ``cluster_by`` are the columns by which compaction groups rows. ``declaration_name`` is the name of the declaration.
     ``declaration_facts`` is its content as facts, if the table stores them.
     ``fixed_columns`` may only become wider: they identify a record or order it.
-    ``kept_version_column`` is the version column whose values are stored with kept columns: once it is set, it never
-    changes.
+    ``kept_version_column`` is the version column whose values are stored with kept columns or deletes: once there are
+    rows, it never changes.
     ``sync``: on a local disk, a commit is flushed to the disk before it is reported.
     """
 

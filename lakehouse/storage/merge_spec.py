@@ -45,9 +45,9 @@ def from_source(names: Sequence[str]) -> dict[str, str]:
     return {name: f"s.{_quoted(name)}" for name in names}
 
 
-def equal_keys(names: Sequence[str]) -> str:
-    """Return the condition that rows are equal in these columns, which are never NULL."""
-    return " AND ".join(f"s.{_quoted(name)} = t.{_quoted(name)}" for name in names)
+def equal_keys(names: Sequence[str], side: str = "t") -> str:
+    """Return the condition that rows of ``s`` and of another side are equal in these columns, which are never NULL."""
+    return " AND ".join(f"s.{_quoted(name)} = {side}.{_quoted(name)}" for name in names)
 
 
 def equal_values(names: Sequence[str]) -> str:

@@ -8,9 +8,9 @@ columns in ``_kept``) and compared as a struct, in which NULL is smallest: base 
 
 from dataclasses import dataclass
 
-from lakehouse.declaration import StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.snapshot import facts_of
+from lakehouse.declaration.table_parts import TableParts
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 
@@ -35,7 +35,7 @@ _LOG_DOC = "The record of the row: its position, and when the broker received it
 _KEPT_DOC = "For each kept column, the record that its value came from."
 
 
-def merged_layout(table: StreamTable, settings: Settings) -> Layout:
+def merged_layout(table: TableParts, settings: Settings) -> Layout:
     """Return the layout of the merged table: declared columns, partition column, order of the row and of kept columns.
 
     A log table, whose rows replace none, stores the record of the row instead of its order.
@@ -69,7 +69,7 @@ def merged_layout(table: StreamTable, settings: Settings) -> Layout:
     )
 
 
-def identity(table: StreamTable) -> tuple[str, ...]:
+def identity(table: TableParts) -> tuple[str, ...]:
     """Return the SQL of what identifies a row of the merged table: the key, or position and time of its record."""
     return tuple(f"`{name}`" for name in table.key) or tuple(f"{RECORD}.{name} AS _{name}" for name in IDENTITY_FIELDS)
 
@@ -84,7 +84,7 @@ def same_record(left: str, right: str, *fields: str) -> str:
     return " AND ".join(f"{left}.{name} <=> {right}.{name}" for name in (*IDENTITY_FIELDS, *fields))
 
 
-def kept_order(table: StreamTable) -> tuple[TableColumn, ...]:
+def kept_order(table: TableParts) -> tuple[TableColumn, ...]:
     """Return the order fields of a kept column: those of a row, and the declared version."""
     if not table.version:
         return ORDER
@@ -98,10 +98,11 @@ def _kept_doc(name: str) -> str:
     return f"The record {name} came with."
 
 
-def order_of(table: StreamTable, side: str = "", name: str | None = None) -> str:
+def order_of(table: TableParts, side: str = "", name: str | None = None) -> str:
     """Return the order of a row, or of its kept column ``name``, as a comparable SQL struct.
 
-    ``side`` is the alias of a stored row (``t``) or of a row to store (``s``). It is empty for a record that was read.
+    ``side`` is the alias of a stored row (``t``), of a row to store (``s``) or of a delete (``d``). It is empty for a
+    record that was read.
     """
     fields = _order_fields(table, side, name)
     by_time = ("sequence", "time", "partition", "position")
@@ -112,7 +113,7 @@ def order_of(table: StreamTable, side: str = "", name: str | None = None) -> str
     return f"struct({', '.join([*parts, fields['base']])})"
 
 
-def _order_fields(table: StreamTable, side: str, name: str | None) -> dict[str, str]:
+def _order_fields(table: TableParts, side: str, name: str | None) -> dict[str, str]:
     """Return the fields of an order in SQL, by name."""
     if name and side == "t":
         return stored_order_fields(table, name)
@@ -121,7 +122,7 @@ def _order_fields(table: StreamTable, side: str, name: str | None) -> dict[str, 
     return {"version": version} | {field.name: f"{prefix}{field.name}" for field in ORDER}
 
 
-def stored_order_fields(table: StreamTable, name: str) -> dict[str, str]:
+def stored_order_fields(table: TableParts, name: str) -> dict[str, str]:
     """Return the order fields, in SQL, of the stored value (of ``t``) of a kept column.
 
     A value without its own order was stored before the column was kept, so it has the order of its row. If there is an
@@ -150,7 +151,7 @@ class NewerConditions:
     keep: dict[str, str]
 
 
-def newer_than_stored(table: StreamTable) -> NewerConditions:
+def newer_than_stored(table: TableParts) -> NewerConditions:
     """Return the conditions that a source row is newer than the stored row with its key.
 
     A source row without a value for a kept column has no order for it, and so it is never newer.
@@ -160,3 +161,12 @@ def newer_than_stored(table: StreamTable) -> NewerConditions:
         return f"{order_of(table, 's', name)} > {order_of(table, 't', name)}"
 
     return NewerConditions(f"({compare_orders()})", {name: f"({compare_orders(name)})" for name in table.keep})
+
+
+def not_deleted(table: TableParts, side: str, name: str | None = None) -> str:
+    """Return the condition that the newest delete (``d``) of a key spares a row, or its kept column ``name``.
+
+    It is true if the key has no delete, and for the record of the delete itself: by a corrected declaration, it is a
+    row. A column without a value has no order, and is older than any delete.
+    """
+    return f"(d.`{table.key[0]}` IS NULL OR {order_of(table, side, name)} >= {order_of(table, 'd')})"

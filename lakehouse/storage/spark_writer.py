@@ -31,6 +31,13 @@ _COUNTED_ONCE = {
 }
 
 
+def run_restore(spark: SparkSession, layout: Layout, version: int) -> None:
+    """Return a table to an earlier version; raises ``ConflictError`` if another writer was first."""
+    restore = f"RESTORE TABLE {layout.sql} TO VERSION AS OF {version}"
+    with _write_statement(layout):
+        run_statement(spark, layout.uri, lambda: spark.sql(restore).collect())
+
+
 def run_upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
     """Run a statement that changes no row; its commits are marked as ours.
 

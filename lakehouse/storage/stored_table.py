@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.decoding.staged import STALE
+from lakehouse.decoding.staged import NO_ROW, STALE
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
@@ -29,6 +29,7 @@ from lakehouse.storage.spark_writer import (
     commit_overwrite,
     read_changes,
     read_table,
+    run_restore,
     run_upkeep,
     write_alone,
 )
@@ -136,14 +137,20 @@ class StoredTable:
         """Compare new rows, one for each key of the layout, with the stored rows, and store them in one commit.
 
         Both functions receive stored rows. ``compare_few`` returns the rows to store: every column, and whether the row
-        is stale (``_stale``). ``compare_many`` returns the source and the clauses of a MERGE, which must match a row
-        only with the same stored row that it was compared with. Raises what ``commit_merge`` raises, and ``ValueError``
-        if the layout has no key.
+        is stale (``_stale``); if deletes are declared, also whether the stored row is removed (``_removes``), and
+        whether a delete found none (``_no_row``). ``compare_many`` returns the source and the clauses of a MERGE, which
+        must match a row only with the same stored row that it was compared with. Raises what ``commit_merge`` raises,
+        and ``ValueError`` if the layout has no key.
         """
         if not self.layout.key:
             raise ValueError(f"{self.layout.name} has no key to compare rows by")
         entry = self._store_few(compare_few, commit, expected)
-        return self.merge(*compare_many(self.rows()), commit) if entry is None else entry
+        if entry is not None:
+            return entry
+        rows, spec = compare_many(self.rows())
+        if spec.delete_if:
+            commit = commit.with_fields(deletes_without_row=rows.where(NO_ROW).count())
+        return self.merge(rows, spec, commit)
 
     def _store_few(
         self, compare_few: Callable[[DataFrame], DataFrame], commit: Commit, expected: ExpectedRows
@@ -161,6 +168,9 @@ class StoredTable:
         # a duplicate key, which Delta refuses, or no row to store, for which deltalake makes no commit
         if rows.num_rows != count or pc.all(rows[STALE]).as_py():
             return None
+        if NO_ROW in rows.column_names:
+            commit = commit.with_fields(deletes_without_row=pc.sum(rows[NO_ROW]).as_py())
+            rows = rows.drop_columns([NO_ROW])
         try:
             return store_quickly(self.layout, rows, self.layout.key, partitions, commit)
         except LockedError:
@@ -186,6 +196,10 @@ class StoredTable:
         """Make a commit without rows and files, for any columns of the table: Delta writes such a commit too."""
         no_rows = self.rows().where("false")
         return self.merge(no_rows, MergeSpec("false", insert=from_source(no_rows.columns)), commit)
+
+    def restore(self, version: int) -> None:
+        """Return the table to an earlier version; raises ``ConflictError`` if another writer was first."""
+        run_restore(self.spark, self.layout, version)
 
     def run_upkeep(self, statement: str, run: str) -> None:
         """Run a statement that changes no row; raises ``ConflictError`` if another writer was first."""

@@ -52,7 +52,7 @@ def _value_problems(value: Any, hint: Any, prefix: str, name: str) -> Iterator[P
     elif kind is Sequence:
         (item_type,) = get_args(hint)
         for item in value:
-            is_unnamed = item_type is str or not _fits(item, item_type, item_type)
+            is_unnamed = not is_dataclass(item_type) or not _fits(item, item_type, item_type)
             item_name = f"{name}: each item" if is_unnamed else _part_name(item_type, item.name)
             yield from _value_problems(item, item_type, prefix, item_name)
     elif kind is Mapping:
@@ -69,6 +69,8 @@ def _part_name(kind: Any, name: object) -> str:
 def _fits(value: Any, hint: Any, kind: Any) -> bool:
     if kind is Literal:
         return value in get_args(hint)
+    if kind in _UNIONS:
+        return any(_fits(value, inner, get_origin(inner) or inner) for inner in get_args(hint))
     if kind in _LISTS:
         return isinstance(value, list | tuple)
     if kind is float:
@@ -81,6 +83,8 @@ def _fits(value: Any, hint: Any, kind: Any) -> bool:
 def _noun(hint: Any, kind: Any) -> str:
     if kind is Literal:
         return _any_of(get_args(hint))
+    if kind in _UNIONS:
+        return _any_of([_noun(inner, get_origin(inner) or inner) for inner in get_args(hint)])
     if kind is Format:
         return _any_of([*dict.fromkeys(_with_article(type(form)) for form in FORMATS)])
     return _NOUNS.get(kind) or _with_article(kind)

@@ -9,6 +9,7 @@ from itertools import chain
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.names import DUCKDB_PREFIX, FEED_COLUMNS, RESERVED_TABLES, SHAPE, is_name
 from lakehouse.declaration.rules.column_rules import columns_problems
+from lakehouse.declaration.rules.delete_rules import delete_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.rules.period_rules import period_problems
@@ -43,6 +44,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         _scalar_columns(table),
         key_problems(table.key, table.columns) if table.key else _log_table(table),
         _version(table),
+        delete_problems(table),
         _partition(table),
         _clustering_problems(table),
         _widening_problems(table),
@@ -105,7 +107,12 @@ def _log_table(table: TableParts) -> Iterator[Problem]:
     if not table.columns:
         yield "columns is empty", "Declare the columns of its rows."
     kept_columns = [f"column {column.name}: keep" for column in table.columns if column.keep]
-    options = {"version": table.version, "base": table.base, 'order="offset"': table.order == "offset"}
+    options = {
+        "apply_as_deletes": table.apply_as_deletes,
+        "version": table.version,
+        "base": table.base,
+        'order="offset"': table.order == "offset",
+    }
     for option in [*kept_columns, *(name for name, value in options.items() if value)]:
         message = f"{option} requires a key, but this is a log table, in which each record is a row"
         yield message, "Remove it, or name the columns that identify a row as the key."

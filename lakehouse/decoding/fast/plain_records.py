@@ -15,9 +15,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fast.plain_columns import ConvertedColumn, convert_column, convert_typed_column, read_parts
 from lakehouse.decoding.fast.plain_numbers import Mask
-from lakehouse.decoding.fast.unique_names import has_unique_names, record_bytes_of
+from lakehouse.decoding.fast.unique_names import RecordBytes, has_unique_names, record_bytes_of
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
 from lakehouse.decoding.record_parts import TIME, VALUE
@@ -67,9 +68,10 @@ def decode_plain(
     ]
     for field, column in zip(fields, columns, strict=True):
         is_plain &= column.is_plain & _is_unambiguous(objects, part_values, field)
+    if rules.deletes:
+        is_plain &= _is_certainly_no_delete(objects, rules.deletes)
     if record_bytes:
-        zero_rows = {row for column in columns for row in column.zero_rows}
-        is_plain[[row for row in zero_rows if _HUGE_EXPONENT.search(record_bytes.values[row] or b"")]] = False
+        is_plain[_rows_with_huge_exponents(record_bytes, columns)] = False
         is_plain &= has_unique_names(record_bytes, objects, fields, columns)
     is_late = np.zeros(len(is_plain), bool)
     if lateness is not None:
@@ -82,6 +84,19 @@ def decode_plain(
     return PlainRecords(
         [*(column.values for column in columns), *null_columns], pa.array(is_late), uncertain_rows, plain_objects
     )
+
+
+def _rows_with_huge_exponents(record_bytes: RecordBytes, columns: list[ConvertedColumn]) -> list[int]:
+    """The rows with a zero in a column that may be a number with a huge exponent."""
+    zero_rows = {row for column in columns for row in column.zero_rows}
+    return [row for row in zero_rows if _HUGE_EXPONENT.search(record_bytes.values[row] or b"")]
+
+
+def _is_certainly_no_delete(objects: list[Any], rule: DeleteRule) -> Mask:
+    """Which records have a text, a whole number or a boolean that means no delete, or no value, in the field."""
+    raws = _values_at(objects, rule.path) if rule.path else [None] * len(objects)
+    kinds = (str, bool, int, type(None))
+    return np.fromiter((type(raw) in kinds and not rule.is_delete_value(raw) for raw in raws), bool, len(objects))
 
 
 def _is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> Any:

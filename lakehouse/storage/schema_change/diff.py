@@ -22,6 +22,7 @@ from lakehouse.storage.layout import (
     COLUMNS_PROPERTY,
     DECLARATION_PROPERTY,
     KEY,
+    NO_VERSION,
     VERSION_COLUMN,
     Layout,
     TableColumn,
@@ -78,7 +79,7 @@ def compare_schema(layout: Layout, table: DeltaTable, scope: RewriteScope | None
     ledger = read_ledger(layout.uri, layout.name)
     metadata, stored_types = table.metadata(), _read_types(table)
     _require_key(layout, metadata.configuration)
-    _require_version(layout, metadata.configuration)
+    _require_version(layout, metadata.configuration, table)
     _require_names(layout, metadata.configuration.get(DECLARATION_PROPERTY, ""))
     type_changes = _find_type_changes(layout, stored_types, scope)
     stored_partitions = metadata.partition_columns if list(metadata.partition_columns) != layout.partitions else None
@@ -197,15 +198,16 @@ def _require_key(layout: Layout, properties: Mapping[str, str]) -> None:
         )
 
 
-def _require_version(layout: Layout, properties: Mapping[str, str]) -> None:
-    """Raise if kept values have another version column: its numbers cannot be compared with those of this one."""
-    stored_column = properties.get(VERSION_COLUMN, "")
-    if stored_column and layout.kept_version_column and stored_column != layout.kept_version_column:
+def _require_version(layout: Layout, properties: Mapping[str, str], table: DeltaTable) -> None:
+    """Raise if stored orders have another version column: its numbers cannot be compared with those of this one."""
+    stored_column, column = properties.get(VERSION_COLUMN, ""), layout.kept_version_column
+    if stored_column and column and stored_column != column and table.get_add_actions().num_rows:
+        stored_version = None if stored_column == NO_VERSION else stored_column
         raise TableError(
-            f"The kept values of {layout.name} have versions from column {stored_column}, and the declaration names"
-            f" {layout.kept_version_column}",
+            f"The stored orders of {layout.name} have versions from column {stored_column}, and the declaration names"
+            f" {column}",
             where=layout.uri,
-            action=f"Declare version={stored_column!r}, or a table with another name, which a merge fills from the"
+            action=f"Declare version={stored_version!r}, or a table with another name, which a merge fills from the"
             " topic.",
         )
 

@@ -169,4 +169,4 @@ def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_mis
     monkeypatch.setattr(timeless, "MOST_HOLES", 9)
     outcomes = replay(stream.context, [Range(0, first_offset, first_offset + 5)])
     assert [outcome.plan.span for outcome in outcomes] == [2, 2, 1]
-    assert sum(outcome.entry.metrics.stale for outcome in outcomes) == len(merged_hours)
+    assert sum(outcome.entry.stale for outcome in outcomes) == len(merged_hours)

@@ -168,7 +168,7 @@ def counts(entry: Entry) -> dict[str, int]:
         "duplicate": commit.duplicate,
         "inserted": metrics.inserted,
         "updated": metrics.updated,
-        "stale": metrics.stale,
+        "stale": entry.stale,
     }
 
 

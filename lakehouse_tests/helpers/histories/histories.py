@@ -110,7 +110,9 @@ class Histories(RuleBasedStateMachine):
             duplicate=commit.duplicate,
             inserted=metrics.inserted,
             updated=metrics.updated,
-            stale=metrics.stale,
+            deleted=metrics.deleted,
+            deletes_without_row=commit.deletes_without_row,
+            stale=outcome.entry.stale,
         )
         assert actual_counts == expected_counts, f"{commit.kind} {commit.number}"
         self.model.committed(outcome.entry.version)

@@ -31,7 +31,9 @@ from lakehouse_tests.helpers.tables.tables import Tables
 class LogModel(Model):
     """The model of a log table: its rows by position."""
 
-    def _merge(self, rows: Iterable[tuple[Any, float | None, Order]], _: Collection[Order] = ()) -> ModelCounts:
+    def _merge(
+        self, rows: Iterable[tuple[Any, float | None, Order]], *_: Collection[Order], **__: Collection[Order]
+    ) -> ModelCounts:
         inserted = stale = 0
         for key, temperature, order in rows:
             position: Any = order[2:]

@@ -32,6 +32,7 @@ class Record:
     temperature: float | None
     malformed: str | None = None
     says_null: bool = False
+    deletes: bool = False
 
     @property
     def position(self) -> Position:
@@ -43,13 +44,13 @@ class Record:
 
     @property
     def is_late(self) -> bool:
-        return self.key is not None and self.broker_time - self.key[2] > LATE_AFTER
+        return self.key is not None and not self.deletes and self.broker_time - self.key[2] > LATE_AFTER
 
     def reason(self, rules: "Rules") -> str | None:
         """Return why these rules reject the record, or ``None`` if they accept it."""
         if self.malformed:
             return self.malformed
-        if self.temperature is not None and self.temperature > rules.hottest:
+        if self.temperature is not None and self.temperature > rules.hottest and not self.deletes:
             return "out_of_range"
         return "late" if rules.rejects_late and self.is_late else None
 
@@ -82,14 +83,17 @@ class ModelCounts:
     duplicate: int = 0
     inserted: int = 0
     updated: int = 0
+    deleted: int = 0
+    deletes_without_row: int = 0
     stale: int = 0
 
 
 @dataclass
 class Moment:
-    """The state of one version of the merged table."""
+    """The state of one version of the merged table, with the newest delete of each key."""
 
     rows: dict[Key, Row] = field(default_factory=dict)
+    deletes: dict[Key, Order] = field(default_factory=dict)
     progress: dict[int, int] = field(default_factory=dict)
     base_version: int | None = None
     totals: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -117,7 +121,16 @@ class Model:
         for partition, (start, end) in ranges.items():
             assert start == self.now.progress.get(partition, 0), "a batch does not begin at the end of the previous one"
             self.now.progress[partition] = end
-        for name in ("read", "rejected", "duplicate", "inserted", "updated", "stale"):
+        for name in (
+            "read",
+            "rejected",
+            "duplicate",
+            "inserted",
+            "updated",
+            "deleted",
+            "deletes_without_row",
+            "stale",
+        ):
             self.now.totals[name] += getattr(counts, name)
         self.now.totals["batches"] += 1
         return counts
@@ -140,8 +153,12 @@ class Model:
             self.now.decided[record.position] = record.reason(self.rules)
         accepted = [record for record in records if record.reason(self.rules) is None]
         keyed_records = [(r.key, r) for r in accepted if r.key is not None]
-        erasing_orders = {r.order for _, r in keyed_records if r.says_null and self.rules.null_erases}
-        counts = self._merge([(key, r.temperature, r.order) for key, r in keyed_records], erasing_orders)
+        erasing_orders = {r.order for _, r in keyed_records if r.says_null and self.rules.null_erases and not r.deletes}
+        for key, record in keyed_records:
+            if record.deletes:
+                self.now.deletes[key] = max(record.order, self.now.deletes.get(key, record.order))
+        rows = [(key, None if r.deletes else r.temperature, r.order) for key, r in keyed_records]
+        counts = self._merge(rows, erasing_orders, {r.order for _, r in keyed_records if r.deletes})
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
         return replace(counts, read=len(records), rejected=len(records) - len(accepted), late=late)
 
@@ -152,7 +169,12 @@ class Model:
         self.now.base_version = self.base_version
         return self._merge([(key, value, (0, number)) for key, value in self.base.items()])
 
-    def _merge(self, rows: Iterable[tuple[Key, float | None, Order]], erasing: Collection[Order] = ()) -> ModelCounts:
+    def _merge(
+        self,
+        rows: Iterable[tuple[Key, float | None, Order]],
+        erasing: Collection[Order] = (),
+        deletes: Collection[Order] = (),
+    ) -> ModelCounts:
         newest: dict[Key, Row] = {}
         read = 0
         for key, value, order in sorted(rows, key=lambda row: row[2]):
@@ -163,25 +185,32 @@ class Model:
             if previous_record and not sets_temperature:
                 temperature, temperature_order = previous_record.temperature, previous_record.temperature_order
             newest[key] = Row(temperature, order, temperature_order)
-        counts = dict(inserted=0, updated=0, stale=0)
+        counts = dict(inserted=0, updated=0, deleted=0, deletes_without_row=0, stale=0)
         for key, row in newest.items():
-            counts[self._put(key, row)] += 1
+            counts[self._put(key, row, is_delete=row.order in deletes)] += 1
         return ModelCounts(read=read, duplicate=read - len(newest), **counts)
 
-    def _put(self, key: Key, row: Row) -> str:
-        stored_row = self.now.rows.get(key)
-        if stored_row is None:
-            self.now.rows[key] = row
-            return "inserted"
-        is_newer = row.order > stored_row.order
-        stored_order = stored_row.temperature_order or ()
-        sets_temperature = row.temperature_order is not None and row.temperature_order > stored_order
-        if not is_newer and not sets_temperature:
-            return "stale"
-        temperature_row = row if sets_temperature else stored_row
-        order = row.order if is_newer else stored_row.order
-        self.now.rows[key] = Row(temperature_row.temperature, order, temperature_row.temperature_order)
-        return "updated"
+    def _put(self, key: Key, row: Row, *, is_delete: bool) -> str:
+        stored_row = self.now.rows.pop(key, None)
+        new_row = None if is_delete else self._after_deletes(key, row)
+        merged_row = _combine(self._after_deletes(key, stored_row), new_row)
+        if merged_row:
+            self.now.rows[key] = merged_row
+        if stored_row is None and merged_row is None:
+            return "deletes_without_row" if is_delete else "stale"
+        if stored_row is None or merged_row is None:
+            return "inserted" if merged_row else "deleted"
+        return "stale" if merged_row == stored_row else "updated"
+
+    def _after_deletes(self, key: Key, row: Row | None) -> Row | None:
+        """Return what the newest delete of the key leaves of a row."""
+        delete = self.now.deletes.get(key)
+        if row is None or delete is None:
+            return row
+        if row.order <= delete:
+            return None
+        has_older_value = row.temperature is not None and (row.temperature_order or ()) <= delete
+        return Row(None, row.order, None) if has_older_value else row
 
     def load_base(self, values: Mapping[Key, float | None], version: int | None) -> None:
         """Load base files: a missing value does not replace a stored one."""
@@ -224,6 +253,15 @@ class Model:
         for (latitude, longitude, hour), row in self.now.rows.items():
             groups[latitude, longitude, hour.date().replace(day=1)].append((hour, row.temperature))
         return {group: _rollup_values(rows) for group, rows in groups.items()}
+
+
+def _combine(stored_row: Row | None, row: Row | None) -> Row | None:
+    """Return the newer of two rows, with the newer temperature."""
+    if stored_row is None or row is None:
+        return stored_row or row
+    newer_row = max(stored_row, row, key=lambda part: part.order)
+    temperature_row = max(stored_row, row, key=lambda part: part.temperature_order or ())
+    return Row(temperature_row.temperature, newer_row.order, temperature_row.temperature_order)
 
 
 def _change(before: Row | None, after: Row | None) -> tuple[str, float | None, float | None] | None:

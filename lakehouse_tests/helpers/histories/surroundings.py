@@ -54,6 +54,7 @@ class Letter:
     delay: timedelta
     without: Ways = "null"
     malformed: str | None = None
+    deletes: bool = False
 
     @property
     def value(self) -> bytes | None:
@@ -62,6 +63,8 @@ class Letter:
         latitude, longitude, hour = self.key
         fields: dict[str, Any] = {"latitude": float(latitude), "longitude": float(longitude)}
         fields["time"] = f"{hour:%Y-%m-%dT%H:%M}"
+        if self.deletes:
+            return json.dumps({**fields, "operation": "DELETE"}).encode()
         if self.temperature is not None or self.without == "null":
             fields["temperature_2m"] = self.temperature
         elif self.without == "placeholder":
@@ -130,6 +133,7 @@ def post(settings: Settings, topic: str, partition: int, sent_letters: list[Lett
             temperature=letter.temperature,
             malformed=letter.malformed,
             says_null=letter.temperature is None and letter.without == "null",
+            deletes=letter.deletes and not letter.malformed,
         )
         for letter, metadata in zip(sent_letters, asyncio.run(run()), strict=True)
     ]

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.declaration.names import RECORD
 from lakehouse.decoding.arrow_types import arrow_type
@@ -60,6 +61,8 @@ def test_another_version_column_of_kept_values_is_refused(tmp_path: Path) -> Non
     table.alter.set_table_properties({VERSION_COLUMN: "a"}, raise_if_not_exists=False)
     for version_column in ("a", ""):
         assert ensure_table(NO_SPARK, replace(layout, kept_version_column=version_column)) is not None
+    rows = pa.Table.from_pylist([{"k": Decimal(1)}], schema=pa.schema(table.schema()))
+    write_deltalake(table, rows, mode="append")
     with pytest.raises(TableError, match="have versions from column a, and the declaration names b"):
         ensure_table(NO_SPARK, replace(layout, kept_version_column="b"))
 

@@ -6,6 +6,7 @@ from lakehouse.declaration import Json
 from lakehouse_tests.unit.declaration.advice import (
     columns,
     computed,
+    deletes,
     formats,
     measures,
     references,
@@ -17,7 +18,7 @@ from lakehouse_tests.unit.declaration.advice import (
 from lakehouse_tests.unit.declaration.advice.example import Example, encode_rating
 from lakehouse_tests.unit.declaration.advice.places import find_overlooked, find_place, places
 
-TOPICS = (columns, times, types, formats, tables, rows, references, measures, computed)
+TOPICS = (columns, times, types, formats, tables, rows, references, measures, computed, deletes)
 EXAMPLES = [example for topic in TOPICS for example in topic.EXAMPLES]
 for_each_error = pytest.mark.parametrize("example", EXAMPLES, ids=[example.message[:60] for example in EXAMPLES])
 

@@ -1,0 +1,177 @@
+"""Deletes: the newest delete of each key, in a table of its own, so that no older record brings a deleted row back.
+
+Each commit of the merged table names the version of the table of deletes that counts. A batch first stores its deletes
+in a new version, then merges its rows in a commit that names this version. If it crashes in between, or if the merged
+table is restored, the newest deletes do not count: before anything else, the next batch restores the version that does.
+"""
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.table_parts import TableParts
+from lakehouse.decoding import staged
+from lakehouse.errors import ConflictError, LedgerError
+from lakehouse.ingest.counts import Counts
+from lakehouse.ingest.merge import Target, merge_rows
+from lakehouse.ingest.newest_per_key import newest_per_key
+from lakehouse.ingest.rejected_records import DecodedBatch
+from lakehouse.ledger.active_files import holds_files
+from lakehouse.ledger.commits import Commit, Consumed, Entry
+from lakehouse.ledger.ledger import Ledger, has_consumed_version, version_to_consume
+from lakehouse.ledger.log import read_commit
+from lakehouse.ledger.restores import named_version
+from lakehouse.settings import Settings
+from lakehouse.storage.layout import NO_VERSION, Layout
+from lakehouse.storage.row_order import merged_layout
+from lakehouse.storage.stored_table import StoredTable
+from lakehouse.storage.table_context import TableContext
+
+
+@dataclass(frozen=True)
+class Deletes:
+    """The table of deletes at the version that counts."""
+
+    stored_table: StoredTable
+    ledger: Ledger
+    counted_version: Consumed
+
+    @property
+    def rows(self) -> DataFrame | None:
+        """The deletes that count, one row for each key; ``None`` if there are none."""
+        # compaction does not change the rows, but VACUUM deletes the files of the version that counts
+        return (
+            self.stored_table.rows_covering(self.ledger.version, None)
+            if holds_files(self.stored_table.layout.uri)
+            else None
+        )
+
+
+def deletes_layout(table: StreamTable, settings: Settings) -> Layout:
+    """Return the layout of the deletes: one row for each key that a record ever deleted, with its newest delete."""
+    doc = f"Deletes of {table.name}: the newest delete of each key. A row of {table.name} with its key is newer."
+    layout = merged_layout(_as_table(table), settings)
+    version = table.version or NO_VERSION
+    return replace(
+        layout,
+        doc=doc,
+        declaration_name=table.name,
+        change_data=False,
+        declaration_facts="",
+        kept_version_column=version,
+    )
+
+
+def _as_table(table: StreamTable) -> TableParts:
+    """Return the declaration of the table of deletes: a merged table whose only values are its order."""
+    columns = [column for column in table.columns if column.name in (*table.key, table.version)]
+    return TableParts(
+        table.deletes_name,
+        table.topic,
+        "",
+        columns,
+        table.key,
+        version=table.version,
+        order=table.order,
+        retention=table.retention,
+    )
+
+
+def settle_deletes(context: TableContext, ledger: Ledger) -> Deletes | None:
+    """Return the deletes that count for the merged table of this ledger; ``None`` if the table declares none.
+
+    If newer deletes are stored, restores the version that counts, once. Raises ``LedgerError`` if it no longer exists,
+    and ``ConflictError`` if another writer stored deletes at the same moment.
+    """
+    if context.table.delete_rule is None:
+        return None
+    stored_table = context.stored_table(deletes_layout)
+    deletes_ledger = stored_table.ledger()
+    if _counted_version(ledger, deletes_ledger) < deletes_ledger.rows_version:
+        deletes_ledger = _restore_counted(stored_table, ledger)
+    return Deletes(stored_table, deletes_ledger, version_to_consume(deletes_ledger))
+
+
+def _restore_counted(stored_table: StoredTable, ledger: Ledger) -> Ledger:
+    """Restore the deletes to the version that counts, unless that was done already; return their ledger."""
+    uri = stored_table.layout.uri
+    deletes_ledger = stored_table.ledger(whole=True)
+    last_version = deletes_ledger.next_change(_counted_version(ledger, deletes_ledger)) - 1
+    if last_version < deletes_ledger.rows_version and not _is_restored(uri, deletes_ledger.rows_version, last_version):
+        stored_table.restore(last_version)
+        stored_table.ensure()  # a restore takes back columns that were added since
+        deletes_ledger = stored_table.ledger()
+        if not _is_restored(uri, deletes_ledger.rows_version, last_version):
+            raise _conflict(stored_table)
+    return deletes_ledger
+
+
+def _is_restored(uri: str, version: int, restored_version: int) -> bool:
+    """Whether a version was made by a RESTORE of another one."""
+    info = read_commit(uri, version)
+    return info is not None and str(info.get("operation")) == "RESTORE" and named_version(info) == restored_version
+
+
+def _conflict(stored_table: StoredTable) -> ConflictError:
+    name = stored_table.layout.name
+    message = f"Another writer changed {name} at the same moment"
+    return ConflictError(message, where=name, action="Nothing was merged. Run it again.")
+
+
+def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
+    """Return the version of the deletes that the newest commit of the merged table names.
+
+    Without such a commit, or if it names none, there were no deletes: it was made before they were declared. That is
+    version 0.
+    """
+    named_deletes = ledger.newest.commit.deletes_table if ledger.newest else None
+    if named_deletes is None:
+        return 0
+    if not has_consumed_version(deletes_ledger, named_deletes):
+        raise LedgerError(
+            f"The merged table needs the deletes of version {named_deletes.version}, which are missing",
+            where=deletes_ledger.uri,
+            action="Restore both tables from the same backup. Without their deletes, deleted rows could come back.",
+        )
+    return named_deletes.version
+
+
+def merge_with_deletes(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
+    """Store the deletes of a batch, then merge its rows in one commit; raises what ``merge_rows`` raises."""
+    table = context.table
+    rows = batch.records.where(f"{staged.REASON} IS NULL").selectExpr("*", f"CAST(NULL AS BIGINT) AS {staged.BASE}")
+    deletes = settle_deletes(context, batch.ledger)
+    if deletes and counts.deleted_keys:
+        deletes = _add_deletes(table, deletes, rows, batch, counts)
+    newest_rows = newest_per_key(rows, table, batch.plan.source, has_unique_keys=not counts.duplicate)
+    return store_rows(context, newest_rows, counts, batch.commit, deletes)
+
+
+def store_rows(
+    context: TableContext, newest_rows: DataFrame, counts: Counts, commit: Commit, deletes: Deletes | None
+) -> Entry:
+    """Merge rows, one for each key, in one commit that names the deletes that count; raises like ``merge_rows``."""
+    if deletes is None:
+        return merge_rows(Target(context.table, context.merged), newest_rows, counts, commit)
+    target = Target(context.table, context.merged, deletes.rows)
+    return merge_rows(target, newest_rows, counts, commit.with_fields(deletes_table=deletes.counted_version))
+
+
+def _add_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, batch: DecodedBatch, counts: Counts) -> Deletes:
+    """Store the newest delete of each key of a batch, unless a newer one is stored.
+
+    Raises ``ConflictError`` if another writer was first: its deletes do not count.
+    """
+    parts = _as_table(table)
+    deleted_rows = rows.where(staged.DELETED)
+    newest_deletes = newest_per_key(deleted_rows, parts, batch.plan.source, has_unique_keys=not counts.duplicate)
+    key_counts = replace(
+        counts, read=counts.deleted_keys, rejected=0, duplicate=0, partitions=None, prune=counts.prune_by_key("t")
+    )
+    commit = deletes.ledger.next_commit("deletes", batch.commit.run).with_fields(source=batch.plan.source)
+    entry = merge_rows(Target(parts, deletes.stored_table), newest_deletes, key_counts, commit)
+    ledger = deletes.stored_table.ledger()
+    if entry.version != commit.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:
+        raise _conflict(deletes.stored_table)
+    return Deletes(deletes.stored_table, ledger, version_to_consume(ledger))

@@ -1,0 +1,71 @@
+"""Random histories of a table with deletes: no older record, replay or restore brings a deleted row back."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from lakehouse.declaration import FieldIs, StreamTable
+from lakehouse.ingest import batches, deletes
+from lakehouse.ingest.batches import Request
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.histories.histories import Histories
+from lakehouse_tests.helpers.histories.model import Rules
+from lakehouse_tests.helpers.histories.surroundings import Letter, declare_table, letters
+
+LETTERS = st.lists(st.builds(replace, letters, deletes=st.sampled_from([False, False, True])), min_size=1, max_size=8)
+
+
+class DiedError(Exception):
+    """The process died."""
+
+
+class DeleteHistories(Histories):
+    """One new table with deletes and its topic; a subclass sets ``parts``."""
+
+    @initialize(sent_letters=LETTERS)
+    def begin(self, sent_letters: list[Letter]) -> None:
+        Histories.begin(self)
+        self.send_and_merge(sent_letters, 0, None)
+
+    @staticmethod
+    def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+        return replace(declare_table(rules, like), apply_as_deletes=FieldIs("operation", ["DELETE"]))
+
+    @rule(sent_letters=LETTERS, partition=st.integers(0, 3))
+    def send(self, sent_letters: list[Letter], partition: int) -> None:
+        Histories.send(self, sent_letters, partition)
+
+    @rule(sent_letters=LETTERS, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
+    def send_and_merge(self, sent_letters: list[Letter], partition: int, size: int | None) -> None:
+        Histories.send_and_merge(self, sent_letters, partition, size)
+
+    @rule(sent_letters=LETTERS, partition=st.integers(0, 3), size=st.sampled_from([None, 1, 2]))
+    def die_after_the_deletes(self, sent_letters: list[Letter], partition: int, size: int | None) -> None:
+        """A batch stores its deletes and dies; the next batch is smaller, and its deletes alone count."""
+        self.send(sent_letters, partition)
+        self.merge_base_alone()
+
+        def die(*_: object) -> None:
+            raise DiedError
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(deletes, "store_rows", die)
+            with pytest.raises(DiedError):
+                batches.merge_all(TableContext(self.spark, self.settings, self.table))
+        self.merge(size)
+
+    def merge_base_alone(self) -> None:
+        """Merge the base rows before a batch that dies, because they are a commit of their own."""
+        outcomes = batches.merge_all(
+            TableContext(self.spark, self.settings, self.table), Request(until=self.progress())
+        )
+        self._note_creation()
+        base_counted = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
+        if base_counted:
+            self._expect(outcomes.pop(0), base_counted)
+        assert not outcomes
+
+    def progress(self) -> dict[int, int]:
+        return {partition: self.model.now.progress.get(partition, 0) for partition in self.model.topic}

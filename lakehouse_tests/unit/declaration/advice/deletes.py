@@ -1,0 +1,42 @@
+"""Deletes: what must be in a record that deletes a row."""
+
+from lakehouse.declaration import FieldIs, RecordHeader, RecordKey, Tombstone
+from lakehouse_tests.unit.declaration.advice.example import Accepted, Example
+from lakehouse_tests.unit.declaration.ratings import column, declare, log_table, with_columns
+
+KEY = column("id", "BIGINT", required=True, source=RecordKey())
+VERSION = column("revision", "INT", source=RecordHeader("revision"))
+DELETED = FieldIs("operation", ["DELETE", 1, True])
+EXAMPLES = [
+    Example(
+        "apply_as_deletes: FieldIs needs the name of a field, and at least one value",
+        'Write, for example: FieldIs("operation", ["DELETE"])',
+        with_columns(apply_as_deletes=FieldIs("operation", [])),
+        with_columns(apply_as_deletes=DELETED),
+    ),
+    Example(
+        "apply_as_deletes: column id is a field of the value, but a tombstone has no value",
+        "Declare source=RecordKey() for it, or use FieldIs if the deletes have a value.",
+        with_columns(apply_as_deletes=Tombstone()),
+        Accepted(lambda: declare(columns=[KEY], apply_as_deletes=Tombstone()), {}, {}, other_parts={"key": b"1"}),
+        with_columns(apply_as_deletes=DELETED),
+    ),
+    Example(
+        "apply_as_deletes: column revision is a field of the value, but a tombstone has no value",
+        'Declare source=RecordHeader("...") for it, or use FieldIs if the deletes have a value.',
+        lambda: declare(columns=[KEY, column("revision")], version="revision", apply_as_deletes=Tombstone()),
+        Accepted(
+            lambda: declare(columns=[KEY, VERSION], version="revision", apply_as_deletes=Tombstone()),
+            {},
+            {},
+            other_parts={"key": b"1"},
+        ),
+    ),
+    Example(
+        "apply_as_deletes requires a key, but this is a log table, in which each record is a row",
+        "Remove it, or name the columns that identify a row as the key.",
+        log_table(apply_as_deletes=DELETED),
+        log_table(),
+        with_columns(apply_as_deletes=DELETED),
+    ),
+]

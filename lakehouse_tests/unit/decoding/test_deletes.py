@@ -1,0 +1,110 @@
+"""Deletes are decoded from their key and version alone, on the fast path as on the strict path."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakehouse.declaration import Column, FieldIs, Late, RecordKey, StreamTable, Tombstone
+from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.formats.json_format import JsonParser
+from lakehouse.decoding.staged import DELETED
+from lakehouse.decoding.verdicts import Rules, decode_values
+
+COLUMNS = [
+    Column("id", "BIGINT", "Number.", required=True),
+    Column("revision", "INT", "Version."),
+    Column("at", "TIMESTAMP", "When.", required=True, epoch="seconds"),
+    Column("note", "STRING", "Kept.", keep=True, null_erases=True),
+]
+TABLE = StreamTable(
+    "t",
+    "t",
+    "",
+    COLUMNS,
+    ["id"],
+    version="revision",
+    late=Late("at", timedelta(0)),
+    apply_as_deletes=FieldIs(["source", "op"], ["DELETE", "d", 1, True]),
+)
+
+
+def decode(values: list[bytes | None], table: StreamTable = TABLE, keys: list[bytes] | None = None) -> list[Any]:
+    """Decode on both paths, which must agree; return the verdicts."""
+    late = table.late.rule if table.late else None
+    rules = Rules(table.fields, late, JsonParser(), table.delete_rule)
+    arrays = pa.array(values, pa.binary()), pa.array([10**15] * len(values), pa.int64())
+    parts = {"key": pa.array(keys, pa.binary())} if keys else {}
+    fast, strict = (decode_values(*arrays, rules, decoder, parts) for decoder in (decode_plain, None))
+    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
+    assert fast.unmapped_counts == strict.unmapped_counts == {}
+    return list(strict.verdicts.to_pylist())
+
+
+def record(op: Any, **fields: Any) -> bytes:
+    return json.dumps({"id": 1, **fields, "source": {"op": op}}).encode()
+
+
+@pytest.mark.invariant("14.4")
+@pytest.mark.parametrize("op", ["DELETE", "d", 1, 1.0, True])
+def test_a_delete_needs_only_its_key_and_is_never_late(op: Any) -> None:
+    (verdict,) = decode([record(op, revision=7, note=None, at="no time")])
+    expected: dict[str, Any] = {"_reason": None, "_detail": None, "_late": False, DELETED: True}
+    expected |= {"id": 1, "revision": 7, "at": None, "note": None, "_explicit_null_note": False}
+    assert verdict == expected
+
+
+@pytest.mark.parametrize("op", ["INSERT", "delete", "1", 2, 0, False, None, "D"])
+def test_any_other_value_means_a_row(op: Any) -> None:
+    (verdict,) = decode([record(op, revision=7, note="x", at=10**9)])
+    assert (verdict["_reason"], verdict[DELETED], verdict["note"]) == (None, False, "x")
+
+
+def test_a_missing_field_or_object_means_a_row() -> None:
+    verdicts = decode([b'{"id": 1, "at": 1000000000}', b'{"id": 1, "at": 1000000000, "source": null}'])
+    assert [(verdict["_reason"], verdict[DELETED]) for verdict in verdicts] == [(None, False)] * 2
+
+
+@pytest.mark.invariant("14.4")
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"id": 1, "source": {"op": ["DELETE"]}}', "wrong_type"),
+        (b'{"id": 1, "source": {"op": {}}}', "wrong_type"),
+        (b'{"id": 1, "source": {"op": "DELETE"}}', "missing_field"),
+        (b'{"id": 1, "source": "DELETE"}', "wrong_type"),
+        (b'{"id": 1, "source": {"op": "x", "op": "DELETE"}}', "duplicate_name"),
+        (b'{"source": {"op": "DELETE"}}', "missing_field"),
+        (b'{"id": null, "source": {"op": "DELETE"}}', "null_field"),
+        (b'{"id": 1, "revision": "x", "source": {"op": "DELETE"}}', "wrong_type"),
+        (None, "tombstone"),
+    ],
+)
+def test_an_invalid_delete_is_rejected(value: bytes | None, reason: str) -> None:
+    (verdict,) = decode([value])
+    assert (verdict["_reason"], verdict[DELETED], verdict["id"]) == (reason, False, None)
+
+
+@pytest.mark.invariant("14.4")
+def test_a_tombstone_deletes_by_the_key_of_its_record() -> None:
+    columns = [Column("id", "BIGINT", "Number.", required=True, source=RecordKey()), COLUMNS[3]]
+    table = StreamTable("t", "t", "", columns, ["id"], apply_as_deletes=Tombstone())
+    verdicts = decode([b'{"note": "x"}', None, None], table, [b"1", b"2", b"x"])
+    assert [(v["id"], v["note"], v["_reason"], v[DELETED]) for v in verdicts] == [
+        (1, "x", None, False),
+        (2, None, None, True),
+        (None, None, "wrong_type", False),
+    ]
+    assert table.decode(None, key=b"2") == {"id": 2, "note": None}
+
+
+def test_one_record_is_decoded_like_many() -> None:
+    assert TABLE.decode(record("d", revision=3)) == {"id": 1, "revision": 3, "at": None, "note": None}
+    assert TABLE.decode(record("c", at=10**9))["at"] is not None
+
+
+def test_deletes_change_the_fingerprint() -> None:
+    plain = StreamTable("t", "t", "", COLUMNS, ["id"], version="revision", late=TABLE.late)
+    assert plain.fingerprint != TABLE.fingerprint

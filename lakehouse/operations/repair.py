@@ -18,7 +18,7 @@ from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.kafka import read_failures, read_records, read_topic
-from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.commits import Commit, Consumed, Entry
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of, version_to_consume
 from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, source_words
@@ -131,15 +131,14 @@ def propose_progress(context: TableContext) -> Proposal:
         **{part.partition: part.end for part in row_ranges if part.partition in confirmed_partitions},
     }
     reached_ends = _reached_by_rows(context.merged.rows()) if table.is_log else {}
-    deletes_ledger = ledger_of(settings, table.deletes_name)
-    fields = {
-        "stream": state.stream,
-        "source": state.source,
-        "progress": positions,
-        "reached": reached_ends,
-        "deletes_table": version_to_consume(deletes_ledger) if deletes_ledger.exists else None,
-    }
-    return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
+    fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached_ends}
+    commit = ledger.next_commit("recovery", context.run).with_fields(**fields, deletes_table=_newest_deletes(context))
+    return Proposal((), commit)
+
+
+def _newest_deletes(context: TableContext) -> Consumed | None:
+    ledger = ledger_of(context.settings, context.table.deletes_name)
+    return version_to_consume(ledger) if ledger.exists else None
 
 
 def _require_one_source(context: TableContext, state: SourceState) -> None:

@@ -13,6 +13,7 @@ from lakehouse.declaration.rules.delete_rules import delete_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.rules.period_rules import period_problems
+from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
 from lakehouse.declaration.widening import has_more_places
@@ -25,7 +26,6 @@ TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _OF_TOPIC = "Use up to 249 letters, digits, '.', '_' and '-', but neither '.' nor '..' alone."
 _OF_OWNER = "Write team:NAME, or an e-mail address with 2 to 7 letters after the last dot."
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
-_MAX_CLUSTERED = 4
 _MAX_PARTITIONS = 10_000  # Kafka refuses to create more in one request
 _NAME_SOURCE = "Choose another name, and set source= to the name of the field."
 _NESTED_SOURCE = "A field within an object can be a column of its own, with its path as source."
@@ -45,8 +45,8 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         key_problems(table.key, table.columns) if table.key else _log_table(table),
         _version(table),
         delete_problems(table),
-        _partition(table),
-        _clustering_problems(table),
+        partition_problems(table),
+        clustering_problems(table),
         _widening_problems(table),
         _former_fields(table),
         _lateness(table),
@@ -146,25 +146,6 @@ def _scalar_columns(table: TableParts) -> Iterator[Problem]:
                 yield message, f"Name another column. {_NESTED_SOURCE}"
 
 
-def _partition(table: TableParts) -> Iterator[Problem]:
-    if table.partition_by:
-        column = table.by_name.get(table.partition_by.column)
-        types = table.partition_by.types
-        if column is None or column.type not in types:
-            requirement = f"{type(table.partition_by).__name__} requires a column of type {' or '.join(types)}"
-            name = table.partition_by.column
-            is_date = column is not None and column.type == "DATE"
-            by_value = f"Write Value({name!r}): a DATE is already a day."
-            hint = spelling_hint(name, [usable.name for usable in table.columns if usable.type in types])
-            yield f"partition_by: {requirement}", by_value if is_date else f"{hint}Replace {name} with such a column."
-        elif [table.partition_by.name] == list(table.key):
-            message = f"partition_by {column.name} is the entire key"
-            yield message, "Each row would be in a folder of its own. Partition by a period, or remove partition_by."
-        elif column.keep:
-            message = f"partition_by {column.name} is a kept column"
-            yield message, "A row is stored in the partition of its newest record. Remove keep."
-
-
 def _base(table: TableParts) -> Iterator[Problem]:
     for column in table.columns if table.base else ():
         if column.is_nested:
@@ -193,25 +174,6 @@ def _former_fields(table: TableParts) -> Iterator[Problem]:
                     f"column {column.name}: formerly {'.'.join(former)}, but column {other_column.name} reads it now"
                 )
                 yield message, "A field must have one meaning. Remove formerly, and have old records sent again."
-
-
-def _clustering_problems(table: TableParts) -> Iterator[Problem]:
-    """Columns that cannot order files: Delta's log must contain the smallest and largest value of each file."""
-    if table.cluster_by and table.partition_by:
-        message = "partition_by and cluster_by cannot be combined"
-        yield message, "Partitions already decide where rows are stored. Remove one of the two."
-    if len(table.cluster_by) > _MAX_CLUSTERED:
-        message = f"cluster_by has {len(table.cluster_by)} columns, but the maximum is {_MAX_CLUSTERED}"
-        yield message, "Further columns have no effect. Remove them."
-    for name, count in Counter(table.cluster_by).items():
-        column = table.by_name.get(name)
-        if column is None:
-            hint = spelling_hint(name, table.by_name)
-            yield f"unknown column in cluster_by: {name}", f"{hint}Declare the column, or correct the name."
-        elif column.type in ("BOOLEAN", "DOUBLE"):
-            yield f"cluster_by {name} is {column.type}", "Name a column of exact numbers, times or strings."
-        if count > 1:
-            yield f"{name} is listed twice in cluster_by", "List it once."
 
 
 def _widening_problems(table: TableParts) -> Iterator[Problem]:

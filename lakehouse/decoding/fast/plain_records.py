@@ -66,10 +66,9 @@ def decode_plain(
         else convert_column(read_parts(part_values.get(field.part, nulls), field), field)
         for field in fields
     ]
+    is_plain &= _is_certainly_no_delete(objects, rules.deletes)
     for field, column in zip(fields, columns, strict=True):
         is_plain &= column.is_plain & _is_unambiguous(objects, part_values, field)
-    if rules.deletes:
-        is_plain &= _is_certainly_no_delete(objects, rules.deletes)
     if record_bytes:
         is_plain[_rows_with_huge_exponents(record_bytes, columns)] = False
         is_plain &= has_unique_names(record_bytes, objects, fields, columns)
@@ -92,9 +91,11 @@ def _rows_with_huge_exponents(record_bytes: RecordBytes, columns: list[Converted
     return [row for row in zero_rows if _HUGE_EXPONENT.search(record_bytes.values[row] or b"")]
 
 
-def _is_certainly_no_delete(objects: list[Any], rule: DeleteRule) -> Mask:
+def _is_certainly_no_delete(objects: list[Any], rule: DeleteRule | None) -> Mask:
     """Which records have a text, a whole number or a boolean that means no delete, or no value, in the field."""
-    raws = _values_at(objects, rule.path) if rule.path else [None] * len(objects)
+    if rule is None or not rule.path:
+        return np.ones(len(objects), bool)
+    raws = _values_at(objects, rule.path)
     kinds = (str, bool, int, type(None))
     return np.fromiter((type(raw) in kinds and not rule.is_delete_value(raw) for raw in raws), bool, len(objects))
 

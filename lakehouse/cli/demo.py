@@ -135,12 +135,13 @@ class _Path:
 
     def account(self) -> None:
         """Show what became of every record, and check it."""
+        from lakehouse.ledger.accounting import shown_totals
         from lakehouse.ledger.audit import audit
         from lakehouse.ledger.ledger import ledger_of
 
         self._print_heading("Every record is accounted for")
         ledger = ledger_of(self.settings, self.table.name, whole=True)
-        totals = ledger.totals.model_dump()
+        totals = shown_totals(ledger.totals.model_dump())
         print_table(list(totals), [list(totals.values())])
         failures = [finding for finding in audit(ledger) if not finding.passed]
         if failures:

@@ -102,7 +102,8 @@ def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
     from lakehouse.kafka import is_timeless, timeless_detail
 
     if is_timeless(record.milliseconds):
-        return {"row": None, "reason": TIMELESS, "detail": timeless_detail(record.milliseconds), "late": False}
+        detail = timeless_detail(record.milliseconds)
+        return {"row": None, "deletes": False, "reason": TIMELESS, "detail": detail, "late": False}
     record_parts = {"key": record.key, **{f"{HEADER}{name}": value for name, value in record.headers}}
     verdict = judge(record.value, record.milliseconds * 1000, rules, record_parts)
     fields = [field for field in rules.fields if field.name in verdict.row]

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 NameArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A declared table, or its rejected records, feed, rollup or base table.")
+    str,
+    typer.Argument(
+        metavar="TABLE", help="A declared table, or its rejected records, deletes, feed, rollup or base table."
+    ),
 ]
 VersionOption = Annotated[
     int,
@@ -58,10 +61,6 @@ def _find_layout(settings: "Settings", name: str) -> "tuple[StreamTable, Layout]
 
     tables = select_tables(settings, None)
     layouts = {layout.name: (table, layout) for table in tables for layout in layouts_of(settings, table)}
-    for table in tables:
-        if name == table.deletes_name and name in layouts:
-            problem = f"{name} follows {table.name}: restore that table, and the next merge restores its deletes"
-            raise typer.BadParameter(problem, param_hint="TABLE")
     if name not in layouts:
         problem = f"Unknown table {name!r}. {spelling_hint(name, layouts)}Tables: {', '.join(layouts)}"
         raise typer.BadParameter(problem, param_hint="TABLE")
@@ -78,6 +77,8 @@ def _warn(table: "StreamTable", name: str) -> None:
         print_notice(
             f"Rows that {table.name} took from it stay there. Correct the base files before you load them again."
         )
+    if name == table.deletes_name:
+        print_notice(f"The next merge restores the version of it that counts for {table.name}.")
     if name == table.name and table.delete_rule:
         print_notice("Deletes that were merged after that version no longer count, until they are merged again.")
     if name == table.name and table.gaps == "accept":

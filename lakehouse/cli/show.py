@@ -81,6 +81,8 @@ def _status_fields(table_status: "Status") -> dict[str, Any]:
 
 
 def _print_status(fields: dict[str, Any]) -> None:
+    from lakehouse.ledger.accounting import shown_totals
+
     state = (
         f"version {fields['version']}, {count_text(fields['rows'], 'row')}"
         if fields["exists"]
@@ -99,7 +101,8 @@ def _print_status(fields: dict[str, Any]) -> None:
         commit = fields["last_commit"]
         name = f"{commit['kind']} {commit['number']}"
         print_line(f"Last commit: version {commit['version']}, {name}, {seconds(commit['committed_at'])}.")
-        print_table(list(fields["totals"]), [list(fields["totals"].values())], title="Totals of all batches:")
+        totals = shown_totals(fields["totals"])
+        print_table(list(totals), [list(totals.values())], title="Totals of all batches:")
         _print_open_issues(fields)
     for foreign in fields["foreign"]:
         print_line(_foreign_text(foreign["version"], foreign["operation"], foreign["committed_at"]))

@@ -10,7 +10,7 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.ingest.batches import Outcome, describe_omitted_fields, most_common_fields
-from lakehouse.ledger.accounting import sums
+from lakehouse.ledger.accounting import shown_totals, sums
 from lakehouse.ledger.commits import OF_RECORDS, Entry, Totals
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range
@@ -33,8 +33,7 @@ _FIGURE_NAMES = {
     "stale": "rows_stale",
 }
 _ALWAYS = ("read", "rejected", "inserted", "updated")
-_OF_DELETES = ("deleted", "deletes_without_row")
-_IF_ANY = ("duplicate", "late", *_OF_DELETES, "stale")
+_IF_ANY = ("duplicate", "late", "deleted", "deletes_without_row", "stale")
 
 
 def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:
@@ -67,8 +66,10 @@ def count_commits(entries: Sequence[Entry], totals: Totals) -> Figures:
 
 def _account(counts: Mapping[str, int], totals: Totals) -> dg.TableMetadataValue:
     """What became of the records: in this run, and in all batches of the table."""
-    all_totals = {name: total for name, total in totals.model_dump().items() if total or name not in _OF_DELETES}
-    rows = ((_FIGURE_NAMES.get(name, name), counts[name], total) for name, total in all_totals.items())
+    rows = (
+        (_FIGURE_NAMES.get(name, name), counts[name], total)
+        for name, total in shown_totals(totals.model_dump()).items()
+    )
     return _table({"figure": "string", "this_run": "int", "all_runs": "int"}, rows)
 
 

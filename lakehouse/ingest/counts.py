@@ -42,7 +42,7 @@ class Counts:
     text: int = 0
     unmapped_fields: Mapping[str, int] = field(default_factory=dict)
     deleted_keys: int = 0
-    key_ranges: str = PRUNE_ALL
+    key_ranges: str = "true"
 
     @property
     def join(self) -> str:

@@ -7,6 +7,7 @@ table is restored, the newest deletes do not count: before anything else, the ne
 
 from dataclasses import dataclass, replace
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lakehouse.declaration import StreamTable
@@ -20,7 +21,7 @@ from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.commits import Commit, Consumed, Entry
 from lakehouse.ledger.ledger import Ledger, has_consumed_version, version_to_consume
-from lakehouse.ledger.log import read_commit
+from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import NO_VERSION, Layout
@@ -40,12 +41,12 @@ class Deletes:
     @property
     def rows(self) -> DataFrame | None:
         """The deletes that count, one row for each key; ``None`` if there are none."""
+        uri, version = self.stored_table.layout.uri, self.ledger.version
+        table = open_table(uri)
+        if table is not None and table.version() == version and not holds_files(uri):
+            return None
         # compaction does not change the rows, but VACUUM deletes the files of the version that counts
-        return (
-            self.stored_table.rows_covering(self.ledger.version, None)
-            if holds_files(self.stored_table.layout.uri)
-            else None
-        )
+        return self.stored_table.rows_covering(version, None)
 
 
 def deletes_layout(table: StreamTable, settings: Settings) -> Layout:
@@ -94,23 +95,43 @@ def settle_deletes(context: TableContext, ledger: Ledger) -> Deletes | None:
 
 
 def _restore_counted(stored_table: StoredTable, ledger: Ledger) -> Ledger:
-    """Restore the deletes to the version that counts, unless that was done already; return their ledger."""
-    uri = stored_table.layout.uri
+    """Restore the deletes to the version that counts, if deletes were stored or restored since; return their ledger."""
     deletes_ledger = stored_table.ledger(whole=True)
-    last_version = deletes_ledger.next_change(_counted_version(ledger, deletes_ledger)) - 1
-    if last_version < deletes_ledger.rows_version and not _is_restored(uri, deletes_ledger.rows_version, last_version):
+    counted_version = _counted_version(ledger, deletes_ledger)
+    last_version = deletes_ledger.next_change(counted_version) - 1
+    if not _has_other_deletes(deletes_ledger, counted_version, last_version):
+        return deletes_ledger
+    try:
         stored_table.restore(last_version)
-        stored_table.ensure()  # a restore takes back columns that were added since
-        deletes_ledger = stored_table.ledger()
-        if not _is_restored(uri, deletes_ledger.rows_version, last_version):
-            raise _conflict(stored_table)
-    return deletes_ledger
+    except PySparkException as error:
+        raise _missing_error(deletes_ledger, last_version) from error
+    stored_table.ensure()  # a restore takes back columns that were added since
+    restored_ledger = stored_table.ledger()
+    if _has_other_deletes(restored_ledger, counted_version, last_version):
+        raise _conflict(stored_table)
+    return restored_ledger
 
 
-def _is_restored(uri: str, version: int, restored_version: int) -> bool:
-    """Whether a version was made by a RESTORE of another one."""
-    info = read_commit(uri, version)
-    return info is not None and str(info.get("operation")) == "RESTORE" and named_version(info) == restored_version
+def _has_other_deletes(ledger: Ledger, counted_version: int, last_version: int) -> bool:
+    """Whether the newest rows are not those of the version that counts, apart from what other programs changed.
+
+    They are if the newest change is a RESTORE of that version, or if only other programs committed since: a person may
+    erase deletes.
+    """
+    newest_info = read_commit(ledger.uri, ledger.rows_version)
+    if newest_info and str(newest_info.get("operation")) == "RESTORE" and named_version(newest_info) == last_version:
+        return False
+    is_stored = any(entry.version > counted_version and entry.commit.kind == "deletes" for entry in ledger.entries)
+    return is_stored or any(part.version > counted_version and part.operation == "RESTORE" for part in ledger.foreign)
+
+
+def _missing_error(ledger: Ledger, version: int) -> LedgerError:
+    return LedgerError(
+        f"The merged table needs the deletes of version {version}, which are missing",
+        where=ledger.uri,
+        action="Restore both tables from the same backup, or delete the folders of both and merge the topic again."
+        " Without their deletes, deleted rows could come back.",
+    )
 
 
 def _conflict(stored_table: StoredTable) -> ConflictError:
@@ -129,11 +150,7 @@ def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
     if named_deletes is None:
         return 0
     if not has_consumed_version(deletes_ledger, named_deletes):
-        raise LedgerError(
-            f"The merged table needs the deletes of version {named_deletes.version}, which are missing",
-            where=deletes_ledger.uri,
-            action="Restore both tables from the same backup. Without their deletes, deleted rows could come back.",
-        )
+        raise _missing_error(deletes_ledger, named_deletes.version)
     return named_deletes.version
 
 

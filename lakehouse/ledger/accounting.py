@@ -1,6 +1,6 @@
 """The counts of a commit: their names, sums and descriptions, the same in the audit, the UI and the commands."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import source_words
@@ -23,6 +23,11 @@ def sums(entries: Iterable[Entry]) -> dict[str, int]:
     """Return the sums of the counts of several commits; 0 if there are no commits."""
     counts = [figures(entry) for entry in entries]
     return {name: sum(count[name] for count in counts) for name in FIGURES}
+
+
+def shown_totals(totals: Mapping[str, int]) -> dict[str, int]:
+    """Return the totals to show by name; those of deletes only if there are any."""
+    return {name: count for name, count in totals.items() if count or name not in _OF_DELETES}
 
 
 def describe_counts(entry: Entry) -> str:

@@ -78,7 +78,8 @@ def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lam
             continue
         with failures.collect():
             if layout.name == context.table.deletes_name:
-                settle_deletes(context, context.ledger())  # VACUUM must keep the deletes that count
+                # VACUUM must keep the deletes that count
+                retry_on_conflict(lambda: settle_deletes(context, context.ledger()))
             stored_table = context.merged if layout.name == context.table.name else StoredTable(context.spark, layout)
             if stored_table.ledger().exists:
                 results.append(_maintain_table(context, stored_table, refresh_errors or {}))

@@ -138,7 +138,7 @@ def propose_progress(context: TableContext) -> Proposal:
 
 def _newest_deletes(context: TableContext) -> Consumed | None:
     ledger = ledger_of(context.settings, context.table.deletes_name)
-    return version_to_consume(ledger) if ledger.exists else None
+    return version_to_consume(ledger) if context.table.delete_rule and ledger.exists else None
 
 
 def _require_one_source(context: TableContext, state: SourceState) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.snapshot import facts_of
 from lakehouse.declaration.table_parts import TableParts
+from lakehouse.decoding.staged import DELETED
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 
@@ -167,6 +168,9 @@ def not_deleted(table: TableParts, side: str, name: str | None = None) -> str:
     """Return the condition that the newest delete (``d``) of a key spares a row, or its kept column ``name``.
 
     It is true if the key has no delete, and for the record of the delete itself: by a corrected declaration, it is a
-    row. A column without a value has no order, and is older than any delete.
+    row. The other way round, a stored row (``t``) is not spared from its own record (``s``) if that is a delete now. A
+    column without a value has no order, and is older than any delete.
     """
-    return f"(d.`{table.key[0]}` IS NULL OR {order_of(table, side, name)} >= {order_of(table, 'd')})"
+    order = order_of(table, side, name)
+    is_spared = f"(d.`{table.key[0]}` IS NULL OR {order} >= {order_of(table, 'd')})"
+    return f"{is_spared} AND NOT (s.{DELETED} AND {order} <= {order_of(table, 's')})" if side == "t" else is_spared

@@ -154,6 +154,32 @@ def test_a_restore_to_the_creation_of_the_table_undoes_every_delete(stream: Stre
 
 
 @pytest.mark.slow
+@pytest.mark.invariant("14.2")
+def test_a_batch_of_stale_deletes_that_died_is_merged_by_the_next_run(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (hour,) = stream.hours(1)
+    outcome(stream, row(hour, 1), delete(hour, 5))
+    stream.send(delete(hour, 3))
+    with monkeypatch.context() as patch:
+        patch.setattr(deletes, "store_rows", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            stream.merge()
+    assert outcome(stream, row(hour, 4)) == {"read": 2, "duplicate": 1, "stale": 1}
+    assert stored_deletes(stream) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("14.2")
+def test_a_delete_that_a_person_erases_stays_erased(stream: Stream) -> None:
+    (hour,) = stream.hours(1)
+    outcome(stream, row(hour, 1), delete(hour, 5))
+    DeltaTable(stream.settings.table_uri(stream.table.deletes_name)).delete()
+    assert outcome(stream, row(hour, 4)) == {"read": 1, "inserted": 1}
+    assert stored_deletes(stream) == 0
+
+
+@pytest.mark.slow
 @pytest.mark.invariant("14.6")
 def test_the_feed_and_the_rollup_follow_a_batch_that_deletes_updates_and_inserts(stream: Stream) -> None:
     first, second, third = stream.hours(3)
@@ -180,6 +206,25 @@ def test_records_that_are_no_deletes_any_more_become_rows_by_a_replay(stream: St
     stream.table = table
     stream.replay()
     assert set(stream.temperatures()) == {hour}
+    stream.assert_accounted()
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("14.1")
+def test_rows_that_are_deletes_by_a_corrected_declaration_are_deleted_by_a_replay(stream: Stream) -> None:
+    first, second = stream.hours(2)
+    table = stream.table
+    stream.table = replace(table, apply_as_deletes=None)
+    outcome(stream, row(first, 1, temperature_2m=20.0), row(second, 1, temperature_2m=20.0))
+    outcome(stream, row(first, 2, operation="DELETE"), row(second, 2, operation="DELETE"))
+    outcome(stream, row(second, 3, temperature_2m=None))
+    assert set(stream.temperatures()) == {first, second}
+    stream.table = table
+    stream.replay()
+    assert stream.temperatures() == {second: None}
+    before = stream.snapshot()
+    stream.replay()
+    assert stream.snapshot() == before
     stream.assert_accounted()
 
 

@@ -50,11 +50,18 @@ def launch_backfill(stack: Up, days: str) -> None:
     with open_page() as page:
         page.goto(f"http://127.0.0.1:{stack.port}/assets/dated_replayed")
         page.get_by_role("button").filter(has_text=re.compile("^Materialize")).first.click()
-        days_field = page.get_by_test_id("dimension-range-input")
+        dialog = page.get_by_role("dialog")
+        days_field = dialog.get_by_role("textbox")
         days_field.fill(days)
         days_field.press("Enter")
-        page.get_by_test_id("launch-button").click()
-        page.get_by_test_id("launch-button").wait_for(state="detached")
+        dialog.get_by_role("button").filter(has_text=re.compile("^Launch (1 run|backfill)$")).click()
+        dialog.wait_for(state="detached")
+
+
+def is_materialized(settings: Settings) -> bool:
+    """Whether Dagster knows that the merged table exists; else it asks for a confirmation."""
+    with dg.DagsterInstance.from_config(str(settings.home / "dagster")) as instance:
+        return instance.get_latest_materialization_event(dg.AssetKey("dated")) is not None
 
 
 def results(settings: Settings) -> list[bool]:
@@ -71,6 +78,7 @@ def test_a_backfill_of_two_days_is_one_replay_that_changes_no_row(stack: Up, set
     assert publish(settings, TABLE, [b'{"id": %d}' % number for number in range(5)]) == 5
     uri = settings.table_uri("dated")
     assert wait_until(lambda: read_ledger(uri, "dated").totals.read == 5, 180), stack.log.read_text()
+    assert wait_until(lambda: is_materialized(settings), 120), stack.log.read_text()
     version = read_ledger(uri, "dated").version
     today = datetime.now(UTC).date()
     launch_backfill(stack, f"[{today - timedelta(days=1)}...{today}]")

@@ -41,6 +41,9 @@ BASE = "_base"
 
 STALE = "_stale"
 """Whether the table has a newer row, BOOLEAN."""
+DELETE = "_delete"
+"""The order of the newest delete of a key in a batch, STRUCT; its fields are NULL if there is none. Only in tables that
+declare deletes."""
 LIVES = "_lives"
 """Whether the stored row is newer than the newest delete of its key, BOOLEAN; with the name of a kept column appended,
 for that column."""

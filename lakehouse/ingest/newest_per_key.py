@@ -24,8 +24,9 @@ def newest_per_key(
     In: declared columns, partition column and order (``_time``, ``_partition``, ``_position``, ``_sequence``,
     ``_base``). Out: the columns of the merged table, with the common ``source`` of the rows (``None`` for base rows).
     The order of a kept column is NULL if no row of the key has a value or an erasing null for it; an erasing null has
-    an order and no value. If deletes are declared, ``_deleted`` says that the newest row is a delete.
-    ``has_unique_keys`` means that each key has one row, as was counted: nothing is compared.
+    an order and no value. If deletes are declared, ``_deleted`` says that the newest row is a delete, and ``_delete``
+    is the order of the newest delete. ``has_unique_keys`` means that each key has one row, as was counted: nothing is
+    compared.
     """
     separate = {*table.key, *table.keep}
     row_columns = [column.name for column in table.stored_columns if column.name not in separate]
@@ -37,6 +38,8 @@ def newest_per_key(
         f"_newest_{name}": (f"struct(`{name}`, {kept_order_columns})", _has_kept_value(table, name))
         for name in table.keep
     }
+    if table.delete_rule:
+        parts["_newest_delete"] = (f"struct({kept_order_columns})", staged.DELETED)
     if has_unique_keys:
         newest_parts = (F.expr(f"IF({condition}, {sql}, NULL)").alias(name) for name, (sql, condition) in parts.items())
         reduced_rows = rows.select(*table.key, *newest_parts)
@@ -51,6 +54,8 @@ def newest_per_key(
             f"'{name}', {_stored_order(f'_newest_{name}', kept_order(table), table, source)}" for name in table.keep
         )
         orders.append(F.expr(f"named_struct({kept_orders})").alias(KEPT))
+    if table.delete_rule:
+        orders.append(F.expr(_stored_order("_newest_delete", kept_order(table), table, source)).alias(staged.DELETE))
     return reduced_rows.select(*table.key, *(F.col(f"_newest.{c}") for c in row_columns), *kept_values, *orders)
 
 

@@ -6,12 +6,13 @@ the number of the commit that inserted them from base files. The order is stored
 columns in ``_kept``) and compared as a struct, in which NULL is smallest: base rows are older than any record.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.snapshot import facts_of
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.decoding.staged import DELETED
+from lakehouse.decoding.staged import DELETE
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 
@@ -105,7 +106,10 @@ def order_of(table: TableParts, side: str = "", name: str | None = None) -> str:
     ``side`` is the alias of a stored row (``t``), of a row to store (``s``) or of a delete (``d``). It is empty for a
     record that was read.
     """
-    fields = _order_fields(table, side, name)
+    return _order_sql(table, _order_fields(table, side, name))
+
+
+def _order_sql(table: TableParts, fields: Mapping[str, str]) -> str:
     by_time = ("sequence", "time", "partition", "position")
     parts = [fields[name] for name in (("position",) if table.order == "offset" else by_time)]
     if table.version:
@@ -168,9 +172,12 @@ def not_deleted(table: TableParts, side: str, name: str | None = None) -> str:
     """Return the condition that the newest delete (``d``) of a key spares a row, or its kept column ``name``.
 
     It is true if the key has no delete, and for the record of the delete itself: by a corrected declaration, it is a
-    row. The other way round, a stored row (``t``) is not spared from its own record (``s``) if that is a delete now. A
-    column without a value has no order, and is older than any delete.
+    row. The other way round, a stored row (``t``) is not spared from its own record if that is a delete in this batch.
+    A column without a value has no order, and is older than any delete.
     """
     order = order_of(table, side, name)
     is_spared = f"(d.`{table.key[0]}` IS NULL OR {order} >= {order_of(table, 'd')})"
-    return f"{is_spared} AND NOT (s.{DELETED} AND {order} <= {order_of(table, 's')})" if side == "t" else is_spared
+    if side != "t":
+        return is_spared
+    delete = {field.name: f"s.{DELETE}.{field.name}" for field in kept_order(table)}
+    return f"{is_spared} AND NOT ({delete['position']} IS NOT NULL AND {order} <= {_order_sql(table, delete)})"

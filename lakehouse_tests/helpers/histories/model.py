@@ -16,6 +16,7 @@ Key = tuple[Decimal, Decimal, datetime]
 Order = tuple[Any, ...]
 Position = tuple[int, int]
 LATE_AFTER = timedelta(days=5)
+_COUNTED = "read rejected duplicate inserted updated deleted deletes_without_row stale".split()
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,7 @@ class Model:
         for partition, (start, end) in ranges.items():
             assert start == self.now.progress.get(partition, 0), "a batch does not begin at the end of the previous one"
             self.now.progress[partition] = end
-        for name in (
-            "read",
-            "rejected",
-            "duplicate",
-            "inserted",
-            "updated",
-            "deleted",
-            "deletes_without_row",
-            "stale",
-        ):
+        for name in _COUNTED:
             self.now.totals[name] += getattr(counts, name)
         self.now.totals["batches"] += 1
         return counts

@@ -12,7 +12,7 @@ from lakehouse.errors import ConflictError, ReadLossError
 from lakehouse.ingest.append import append_records
 from lakehouse.ingest.around_timeless import stage_around_timeless
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, count_batch, require_accounted, with_counts
-from lakehouse.ingest.deletes import deletes_layout, merge_with_deletes
+from lakehouse.ingest.deletes import deletes_layout, merge_by_key
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.load import merge_base
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
@@ -236,7 +236,7 @@ def _store_rows(context: TableContext, batch: DecodedBatch, counts: Counts) -> E
     table = context.table
     if table.is_log:
         return append_records(context.merged, batch, counts)
-    return merge_with_deletes(context, batch, counts)
+    return merge_by_key(context, batch, counts)
 
 
 def _mark_resolved(context: TableContext, batch: DecodedBatch) -> None:

@@ -154,7 +154,7 @@ def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
     return named_deletes.version
 
 
-def merge_with_deletes(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
+def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Store the deletes of a batch, then merge its rows in one commit; raises what ``merge_rows`` raises."""
     table = context.table
     rows = batch.records.where(f"{staged.REASON} IS NULL").selectExpr("*", f"CAST(NULL AS BIGINT) AS {staged.BASE}")

@@ -82,6 +82,7 @@ def test_the_committed_parquet_sample_is_readable(spark: SparkSession) -> None:
     assert {(row.latitude, row.longitude) for row in rows} == {(Decimal("41.900010"), Decimal("12.500000"))}
 
 
+@pytest.mark.slow
 def test_the_whole_sample_base_is_read(spark: SparkSession, tmp_path: Path) -> None:
     TemperatureSamples().write_base(tmp_path)
     frame = FILES.read(spark, tmp_path, FIELDS)

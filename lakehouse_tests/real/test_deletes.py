@@ -67,6 +67,14 @@ def test_only_a_newer_record_brings_a_deleted_row_back(stream: Stream) -> None:
         "deleted": 1,
     }
     assert set(stream.temperatures()) == {first, second}
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("14.1")
+def test_a_replay_of_deletes_changes_no_row(stream: Stream) -> None:
+    first, second = stream.hours(2)
+    outcome(stream, row(first, 1), row(second, 1), delete(first, 5))
+    outcome(stream, row(first, 6), delete(second, 3))
     before = stream.snapshot()
     for replay_outcome in stream.replay():
         assert not {

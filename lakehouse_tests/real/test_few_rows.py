@@ -120,6 +120,7 @@ def test_spark_commits_what_delta_rs_does_not(stream, monkeypatch, rows):
 
 
 @pytest.mark.invariant("7.8")
+@pytest.mark.slow
 def test_a_duplicate_key_from_another_writer_is_refused(stream):
     stream.send(record(revision=5))
     stream.merge()

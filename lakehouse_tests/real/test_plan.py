@@ -65,6 +65,7 @@ def test_a_change_is_planned_until_it_is_applied(spark, broker):
     assert str(error.value) == refusal
 
 
+@pytest.mark.slow
 def test_another_key_is_refused_before_anything_is_written(spark, broker):
     stream = Stream.create(spark, broker, base=None, references=())
     stream.send(record(time=hour(0)))

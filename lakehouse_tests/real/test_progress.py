@@ -166,6 +166,7 @@ def test_a_merge_waits_for_the_process_that_writes_the_table(stream, monkeypatch
 
 
 @pytest.mark.invariant("1.6")
+@pytest.mark.slow
 def test_after_a_restore_the_undone_records_are_merged_again(stream):
     before = stream.ledger
     for _ in range(2):

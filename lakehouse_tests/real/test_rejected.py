@@ -47,6 +47,7 @@ def stream(shared_stream: Stream) -> Iterator[Stream]:
 
 
 @pytest.mark.invariant("8.12")
+@pytest.mark.slow
 def test_redriven_records_are_merged_in_order_and_marked_with_their_commit_number(stream):
     start = end(stream)
     first, second = hot(stream, 2)
@@ -74,7 +75,7 @@ def test_pending_records_are_neither_listed_nor_redriven(stream, monkeypatch):
     """A batch that stored its rejected records and crashed has not committed: its records are read again."""
     start = end(stream)
     hot(stream, 1)
-    with crashing(monkeypatch, "merge_rows"):
+    with crashing(monkeypatch, "merge_by_key"):
         stream.merge()
     assert (0, start, "out_of_range") in stream.rejected()
     assert list_rejections(stream, start) == {}

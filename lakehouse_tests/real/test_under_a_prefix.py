@@ -87,6 +87,7 @@ def test_the_sensor_requests_a_run_of_the_prefixed_assets_until_all_is_merged(
     assert not tick(defs, instance, resources).run_requests
 
 
+@pytest.mark.slow
 def test_a_declared_check_fails_with_its_declared_severity(defs: dg.Definitions, instance: dg.DagsterInstance) -> None:
     run = defs.resolve_job_def("verify_orders").execute_in_process(instance=instance)
     evaluations = checks(run)

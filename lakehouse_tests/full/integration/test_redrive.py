@@ -85,7 +85,7 @@ def test_a_redrive_that_accepts_nothing_commits_nothing_but_stores_changed_reaso
 @pytest.mark.parametrize("retry", [run_redrive, Stream.replay])
 def test_a_crash_before_the_commit_marks_nothing_as_resolved(stream, monkeypatch, retry: Callable[[Stream], object]):
     widen(stream)
-    with interrupt_at(monkeypatch, batches, "merge_rows"):
+    with interrupt_at(monkeypatch, batches, "merge_by_key"):
         retry(stream)
     assert list_offsets(stream)["out_of_range"] == [1, 0]
     run_redrive(stream)

@@ -47,7 +47,7 @@ def test_the_next_redrive_repairs_one_that_crashed_before_or_after_its_commit(st
     first_offset = end(stream)
     (hour,) = hot(stream, 1)
     stream.merge()
-    with crashing(monkeypatch, "merge_rows"):
+    with crashing(monkeypatch, "merge_by_key"):
         redrive_records(stream)
     assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
     with crashing(monkeypatch, "store_rejected"):
@@ -64,9 +64,9 @@ def test_a_batch_that_never_committed_resolves_nothing(stream, monkeypatch):
     """The next commit takes its number, for example a gap that skips its records."""
     first_offset = end(stream)
     hot(stream, 2)
-    with crashing(monkeypatch, "merge_rows"):
+    with crashing(monkeypatch, "merge_by_key"):
         stream.merge()
-    with crashing(monkeypatch, "merge_rows"):
+    with crashing(monkeypatch, "merge_by_key"):
         wider(stream).merge()
     assert list_resolutions(stream, first_offset) == []
     with crashing(monkeypatch, "require_accounted"):

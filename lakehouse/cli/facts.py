@@ -1,5 +1,6 @@
 """Commits and records as flat dictionaries, under the names of the ledger: rows of a table, objects in JSON."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.errors import printable
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from lakehouse.operations.rejections import Sample
 
 _HIDDEN_FIELDS = ("other_fields", "accepted", "reason")  # too wide for a column; --json has them
+_OF_DELETES = ("deleted", "deletes_without_row")
 _MAX_CHARACTERS = 200  # of a key or a value
 _MAX_RANGES = 12  # of a commit in a table; --json has all
 
@@ -40,7 +42,14 @@ def outcome_fields(outcome: "Outcome") -> dict[str, Any]:
     return commit_fields(outcome.entry) | progress | {"other_fields": dict(outcome.unmapped_fields)}
 
 
-def table_row(fields: dict[str, Any]) -> dict[str, Any]:
+def table_rows(commits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The fields of commits as rows of a printed table; without the counts of deletes if there are none."""
+    rows = [_table_row(fields) for fields in commits]
+    unused_names = [name for name in _OF_DELETES if not any(row[name] for row in rows)]
+    return [{name: value for name, value in row.items() if name not in unused_names} for row in rows]
+
+
+def _table_row(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a commit as a row of a printed table: ranges as text, times to the second."""
     range_texts = {name: _ranges_text(fields[name]) for name in ("ranges", "gap")}
     columns = {name: value for name, value in fields.items() if name not in _HIDDEN_FIELDS}

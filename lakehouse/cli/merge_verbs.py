@@ -16,7 +16,7 @@ from lakehouse.cli.arguments import (
     examples,
     select_table,
 )
-from lakehouse.cli.facts import outcome_fields, table_row
+from lakehouse.cli.facts import outcome_fields, table_rows
 from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_json, print_line, print_notice, print_table
 from lakehouse.cli.phases import spinner
@@ -148,7 +148,7 @@ def show_outcomes(
         return print_json({"batches": batches, "derived": [update.facts for update in derived]})
     if not batches:
         return print_line(idle)
-    rows = [table_row(fields) for fields in batches]
+    rows = table_rows(batches)
     print_table(list(rows[0]), [list(row.values()) for row in rows])
     unmapped_fields = [f"{name} ({count:,} records)" for name, count in most_common_fields(outcomes).items()]
     if unmapped_fields:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_tables, table_names
-from lakehouse.cli.facts import commit_fields, seconds, table_row
+from lakehouse.cli.facts import commit_fields, seconds, table_rows
 from lakehouse.cli.output import count_text, print_csv, print_json, print_line, print_notice, print_table
 from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import QueryError
@@ -167,7 +167,7 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
 
 def _print_ledger(name: str, entries: "tuple[Entry, ...]", foreign_commits: "tuple[Foreign, ...]") -> None:
     """Oldest first, so that the newest is next to the prompt."""
-    rows = [table_row(commit_fields(entry)) for entry in reversed(entries)]
+    rows = table_rows(commit_fields(entry) for entry in reversed(entries))
     if not rows:
         return print_line(f"{name}: no commit yet.")
     print_table(list(rows[0]), [list(row.values()) for row in rows], title=name)

@@ -27,7 +27,7 @@ from lakehouse.declaration.vocabulary import (
     Samples,
 )
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats import Avro, Json
+from lakehouse.decoding.formats import Avro, Debezium, Json
 from lakehouse.decoding.record_parts import BrokerTime, RecordHeader, RecordKey
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Check",
     "Column",
     "Day",
+    "Debezium",
     "FieldIs",
     "Json",
     "Late",

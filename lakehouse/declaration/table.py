@@ -7,6 +7,7 @@ from typing import Any
 
 from lakehouse.declaration.rules.table_rules import table_problems
 from lakehouse.declaration.table_parts import TableParts
+from lakehouse.decoding.changes import read_change
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.record_parts import HEADER, TIME
 from lakehouse.decoding.values import convert
@@ -52,21 +53,20 @@ class StreamTable(TableParts):
         ``key``, ``headers`` and the broker's ``time``, which must have a zone, are used if a column reads them. If the
         format has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness is not
         checked, because it depends on when the broker received the record. Computed columns are left to Spark. A delete
-        has only its key and version. Raises
-        ``Rejection`` with the reason and the detail if the record is rejected, ``ValueError`` if the time has no zone.
+        has only its key and version, and a record that repeats the one before it has no value. Raises ``Rejection``
+        with the reason and the detail if the record is rejected, ``ValueError`` if the time has no zone.
         """
         if time and time.tzinfo is None:
             raise ValueError(f"The broker's time has no zone: {time}")
         header_values: dict[str, Any] = {f"{HEADER}{name}": content for name, content in (headers or {}).items()}
         microseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
         parts = {**header_values, "key": key, TIME: microseconds}
-        rule = self.delete_rule
-        if rule and rule.is_tombstone(value):
-            return self._no_values | convert({}, rule.read_fields(self.fields), parts)
-        parsed = self.format.parser(Schemas(schemas, {}))(value)
-        if rule and rule.is_delete(parsed):
-            return self._no_values | convert(parsed, rule.read_fields(self.fields), parts)
-        return convert(parsed, self.fields, parts)
+        rule, parser = self.delete_rule, self.format.parser(Schemas(schemas, {}))
+        change = read_change(value, parser, self.fields, rule)
+        if rule and (change.deletes or change.repeats):
+            read_fields = () if change.repeats else rule.read_fields(self.fields)
+            return self._no_values | convert(change.fields, read_fields, parts)
+        return convert(change.fields, self.fields, parts)
 
     @property
     def _no_values(self) -> dict[str, Any]:

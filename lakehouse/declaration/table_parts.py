@@ -57,6 +57,11 @@ class TableParts:
         return self.format.needs_schemas
 
     @property
+    def has_changes(self) -> bool:
+        """Whether its records are changes of a source, which also delete rows and have an order of their own."""
+        return self.format.has_changes
+
+    @property
     def has_sql(self) -> bool:
         """Whether it has columns, checks or measures in SQL, whose types only Spark can check."""
         return bool(self.checks or self.rollups or self.computed)
@@ -85,6 +90,8 @@ class TableParts:
     @property
     def delete_rule(self) -> DeleteRule | None:
         """The rule by which records delete rows; ``None`` if no record does."""
+        if self.has_changes:
+            return DeleteRule((), (), tuple(self.key))
         if self.apply_as_deletes is None:
             return None
         names = (*self.key, *([self.version] if self.version else []))
@@ -159,7 +166,7 @@ class TableParts:
         """The name of every table that the declaration may create, whether it exists or not."""
         own_names = (self.name, self.base_name, self.rejected_name)
         schemas = (self.schemas_name,) if self.has_schemas else ()
-        deletes = (self.deletes_name,) if self.apply_as_deletes else ()
+        deletes = (self.deletes_name,) if self.delete_rule else ()
         return (*own_names, *deletes, *schemas, *(reference.name for reference in self.references), *self.derived)
 
     @property

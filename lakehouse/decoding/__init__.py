@@ -4,7 +4,7 @@
 parts of a record that a field can be read from. ``nested_types`` parses ARRAY, MAP and STRUCT types. ``records`` parses
 JSON strictly. ``values`` converts parsed values into typed ``numbers`` and ``times``. ``verdicts`` decodes many records
 at once, and ``fast`` handles those that are certainly valid. ``records`` and ``values`` alone define what is valid.
-``deletes`` decides which records delete.
+``deletes`` decides which records delete, ``changes`` what a record says.
 ``memory`` limits the memory of one record. ``unmapped_fields`` counts fields that no column reads. ``staged`` names the
 columns of records within a batch. ``column_types`` defines the types of columns, ``arrow_types`` their Arrow types.
 

@@ -15,7 +15,8 @@ class DeleteRule(NamedTuple):
     """The rule by which a record deletes the row of its key.
 
     ``path`` are the names that lead to the field that decides, and ``values`` are those that mean a delete. Without a
-    path, a record without a value deletes. ``names`` are the columns that are read of a delete.
+    path, a record without a value deletes. ``names`` are the columns that are read of a delete. In a change stream,
+    only ``names`` count: its format says which records delete.
     """
 
     path: tuple[str, ...]

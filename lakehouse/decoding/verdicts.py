@@ -13,13 +13,14 @@ import pyarrow as pa
 from pyarrow.compute import binary_length, if_else
 
 from lakehouse.decoding.arrow_types import arrow_type
+from lakehouse.decoding.changes import read_change
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.format import Parser
+from lakehouse.decoding.formats.format import ChangeParser, Parser
 from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY, column_memory_per_byte, row_memory
 from lakehouse.decoding.record_parts import TIME
-from lakehouse.decoding.staged import DELETED, DETAIL, EXPLICIT_NULL, LATE, REASON
+from lakehouse.decoding.staged import DELETED, DETAIL, EXPLICIT_NULL, LATE, REASON, REPEATS, SEQUENCE, SNAPSHOT
 from lakehouse.decoding.times import Lateness, judge_late
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.values import NO_PARTS, convert, has_explicit_null
@@ -42,6 +43,11 @@ class Rules(NamedTuple):
     deletes: DeleteRule | None = None
 
     @property
+    def has_changes(self) -> bool:
+        """Whether records are changes of a source, with its order."""
+        return isinstance(self.parser, ChangeParser)
+
+    @property
     def null_erases(self) -> tuple[Field, ...]:
         """The fields for which an explicit null and a missing field differ."""
         return tuple(field for field in self.fields if field.null_erases)
@@ -58,7 +64,9 @@ class Rules(NamedTuple):
 class Verdict(NamedTuple):
     """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
 
-    ``deletes``: it deletes the row of its key, and has no other values.
+    ``deletes``: it deletes the row of its key, and has no other values. ``sequence`` is its place in the order of its
+    source, at which a snapshot was taken if ``is_snapshot``. ``repeats``: it only says what the record before it said,
+    and has no values.
 
     ``parsed`` is the parsed value, ``None`` if it cannot be parsed, and ``memory`` its bytes of memory at most.
     ``explicit_nulls`` says for each field of ``Rules.null_erases`` whether the record has an explicit null for it.
@@ -72,9 +80,9 @@ class Verdict(NamedTuple):
     explicit_nulls: tuple[bool, ...] = ()
     memory: int = 0
     deletes: bool = False
-
-
-_DELETE = (None, None, False, (), 0, True)  # the rest of the verdict on a delete, which is neither rejected nor late
+    sequence: int | None = None
+    is_snapshot: bool = False
+    repeats: bool = False
 
 
 class DecodedRecords(NamedTuple):
@@ -151,7 +159,7 @@ def decode_values(
     (NULL if the record is rejected), and for each field of ``null_erases`` whether it is an explicit null. If the
     first records take so much memory that more would not fit, only they get verdicts.
     """
-    if decode_fast is None or not len(values):
+    if decode_fast is None or rules.has_changes or not len(values):
         return _decode_strictly(values, broker_times, rules, parts)
     plain_records = decode_fast(_set_null(values, _oversized_rows(values, rules)), broker_times, rules, parts)
     count = len(plain_records.late)  # fewer than the values if these take much memory
@@ -202,6 +210,10 @@ def _decode_strictly(
     ]
     if rules.deletes:
         columns.append(pa.array([verdict.deletes for verdict in verdicts], pa.bool_()))
+    if rules.has_changes:
+        columns.append(pa.array([verdict.sequence for verdict in verdicts], pa.int64()))
+        columns.append(pa.array([verdict.is_snapshot for verdict in verdicts], pa.bool_()))
+        columns.append(pa.array([verdict.repeats for verdict in verdicts], pa.bool_()))
     return DecodedRecords(_verdict_array(columns, rules), unmapped_counts)
 
 
@@ -216,7 +228,7 @@ def _judge_records(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tup
         explicit_nulls = tuple(
             [has_values and has_explicit_null(verdict.parsed or {}, field) for field in erasing_fields]
         )
-        verdicts.append(Verdict(None, *verdict[1:5], explicit_nulls, deletes=verdict.deletes))
+        verdicts.append(verdict._replace(parsed=None, explicit_nulls=explicit_nulls, memory=0))
         memory += verdict.memory
         if verdict.parsed is not None:
             parsed.append(verdict.parsed)
@@ -238,17 +250,18 @@ def judge(
     parsed: dict[str, Any] | None = None
     all_parts = {**parts, TIME: broker_time}
     try:
-        if delete_rule and delete_rule.is_tombstone(value):
-            return Verdict({}, convert({}, delete_rule.read_fields(rules.fields), all_parts), *_DELETE)
-        parsed = rules.parser(value)
+        change = read_change(value, rules.parser, rules.fields, delete_rule)
+        parsed = change.fields
+        if change.repeats:
+            return Verdict(parsed, {}, None, None, False, repeats=True)
         memory = rules.parser.memory_of(value)
         counted_memory = memory if may_be_too_large(memory, value, memory_limits or column_memory(rules)) else None
-        if delete_rule and delete_rule.is_delete(parsed):
+        if delete_rule and change.deletes:
             row = convert(parsed, delete_rule.read_fields(rules.fields), all_parts, counted_memory)
-            return Verdict(parsed, row, *_DELETE)._replace(memory=memory)
+            return Verdict(parsed, row, None, None, False, (), memory, True, change.sequence)
         row = convert(parsed, rules.fields, all_parts, counted_memory)
         is_late = lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
-        return Verdict(parsed, row, None, None, is_late, memory=memory)
+        return Verdict(parsed, row, None, None, is_late, (), memory, False, change.sequence, change.is_snapshot)
     except Rejection as rejection:
         return Verdict(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late", memory=memory)
 
@@ -262,4 +275,5 @@ def may_be_too_large(memory: int, value: bytes | None, memory_limits: tuple[int,
 def _verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
     names = [*(field.name for field in rules.fields), *(f"{EXPLICIT_NULL}{field.name}" for field in rules.null_erases)]
     names += [DELETED] if rules.deletes else []
+    names += [SEQUENCE, SNAPSHOT, REPEATS] if rules.has_changes else []
     return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])

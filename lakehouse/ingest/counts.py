@@ -30,7 +30,8 @@ class Counts:
     condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch;
     ``key_ranges`` is the part of it about the key, with ``{side}`` for the alias of the table. ``deleted_keys`` is the
     number of keys with a delete. ``text`` is the size of the text columns of the valid records, in bytes.
-    ``unmapped_fields`` has the number of records with each unmapped field.
+    ``unmapped_fields`` has the number of records with each unmapped field. ``snapshot_position`` is the greatest
+    position of a snapshot in the batch, ``None`` if it has no record of one.
     """
 
     read: int
@@ -43,6 +44,7 @@ class Counts:
     unmapped_fields: Mapping[str, int] = field(default_factory=dict)
     deleted_keys: int = 0
     key_ranges: str = "true"
+    snapshot_position: int | None = None
 
     @property
     def join(self) -> str:
@@ -92,6 +94,7 @@ def count_batch(records: DataFrame, table: StreamTable) -> Counts:
         deleted_keys=deleted_keys,
         prune=prune,
         key_ranges=_all_of(key_conditions),
+        snapshot_position=row["snapshot_position"] if table.has_changes else None,
     )
 
 
@@ -104,12 +107,15 @@ def _count_unmapped_fields(records: DataFrame) -> dict[str, int]:
 
 
 def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
-    """Count records by outcome for each key; rejected records have the key NULL.
+    """Count records by outcome for each key; rejected records have the key NULL, and so have those that only repeat.
 
     Only simple sums, so that Spark uses a hash aggregate. For a log table, one total: each of its records is a row.
     """
     aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
     aggregates += [F.count_if(staged.LATE).alias("_late")]
+    if table.has_changes:
+        snapshot_position = F.expr(f"max(IF({staged.SNAPSHOT}, {staged.SEQUENCE}, NULL))")
+        aggregates += [F.count_if(staged.REPEATS).alias("_repeats"), snapshot_position.alias("_snapshot_position")]
     aggregates += [F.count_if(staged.DELETED).alias("_deletes")] if table.delete_rule else []
     if table.partition_by and _partition_follows_key(table):
         aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
@@ -127,9 +133,11 @@ def _totals(table: StreamTable) -> list[Column]:
     totals = [
         F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late", "text", "others")
     ]
-    keys = F.count_if(F.expr("_read > _rejected")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
+    without_row = "_rejected + _repeats" if table.has_changes else "_rejected"
+    keys = F.count_if(F.expr(f"_read > {without_row}")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
     totals.append(keys.alias("keys"))
     totals += [F.count_if(F.expr("_deletes > 0")).alias("deleted_keys")] if table.delete_rule else []
+    totals += [F.expr("max(_snapshot_position)").alias("snapshot_position")] if table.has_changes else []
     if _partition_follows_key(table):
         totals.append(F.expr("CAST(collect_set(_table_partition) AS ARRAY<STRING>)").alias("partitions"))
     for name in _ranged_keys(table):
@@ -190,12 +198,14 @@ def _text_literal(value: str) -> str:
 
 def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
     """Return the commit with the counts of its batch, and the declaration that decided them."""
+    snapshot_positions = [p for p in (commit.snapshot_position, counts.snapshot_position) if p is not None]
     return commit.with_fields(
         read=counts.read,
         rejected=counts.rejected,
         duplicate=counts.duplicate,
         late=counts.late,
         declaration=table.fingerprint,
+        snapshot_position=max(snapshot_positions, default=None),
     )
 
 

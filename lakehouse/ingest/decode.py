@@ -36,16 +36,21 @@ def decode_records(records: DataFrame, table: StreamTable, schemas: Schemas = NO
     """Decode each record into a row or a reason; ``schemas`` are the known schemas, if records have schema ids.
 
     In: the columns of ``staged.PLACE`` and ``staged.RAW``. Out, one row for each record: its position; ``_reason`` and
-    ``_detail`` (NULL if the record is valid); the raw parts (NULL if it is); ``_late``; ``_others`` (JSON: the
-    unmapped fields of a group of records, on one record of the group); the declared columns (NULL if it may not),
-    computed ones among them, and the partition column; for each column whose null erases, whether the record has a
-    null (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only its
-    key and its version; and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it cannot be
-    read. No declared name begins with an underscore.
+    ``_detail`` (NULL if the record is valid); the raw parts (NULL if it is); ``_late``; ``_others`` (JSON: the unmapped
+    fields of a group of records, on one record of the group); the declared columns (NULL if it may not), computed ones
+    among them, and the partition column; for each column whose null erases, whether the record has a null
+    (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only its key
+    and its version; in a change stream, ``_sequence``, ``_snapshot`` and ``_repeats``; and, if its format has schema
+    ids, ``_schema``: the id of its schema, NULL if it cannot be read. No declared name begins with an underscore.
     """
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
-    deletes = [f"{staged.DELETED} BOOLEAN"] if table.delete_rule else []
-    columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags, *deletes])
+    flags = [f"{staged.DELETED} BOOLEAN"] if table.delete_rule else []
+    flags += (
+        [f"{staged.SEQUENCE} BIGINT", f"{staged.SNAPSHOT} BOOLEAN", f"{staged.REPEATS} BOOLEAN"]
+        if table.has_changes
+        else []
+    )
+    columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags, *flags])
     decode = F.arrow_udf(_decoder(table, schemas), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
@@ -53,7 +58,8 @@ def decode_records(records: DataFrame, table: StreamTable, schemas: Schemas = NO
     judged_records = records.withColumn("_verdict", decode_once(staged.VALUE, *parts))
     raw = (F.expr(f"CASE WHEN _verdict.{staged.REASON} IS NOT NULL THEN {name} END").alias(name) for name in staged.RAW)
     schema = [F.expr(_SCHEMA).alias(staged.SCHEMA)] if table.format.framed else []
-    decoded_records = judged_records.select(*staged.PLACE, *raw, *schema, "_verdict.*")
+    place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
+    decoded_records = judged_records.select(*place, *raw, *schema, "_verdict.*")
     return with_computed(decoded_records, table)
 
 

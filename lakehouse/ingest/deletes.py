@@ -67,7 +67,7 @@ def deletes_layout(table: StreamTable, settings: Settings) -> Layout:
 def _as_table(table: StreamTable) -> TableParts:
     """Return the declaration of the table of deletes: a merged table whose only values are its order."""
     columns = [column for column in table.columns if column.name in (*table.key, table.version)]
-    return TableParts(
+    return _DeletesParts(
         table.deletes_name,
         table.topic,
         "",
@@ -76,7 +76,17 @@ def _as_table(table: StreamTable) -> TableParts:
         version=table.version,
         order=table.order,
         retention=table.retention,
+        format=table.format,
     )
+
+
+class _DeletesParts(TableParts):
+    """The declaration of a table of deletes, none of whose own rows is ever deleted."""
+
+    @property
+    def delete_rule(self) -> None:
+        """No record deletes a row."""
+        return
 
 
 def settle_deletes(context: TableContext, ledger: Ledger) -> Deletes | None:
@@ -157,11 +167,18 @@ def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
 def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Store the deletes of a batch, then merge its rows in one commit; raises what ``merge_rows`` raises."""
     table = context.table
-    rows = batch.records.where(f"{staged.REASON} IS NULL").selectExpr("*", f"CAST(NULL AS BIGINT) AS {staged.BASE}")
+    is_row = f"{staged.REASON} IS NULL AND NOT {staged.REPEATS}" if table.has_changes else f"{staged.REASON} IS NULL"
+    rows = batch.records.where(is_row).selectExpr("*", f"CAST(NULL AS BIGINT) AS {staged.BASE}")
     deletes = settle_deletes(context, batch.ledger)
     if deletes and counts.deleted_keys:
         deletes = _add_deletes(table, deletes, rows, batch, counts)
-    newest_rows = newest_per_key(rows, table, batch.plan.source, has_unique_keys=not counts.duplicate)
+    newest_rows = newest_per_key(
+        rows,
+        table,
+        batch.plan.source,
+        has_unique_keys=not counts.duplicate,
+        snapshot_position=batch.commit.snapshot_position,
+    )
     return store_rows(context, newest_rows, counts, batch.commit, deletes)
 
 
@@ -171,7 +188,7 @@ def store_rows(
     """Merge rows, one for each key, in one commit that names the deletes that count; raises like ``merge_rows``."""
     if deletes is None:
         return merge_rows(Target(context.table, context.merged), newest_rows, counts, commit)
-    target = Target(context.table, context.merged, deletes.rows)
+    target = Target(context.table, context.merged, deletes.rows, commit.snapshot_position)
     return merge_rows(target, newest_rows, counts, commit.with_fields(deletes_table=deletes.counted_version))
 
 
@@ -180,14 +197,20 @@ def _add_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, batch: D
 
     Raises ``ConflictError`` if another writer was first: its deletes do not count.
     """
-    parts = _as_table(table)
-    deleted_rows = rows.where(staged.DELETED)
-    newest_deletes = newest_per_key(deleted_rows, parts, batch.plan.source, has_unique_keys=not counts.duplicate)
+    parts, snapshot_position = _as_table(table), batch.commit.snapshot_position
+    newest_deletes = newest_per_key(
+        rows.where(staged.DELETED),
+        parts,
+        batch.plan.source,
+        has_unique_keys=not counts.duplicate,
+        snapshot_position=snapshot_position,
+    )
     key_counts = replace(
         counts, read=counts.deleted_keys, rejected=0, duplicate=0, partitions=None, prune=counts.prune_by_key("t")
     )
     commit = deletes.ledger.next_commit("deletes", batch.commit.run).with_fields(source=batch.plan.source)
-    entry = merge_rows(Target(parts, deletes.stored_table), newest_deletes, key_counts, commit)
+    target = Target(parts, deletes.stored_table, snapshot_position=snapshot_position)
+    entry = merge_rows(target, newest_deletes, key_counts, commit)
     ledger = deletes.stored_table.ledger()
     if entry.version != commit.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:
         raise _conflict(deletes.stored_table)

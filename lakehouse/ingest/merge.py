@@ -34,18 +34,22 @@ from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 @dataclass(frozen=True)
 class Target:
-    """The table that rows are merged into, its declaration, and the newest delete of each key, if there are any."""
+    """The table that rows are merged into, its declaration, and the newest delete of each key, if there are any.
+
+    ``snapshot_position`` is that of the commit.
+    """
 
     table: TableParts
     merged: StoredTable
     deletes: DataFrame | None = None
+    snapshot_position: int | None = None
 
     @property
     def not_deleted(self) -> Callable[..., str]:
         """Return the SQL condition that a row, or its kept column, is not deleted by the newest delete of its key."""
         if self.deletes is None:
             return lambda *_: "true"
-        return partial(not_deleted, self.table)
+        return partial(not_deleted, self.table, self.snapshot_position)
 
     @property
     def same_key(self) -> str:
@@ -176,7 +180,8 @@ def _flags(target: Target, has_stored: str) -> dict[str, str]:
 
     A row or its kept column is newer than the stored one; and if deletes are declared, the stored one is not deleted.
     """
-    newer_conditions, is_not_deleted = newer_than_stored(target.table), target.not_deleted
+    newer_conditions = newer_than_stored(target.table, target.snapshot_position)
+    is_not_deleted = target.not_deleted
     row_condition = f"(NOT {has_stored} OR {newer_conditions.row})"
     if target.table.delete_rule:
         row_condition = f"NOT s.{staged.DELETED} AND {is_not_deleted('s')} AND {row_condition}"

@@ -37,7 +37,7 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 9
+VERSION: Final = 10
 _FIRST_VERSION: Final = 8  # of the first release
 
 
@@ -80,13 +80,13 @@ class Totals(Frozen):
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[8, 9] = VERSION
+    metadata: Literal[8, 9, 10] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
 
 class Commit(Frozen):
-    """The metadata of a commit, version 9; version 8 has no deletes.
+    """The metadata of a commit, version 10; version 8 has no deletes, version 9 no change streams.
 
     - ``table_version``: the version of the table on which this commit was planned.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
@@ -99,13 +99,15 @@ class Commit(Frozen):
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
     - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
       commit before declared deletes. Deletes in newer versions do not count.
+    - ``snapshot_position``: the greatest position of a snapshot that was read, in the order of the source. Below it,
+      offsets decide which change is newer.
     - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
       carry on the previous one.
     - ``unaccounted``: the older versions with open differences.
     - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[8, 9] = VERSION
+    metadata: Literal[8, 9, 10] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -122,6 +124,7 @@ class Commit(Frozen):
     late: int = 0
     deletes_without_row: int = 0
     deletes_table: Consumed | None = None
+    snapshot_position: int | None = None
     totals_before: Totals = Totals()
     consumed: Consumed | None = None
     gap: tuple[Range, ...] = ()

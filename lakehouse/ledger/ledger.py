@@ -83,6 +83,7 @@ class Ledger:
             consumed=last.consumed if last else None,
             folder=last.folder if last else None,
             deletes_table=last.deletes_table if last else None,
+            snapshot_position=last.snapshot_position if last else None,
             declaration=last.declaration if last else "",
             run=run,
             unaccounted=self.unaccounted,

@@ -1,7 +1,8 @@
 """The order of rows: how the merged table stores it, and how SQL decides which row is newer.
 
 The order is total. It compares the declared version column first, then the source's own order (``sequence``, NULL if
-the source has none, like Kafka), then broker timestamp, partition and position. Rows without a position are compared by
+the source has none, like Kafka), then broker timestamp, partition and position; in a change stream, the source's own
+order, then the position. Rows without a position are compared by
 the number of the commit that inserted them from base files. The order is stored in one column (``_record``; for kept
 columns in ``_kept``) and compared as a struct, in which NULL is smallest: base rows are older than any record.
 """
@@ -100,22 +101,31 @@ def _kept_doc(name: str) -> str:
     return f"The record {name} came with."
 
 
-def order_of(table: TableParts, side: str = "", name: str | None = None) -> str:
+def order_of(table: TableParts, side: str = "", name: str | None = None, snapshot_position: int | None = None) -> str:
     """Return the order of a row, or of its kept column ``name``, as a comparable SQL struct.
 
     ``side`` is the alias of a stored row (``t``), of a row to store (``s``) or of a delete (``d``). It is empty for a
-    record that was read.
+    record that was read. Changes before ``snapshot_position`` are compared by their position in the topic alone.
     """
-    return _order_sql(table, _order_fields(table, side, name))
+    return _order_sql(table, _order_fields(table, side, name), snapshot_position)
 
 
-def _order_sql(table: TableParts, fields: Mapping[str, str]) -> str:
-    by_time = ("sequence", "time", "partition", "position")
-    parts = [fields[name] for name in (("position",) if table.order == "offset" else by_time)]
+def _order_sql(table: TableParts, fields: Mapping[str, str], snapshot_position: int | None) -> str:
+    parts = [fields[name] for name in _order_names(table)]
+    if table.has_changes and snapshot_position is not None:
+        # a change may be newer than a snapshot and have a smaller position: its transaction was open then
+        parts[0] = f"IF({parts[0]} < {snapshot_position}, {snapshot_position}, {parts[0]})"
     if table.version:
         # versions order records only: base rows are older than records in any case
         parts.insert(0, f"IF({fields['position']} IS NULL, NULL, {fields['version']})")
     return f"struct({', '.join([*parts, fields['base']])})"
+
+
+def _order_names(table: TableParts) -> tuple[str, ...]:
+    """Return the fields that order records; times of the broker may repeat or go back within a change stream."""
+    if table.has_changes:
+        return ("sequence", "position")
+    return ("position",) if table.order == "offset" else ("sequence", "time", "partition", "position")
 
 
 def _order_fields(table: TableParts, side: str, name: str | None) -> dict[str, str]:
@@ -156,28 +166,31 @@ class NewerConditions:
     keep: dict[str, str]
 
 
-def newer_than_stored(table: TableParts) -> NewerConditions:
+def newer_than_stored(table: TableParts, snapshot_position: int | None = None) -> NewerConditions:
     """Return the conditions that a source row is newer than the stored row with its key.
 
     A source row without a value for a kept column has no order for it, and so it is never newer.
     """
 
     def compare_orders(name: str | None = None) -> str:
-        return f"{order_of(table, 's', name)} > {order_of(table, 't', name)}"
+        orders = (order_of(table, side, name, snapshot_position) for side in ("s", "t"))
+        return " > ".join(orders)
 
     return NewerConditions(f"({compare_orders()})", {name: f"({compare_orders(name)})" for name in table.keep})
 
 
-def not_deleted(table: TableParts, side: str, name: str | None = None) -> str:
+def not_deleted(table: TableParts, snapshot_position: int | None, side: str, name: str | None = None) -> str:
     """Return the condition that the newest delete (``d``) of a key spares a row, or its kept column ``name``.
 
     It is true if the key has no delete, and for the record of the delete itself: by a corrected declaration, it is a
     row. The other way round, a stored row (``t``) is not spared from its own record if that is a delete in this batch.
     A column without a value has no order, and is older than any delete.
     """
-    order = order_of(table, side, name)
-    is_spared = f"(d.`{table.key[0]}` IS NULL OR {order} >= {order_of(table, 'd')})"
+    order = order_of(table, side, name, snapshot_position)
+    delete_order = order_of(table, "d", None, snapshot_position)
+    is_spared = f"(d.`{table.key[0]}` IS NULL OR {order} >= {delete_order})"
     if side != "t":
         return is_spared
     delete = {field.name: f"s.{DELETE}.{field.name}" for field in kept_order(table)}
-    return f"{is_spared} AND NOT ({delete['position']} IS NOT NULL AND {order} <= {_order_sql(table, delete)})"
+    own_delete_order = _order_sql(table, delete, snapshot_position)
+    return f"{is_spared} AND NOT ({delete['position']} IS NOT NULL AND {order} <= {own_delete_order})"

@@ -1,9 +1,12 @@
 """How the values of records are written: one module for each format, and the list of formats.
 
 ``format`` defines the base class, ``framing`` the schema id in front of a value. ``json_format`` is JSON,
-``avro_format`` is Avro. ``avro_reader`` reads Avro by a schema, with ``avro_bytes`` for primitive types, ``avro_nodes``
-for the readers of schemas and ``avro_logical`` for logical types. ``avro_schemas`` checks schemas, ``avro_declared``
-derives one from a declaration, ``avro_writing`` writes lines by one, ``avro_fields`` derives columns from one.
+``avro_format`` is Avro, ``debezium_format`` are changes of a database, written as one of the two. ``debezium_reader``
+reads a change, ``debezium_position`` its position in the log of the database, ``debezium_schemas`` the types of its
+fields, ``debezium_values`` times and decimals. ``avro_reader`` reads Avro by a schema, with ``avro_bytes`` for
+primitive types, ``avro_nodes`` for the readers of schemas and ``avro_logical`` for logical types. ``avro_schemas``
+checks schemas, ``avro_declared`` derives one from a declaration, ``avro_writing`` writes lines by one, ``avro_fields``
+derives columns from one.
 
 To add a format, write a module with a subclass of ``Format`` and list it in ``FORMATS``. No module outside this
 package checks which format it has: it asks the format.
@@ -14,15 +17,17 @@ from collections.abc import Iterable, Iterator
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import REASONS
 from lakehouse.decoding.formats.avro_format import Avro
+from lakehouse.decoding.formats.debezium_format import Debezium
 from lakehouse.decoding.formats.format import Format
 from lakehouse.decoding.formats.framing import has_frame
 from lakehouse.decoding.formats.json_format import Json
 
-FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro())
+FORMATS: tuple[Format, ...] = (Debezium(), Json(), Json(framed=True), Avro())
 """The formats that a proposal chooses from; if several fit, the first one is chosen."""
 
 _LATE = REASONS.index("late")  # this reason and those after it are not given by parsers
-KNOWN_REASONS = (*REASONS[:_LATE], *(reason for form in FORMATS for reason in form.reasons), *REASONS[_LATE:])
+_OF_FORMATS = dict.fromkeys(reason for form in FORMATS for reason in form.reasons)
+KNOWN_REASONS = (*REASONS[:_LATE], *_OF_FORMATS, *REASONS[_LATE:])
 """Every reason to reject a record, including those of the listed formats."""
 
 
@@ -50,4 +55,4 @@ def format_problems(form: Format) -> Iterator[Problem]:
         yield problem, "Set framed and schema_kind: the id in front of a value selects a schema of that kind."
 
 
-__all__ = ["FORMATS", "KNOWN_REASONS", "Avro", "Format", "Json", "format_problems", "likely_formats"]
+__all__ = ["FORMATS", "KNOWN_REASONS", "Avro", "Debezium", "Format", "Json", "format_problems", "likely_formats"]

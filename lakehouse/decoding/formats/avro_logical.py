@@ -26,13 +26,13 @@ def logical_converter(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     """
     logical_type, kind = schema.get("logicalType"), schema["type"]
     if logical_type == "date" and kind == "int":
-        return _to_date
+        return to_date
     if logical_type == "decimal" and is_decimal(schema):
-        return _decimal_converter(schema.get("scale", 0))
+        return decimal_converter(schema.get("scale", 0))
     if logical_type == "uuid" and kind == "fixed" and schema["size"] == _UUID_SIZE:
         return lambda value: str(UUID(bytes=value))
     if kind == "long" and isinstance(logical_type, str):
-        return _TIME_CONVERTERS.get(logical_type.removeprefix("local-"))
+        return TIME_CONVERTERS.get(logical_type.removeprefix("local-"))
     return None
 
 
@@ -58,7 +58,8 @@ def shortest_float(value: float, data: bytes) -> float | Decimal:
     return value
 
 
-def _to_date(days: int) -> date | UnrepresentableValue:
+def to_date(days: int) -> date | UnrepresentableValue:
+    """The date that many days after 1970."""
     try:
         return _FIRST_DAY + timedelta(days=days)
     except OverflowError:
@@ -93,7 +94,9 @@ def is_decimal(schema: Mapping[str, Any]) -> bool:
     return fixed_size > 0 and 0 < precision < len(str(2 ** (8 * min(fixed_size, _MAX_DECIMAL_BYTES) - 1) - 1))
 
 
-def _decimal_converter(scale: int) -> Callable[[bytes], Decimal | UnrepresentableValue]:
+def decimal_converter(scale: int) -> Callable[[bytes], Decimal | UnrepresentableValue]:
+    """Return the function that converts the bytes of an unscaled number to a decimal."""
+
     def to_decimal(data: bytes) -> Decimal | UnrepresentableValue:
         if not 0 < len(data) <= _MAX_DECIMAL_BYTES:
             return UnrepresentableValue(f"a decimal of {len(data)} bytes")
@@ -102,7 +105,7 @@ def _decimal_converter(scale: int) -> Callable[[bytes], Decimal | Unrepresentabl
     return to_decimal
 
 
-_TIME_CONVERTERS: dict[str, Callable[[int], datetime | UnrepresentableValue]] = {
+TIME_CONVERTERS: dict[str, Callable[[int], datetime | UnrepresentableValue]] = {
     "timestamp-millis": _time_converter(1000),
     "timestamp-micros": _time_converter(1),
     "timestamp-nanos": _from_nanoseconds,

@@ -86,6 +86,31 @@ class Parser(ABC):
         return len(value or b"") * self.memory_by_byte
 
 
+class Change(NamedTuple):
+    """What a record of a change stream says about a row of its source.
+
+    ``fields`` are the values of the row by name; of a delete, at least those of its key. ``sequence`` is the place of
+    the change in the order of the source. ``is_snapshot``: the source sent the row as it was at that place, not a
+    change of it. ``unavailable`` names the fields whose value the source did not send because it did not change; they
+    are not in ``fields``. ``repeats``: the record says only what the one before it said.
+    """
+
+    fields: dict[str, Any]
+    deletes: bool = False
+    sequence: int | None = None
+    is_snapshot: bool = False
+    unavailable: frozenset[str] = frozenset()
+    repeats: bool = False
+
+
+class ChangeParser(Parser):
+    """Parses records of a change stream: each says what happened to a row of the source."""
+
+    @abstractmethod
+    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
+        """Parse one record; ``fields`` are those that are read. Raises ``Rejection`` if it is not a valid change."""
+
+
 class UnwritableError(ValueError):
     """A line cannot be written in a format; the message says why."""
 
@@ -96,6 +121,7 @@ class Format(ABC):
     ``framed``: the id of a schema precedes each value, as clients of a schema registry write it. ``schema_kind``: how
     registries name the schemas of the format. ``needs_schemas``: values are decoded by the schemas of a registry, so
     the format is framed and has a kind. ``typed``: values have types of their own, so a time needs no pattern.
+    ``has_changes``: its parser is a ``ChangeParser``, so records also delete rows and have an order of their source.
     ``reasons``: the reasons of its parser to reject values, in addition to those that all formats share.
 
     A subclass is a frozen dataclass. It must define how values are parsed and written; the rest is optional for a
@@ -107,6 +133,7 @@ class Format(ABC):
     schema_kind: str | None = None
     needs_schemas: bool = False
     typed: bool = False
+    has_changes: bool = False
     reasons: tuple[str, ...] = ()
 
     @abstractmethod

@@ -1,0 +1,101 @@
+"""Debezium: each record says how a row of a database changed.
+
+Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lakehouse.decoding.fields import Field, Rejection
+from lakehouse.decoding.formats.avro_format import Avro
+from lakehouse.decoding.formats.debezium_reader import ChangeReader, ChangeRules
+from lakehouse.decoding.formats.format import (
+    NO_SCHEMAS,
+    Change,
+    ChangeParser,
+    Format,
+    RegisteredSchema,
+    Schemas,
+    WriterSchema,
+)
+from lakehouse.decoding.formats.json_format import Json
+
+
+@dataclass(frozen=True)
+class Debezium(Format):
+    """Records are changes of the rows of a table in a database, as connectors of Debezium write them.
+
+    The newest change is the one with the greatest position in the log of the database. ``written`` is how values are
+    written: ``Json()``, with or without schemas in the records, or ``Avro()``. ``flattened``: the single message
+    transform ``ExtractNewRecordState`` left only the row, with ``op`` and the position as further fields.
+    ``decimal_handling_mode`` is that option of the connector: with ``string``, the text of a number is a number.
+    """
+
+    written: Json | Avro = field(default_factory=Json)
+    flattened: bool = False
+    decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
+    framed: bool = field(init=False, repr=False, compare=False)
+    schema_kind: str | None = field(init=False, repr=False, compare=False)
+    needs_schemas: bool = field(init=False, repr=False, compare=False)
+    typed = True
+    has_changes = True
+    reasons = ("invalid_change", "unknown_operation", "no_source_position", "unavailable_value")
+
+    def __post_init__(self) -> None:
+        """Take over what the format of the values determines."""
+        for name in ("framed", "schema_kind", "needs_schemas"):
+            object.__setattr__(self, name, getattr(self.written, name))
+
+    def parser(self, schemas: Schemas = NO_SCHEMAS) -> ChangeParser:
+        """Return a parser of changes."""
+        rules = ChangeRules(self.flattened, self.decimal_handling_mode == "string", self.needs_schemas)
+        return DebeziumParser(ChangeReader(self.written.parser(schemas), schemas, rules))
+
+    def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
+        """Return a writer of lines; each line is a whole change."""
+        return self.written.writer(schema_id, schema)
+
+    def may_read(self, value: bytes) -> bool:
+        """Whether a value is a change with a position of its source."""
+        try:
+            return not self.parser().read_change(value, ()).repeats
+        except Rejection:
+            return False
+
+    def declared_schema(self, name: str, fields: Iterable[Field]) -> str:
+        """A schema of plain rows; to publish changes, register the schema of the connector."""
+        return self.written.declared_schema(name, fields)
+
+    def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
+        """Return a schema in the form that decodes values."""
+        return self.written.writer_schema(registered)
+
+    def schema_name(self, schema: WriterSchema) -> str:
+        """The name that a schema gives its records."""
+        return self.written.schema_name(schema)
+
+    def as_json(self, parsed: dict[str, Any]) -> dict[str, Any]:
+        """The values of a row as JSON is parsed."""
+        return self.written.as_json(parsed)
+
+
+class DebeziumParser(ChangeParser):
+    """Parses changes; as a parser of values, it returns the row of a change."""
+
+    def __init__(self, reader: ChangeReader) -> None:
+        self._reader = reader
+        self.memory_by_byte = reader.parser.memory_by_byte
+        self.smallest_item = reader.parser.smallest_item
+
+    def __call__(self, value: bytes | None) -> dict[str, Any]:
+        """Parse one change into the values of its row."""
+        return self.read_change(value, ()).fields
+
+    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
+        """Parse one change."""
+        return self._reader.read(value, fields)
+
+    def memory_of(self, value: bytes | None) -> int:
+        """Memory in bytes of a parsed value at most."""
+        return self._reader.parser.memory_of(value)

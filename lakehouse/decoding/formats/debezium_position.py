@@ -1,0 +1,45 @@
+"""The position of a change in the order of its source, from what a connector says about the source.
+
+Pure and self-contained (the standard library only).
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from lakehouse.decoding.fields import Rejection, short_text
+
+_LIMIT = 2**63
+_BINLOG_FILE = re.compile(r".+\.(\d{1,10})", re.ASCII | re.DOTALL)
+
+
+def source_position(source: Mapping[str, Any]) -> int:
+    """Return the position of a change, which grows with every later change of the same row.
+
+    A snapshot has one position for all its rows. A transaction that was open when it was taken has changes with smaller
+    positions, which are newer than the snapshot all the same.
+
+    PostgreSQL: the LSN of the change. MySQL and MariaDB: the number of the binlog file, and the position in it. Raises
+    ``Rejection`` with the reason ``no_source_position`` if there is neither.
+    """
+    if (lsn := _whole(source.get("lsn"))) is not None:
+        return lsn
+    file, position = source.get("file"), _whole(source.get("pos"))
+    match = _BINLOG_FILE.fullmatch(file) if isinstance(file, str) else None
+    if match and position is not None and int(match[1]) < 2**31 and position < 2**32:
+        return (int(match[1]) << 32) + position
+    raise Rejection("no_source_position", _explain(source))
+
+
+def _whole(raw: Any) -> int | None:
+    """A whole number that is not negative; ``None`` if the value is none."""
+    if isinstance(raw, bool) or not isinstance(raw, int | Decimal) or not 0 <= raw < _LIMIT or raw != int(raw):
+        return None
+    return int(raw)
+
+
+def _explain(source: Mapping[str, Any]) -> str:
+    connector = source.get("connector")
+    subject = f"the connector {short_text(connector)}" if isinstance(connector, str) else "the record"
+    return f"{subject} gives neither an LSN of PostgreSQL nor a binlog file and position of MySQL"

@@ -1,0 +1,162 @@
+"""Read a change: which row, what happened to it, and where in the log of its database.
+
+An envelope has the row ``before`` and ``after`` the change, the operation ``op`` and the ``source``. Pure and
+self-contained (the standard library only).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
+from lakehouse.decoding.formats.debezium_position import source_position
+from lakehouse.decoding.formats.debezium_schemas import Converters, avro_converters, json_converters
+from lakehouse.decoding.formats.debezium_values import iso_time
+from lakehouse.decoding.formats.format import Change, Parser, Schemas
+from lakehouse.decoding.formats.framing import split_frame
+from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.values import number_in
+
+_OPERATIONS, _UPDATE, _DELETE, _READ = ("c", "u", "d", "r"), "u", "d", "r"
+_UNAVAILABLE = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")  # a text, and as bytes
+_PREFIX = "__"
+_METADATA = ("op", "deleted", "lsn", "file", "pos", "connector")
+_NO_SCALE = (
+    "and its scale is unknown: set decimal.handling.mode=string in the connector, and decimal_handling_mode='string'"
+    " in Debezium()"
+)
+_NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL")
+
+
+class ChangeRules(NamedTuple):
+    """How changes are written: without their envelope, with numbers as texts, by schemas of a registry."""
+
+    is_flattened: bool
+    has_text_numbers: bool
+    needs_schemas: bool
+
+
+class _Message(NamedTuple):
+    """A parsed message, and what converts the values of its row by the types in its schema."""
+
+    content: dict[str, Any]
+    converters: Converters
+
+
+class _Event(NamedTuple):
+    """The operation of a change, the row that it leaves or deletes, and its position in the source."""
+
+    operation: str
+    row: dict[str, Any]
+    position: int
+
+
+class ChangeReader:
+    """Reads changes with the parser of their values."""
+
+    def __init__(self, parser: Parser, schemas: Schemas, rules: ChangeRules) -> None:
+        self.parser, self._schemas, self._rules = parser, schemas, rules
+        self._converters: dict[int, Converters] = {}
+
+    def read(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
+        """Read one change; ``fields`` are those that are read. Raises ``Rejection`` if it is not valid."""
+        if value is None and not self._rules.is_flattened:
+            return Change({}, repeats=True)
+        message = self._parse(value)
+        event = _flat_event(message.content) if self._rules.is_flattened else _enveloped_event(message.content)
+        unavailable = frozenset(name for name, raw in event.row.items() if _is_unavailable(raw))
+        if event.operation != _DELETE:
+            _require_values(unavailable, fields, event.operation)
+        converters = message.converters
+        row = {
+            name: converters[name](raw) if raw is not None and name in converters else raw
+            for name, raw in event.row.items()
+            if name not in unavailable
+        }
+        is_delete = event.operation == _DELETE
+        row |= dict(self._declared_values(row, fields, converters, is_delete=is_delete))
+        return Change(row, is_delete, event.position, event.operation == _READ, unavailable)
+
+    def _parse(self, value: bytes | None) -> _Message:
+        content = self.parser(value)
+        if self._rules.needs_schemas:
+            schema_id, _ = split_frame(value)
+            if schema_id not in self._converters:
+                schema = self._schemas.by_id[schema_id]
+                self._converters[schema_id] = avro_converters(schema, is_flattened=self._rules.is_flattened)
+            return _Message(content, self._converters[schema_id])
+        if content.keys() == {"schema", "payload"}:
+            payload = _require_object(content["payload"], "payload")
+            return _Message(payload, json_converters(content["schema"], is_flattened=self._rules.is_flattened))
+        return _Message(content, {})
+
+    def _declared_values(
+        self, row: Mapping[str, Any], fields: Iterable[Field], converters: Collection[str], *, is_delete: bool
+    ) -> Iterator[tuple[str, Any]]:
+        """Yield the values of texts that columns read as times and numbers, if no schema gave their types."""
+        for field in fields:
+            name = field.names[0]
+            raw = row.get(name) if field.part == VALUE and len(field.names) == 1 else None
+            if not isinstance(raw, str) or name in converters:
+                continue
+            if field.type == "TIMESTAMP" and field.pattern is None:
+                yield name, iso_time(raw)
+            elif field.type.startswith(_NUMBERS) and self._rules.has_text_numbers:
+                number = number_in(raw)
+                yield name, raw if number is None else number
+            elif field.type.startswith("DECIMAL") and not is_delete:
+                raise Rejection("wrong_type", f"{field.source!r} is text {short_text(raw)}, {_NO_SCALE}")
+
+
+def _enveloped_event(message: Mapping[str, Any]) -> _Event:
+    """Return the event of an envelope."""
+    operation = _known(message.get("op"))
+    source = _require_object(message.get("source"), "source")
+    row = "before" if operation == _DELETE else "after"
+    return _Event(operation, _require_object(message.get(row), row), source_position(source))
+
+
+def _flat_event(message: Mapping[str, Any]) -> _Event:
+    """Return the event of a row whose envelope was removed, with the prefix ``__`` before fields of the envelope."""
+    metadata = {name: message.get(f"{_PREFIX}{name}") for name in _METADATA}
+    prefix = f"{_PREFIX}source_"
+    source = metadata | {name.removeprefix(prefix): raw for name, raw in message.items() if name.startswith(prefix)}
+    added_fields = {f"{_PREFIX}{name}" for name in _METADATA}
+    row = {name: raw for name, raw in message.items() if name not in added_fields and not name.startswith(prefix)}
+    if metadata["op"] is None:
+        remedy = "set add.fields=op,source.lsn and delete.tombstone.handling.mode=rewrite in the transform"
+        raise Rejection("invalid_change", f"the record has no '__op': {remedy}")
+    return _Event(_known(metadata["op"]), row, source_position(source))
+
+
+def _known(operation: Any) -> str:
+    if not isinstance(operation, str) or operation not in _OPERATIONS:
+        raise Rejection("unknown_operation", f"'op' is {short_text(operation)}, expected c, u, r or d")
+    return operation
+
+
+def _require_object(raw: Any, name: str) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise Rejection("invalid_change", f"{name!r} is {json_kind(raw)}, expected an object")
+    return raw
+
+
+def _is_unavailable(raw: Any) -> bool:
+    """Whether a value is the placeholder of one that did not change, and that the database did not log again."""
+    value = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
+    return isinstance(value, str) and value in _UNAVAILABLE
+
+
+def _require_values(unavailable: Collection[str], fields: tuple[Field, ...], operation: str) -> None:
+    """Reject a change that lacks a value which is not stored, or which it would overwrite with nothing.
+
+    Only an update may lack values. A new row lacks one if its key changed: the value is stored under the former key.
+    """
+    for field in fields if unavailable else ():
+        if field.part != VALUE or field.names[0] not in unavailable:
+            continue
+        if operation != _UPDATE:
+            remedy = "set REPLICA IDENTITY FULL for the table in the database, and take a snapshot of the row"
+            raise Rejection("unavailable_value", f"{field.source!r} was not sent with a new row: {remedy}")
+        if not field.null_erases:
+            remedy = "declare keep=True and null_erases=True for its column, then redrive the record"
+            raise Rejection("unavailable_value", f"{field.source!r} was not sent, as it did not change: {remedy}")

@@ -1,0 +1,99 @@
+"""The values of a change stream by the types of its connector: times, dates and decimals.
+
+A schema names the type of a field, for example ``io.debezium.time.MicroTimestamp``. Pure and self-contained (the
+standard library only).
+"""
+
+import re
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from lakehouse.decoding.fields import UnrepresentableValue
+from lakehouse.decoding.formats.avro_logical import TIME_CONVERTERS, decimal_converter, to_date
+
+Convert = Callable[[Any], Any]
+"""Convert a value that is not null; a value that does not have the form of its type stays as it is."""
+
+_WHOLE_LIMIT, _MAX_SCALE = 2**63, 1_000
+_ISO_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-](?:0\d|1[0-4]):[0-5]\d)", re.ASCII
+)
+_DECIMAL, _VARIABLE_DECIMAL = "org.apache.kafka.connect.data.Decimal", "io.debezium.data.VariableScaleDecimal"
+
+
+def converter_of(type_name: Any, parameters: Any) -> Convert | None:
+    """Return what converts values of a named type; ``None`` if they stay as they are."""
+    if type_name == _DECIMAL and isinstance(parameters, dict):
+        return _decimal_of_bytes(str(parameters.get("scale")))
+    return _CONVERTERS.get(type_name) if isinstance(type_name, str) else None
+
+
+def iso_time(raw: Any) -> Any:
+    """Return the time that a text in ISO 8601 with a zone writes, rounded to microseconds; ties are rounded up."""
+    match = _ISO_TIME.fullmatch(raw) if isinstance(raw, str) else None
+    if match is None:
+        return raw
+    minute, second, fraction, zone = match.groups()
+    nanoseconds = int((fraction or "").ljust(9, "0"))
+    try:
+        time = datetime.fromisoformat(f"{minute}:{second or '00'}{zone}").astimezone(UTC)
+        return time + timedelta(microseconds=(nanoseconds + 500) // 1000)
+    except (ValueError, OverflowError):
+        return UnrepresentableValue(raw)
+
+
+def _of_whole(convert: Convert) -> Convert:
+    """Return what converts a whole number; other values stay as they are."""
+
+    def convert_number(raw: Any) -> Any:
+        if isinstance(raw, bool) or not isinstance(raw, int | Decimal):
+            return raw
+        if not -_WHOLE_LIMIT <= raw < _WHOLE_LIMIT:
+            return UnrepresentableValue(str(raw)[:80])
+        return convert(int(raw)) if raw == int(raw) else raw
+
+    return convert_number
+
+
+def _decimal_of_bytes(scale: str) -> Convert | None:
+    """Return what converts the bytes of an unscaled number, in Base64 if they are a text; ``None`` without a scale."""
+    if not re.fullmatch(r"-?\d{1,4}", scale, re.ASCII) or abs(int(scale)) > _MAX_SCALE:
+        return None
+    convert = decimal_converter(int(scale))
+
+    def convert_bytes(raw: Any) -> Any:
+        if isinstance(raw, str):
+            try:
+                raw = b64decode(raw, validate=True)
+            except (Error, ValueError):
+                return raw
+        return convert(raw) if isinstance(raw, bytes) else raw
+
+    return convert_bytes
+
+
+def _variable_decimal(raw: Any) -> Any:
+    """Return the number of an object with a scale and the bytes of the unscaled number."""
+    if not isinstance(raw, dict):
+        return raw
+    convert = _decimal_of_bytes(str(raw.get("scale")))
+    return convert(raw.get("value")) if convert else raw
+
+
+_MILLISECONDS, _MICROSECONDS, _NANOSECONDS = (
+    TIME_CONVERTERS[f"timestamp-{unit}"] for unit in ("millis", "micros", "nanos")
+)
+_CONVERTERS: Mapping[str, Convert] = {
+    "io.debezium.time.Date": _of_whole(to_date),
+    "org.apache.kafka.connect.data.Date": _of_whole(to_date),
+    "io.debezium.time.Timestamp": _of_whole(_MILLISECONDS),
+    "org.apache.kafka.connect.data.Timestamp": _of_whole(_MILLISECONDS),
+    "io.debezium.time.MicroTimestamp": _of_whole(_MICROSECONDS),
+    "io.debezium.time.NanoTimestamp": _of_whole(_NANOSECONDS),
+    "io.debezium.time.ZonedTimestamp": iso_time,
+    _VARIABLE_DECIMAL: _variable_decimal,
+}

@@ -1,0 +1,21 @@
+"""Records of a change stream, as Debezium's connector for PostgreSQL writes them."""
+
+import json
+from typing import Any
+
+UNAVAILABLE = "__debezium_unavailable_value"
+
+
+def change(op: str, position: int | None, row: dict[str, Any] | None, **fields: Any) -> bytes:
+    """Return an envelope; ``row`` is the row after the change, or before a delete."""
+    source = {"connector": "postgresql", "lsn": position, **fields.pop("source", {})}
+    sides = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
+    return json.dumps({**sides, "source": source, "op": op, "ts_ms": 1, **fields}).encode()
+
+
+def with_schema(envelope: bytes, *row_fields: dict[str, Any]) -> bytes:
+    """Return an envelope with the schema of its row, as the JSON converter writes it with ``schemas.enable``."""
+    row = {"type": "struct", "optional": True, "fields": list(row_fields)}
+    sides = [{**row, "field": side} for side in ("before", "after")]
+    schema = {"type": "struct", "fields": [*sides, {"type": "string", "field": "op"}]}
+    return json.dumps({"schema": schema, "payload": json.loads(envelope)}).encode()

@@ -1,0 +1,1 @@
+"""A PostgreSQL server and Kafka Connect with Debezium's connector, as processes of the tests."""

@@ -1,0 +1,198 @@
+"""A database table with columns of every common type, random transactions on it, and its declaration."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from lakehouse.declaration import Column, Debezium, StreamTable
+from lakehouse_tests.helpers.databases.postgres import Postgres
+
+LARGE = 3_000  # characters that the database stores outside of the row, and does not send again with an update
+
+
+class DatabaseColumn(NamedTuple):
+    """A column of the database, that of the table, how to read it for a comparison, and a random literal."""
+
+    sql: str
+    column: Column
+    read: str
+    literal: Callable[[random.Random], str]
+
+
+def _column(name: str, type_: str, **options: Any) -> Column:
+    return Column(name, type_, f"The value of {name}.", **options)
+
+
+def _text(length: int) -> Callable[[random.Random], str]:
+    alphabet = "abcäöü€𝄞 xyz0123456789\"\\,'"
+
+    def literal(rng: random.Random) -> str:
+        text = "".join(rng.choices(alphabet, k=rng.randint(0, length)))
+        return "'" + text.replace("'", "''") + "'"
+
+    return literal
+
+
+def _large(rng: random.Random) -> str:
+    return "'" + "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=LARGE + rng.randint(0, 99))) + "'"
+
+
+def _one_of(*literals: str) -> Callable[[random.Random], str]:
+    return lambda rng: rng.choice(literals)
+
+
+def _time(precision: int) -> Callable[[random.Random], str]:
+    def literal(rng: random.Random) -> str:
+        seconds = rng.randint(-(10**9), 2 * 10**9)
+        return f"(timestamp '1970-01-01' + interval '{seconds} seconds' + interval '{rng.randint(0, 999_999)} us')"
+
+    return lambda rng: f"{literal(rng)}::timestamp({precision})"
+
+
+COLUMNS = (
+    DatabaseColumn("n16 smallint", _column("n16", "INT"), "n16", lambda rng: str(rng.randint(-32768, 32767))),
+    DatabaseColumn("n32 integer", _column("n32", "INT"), "n32", lambda rng: str(rng.randint(-(2**31), 2**31 - 1))),
+    DatabaseColumn("n64 bigint", _column("n64", "BIGINT"), "n64", lambda rng: str(rng.randint(-(2**63), 2**63 - 1))),
+    DatabaseColumn(
+        "price numeric(12,3)", _column("price", "DECIMAL(12,3)"), "price", lambda rng: f"{rng.uniform(-1e8, 1e8):.3f}"
+    ),
+    DatabaseColumn(
+        "exact numeric",
+        _column("exact", "STRING"),
+        "exact::text",
+        lambda rng: f"{rng.getrandbits(90)}.{rng.getrandbits(40)}",
+    ),
+    DatabaseColumn("f32 real", _column("f32", "DOUBLE"), "f32::text::float8", lambda rng: f"{rng.uniform(-9, 9):.4f}"),
+    DatabaseColumn("f64 double precision", _column("f64", "DOUBLE"), "f64", lambda rng: repr(rng.uniform(-1e9, 1e9))),
+    DatabaseColumn("flag boolean", _column("flag", "BOOLEAN"), "flag", _one_of("true", "false")),
+    DatabaseColumn("code char(5)", _column("code", "STRING"), "rpad(code, 5)", _one_of("'ab'", "'abcde'", "''")),
+    DatabaseColumn("name varchar(40)", _column("name", "STRING"), "name", _text(40)),
+    DatabaseColumn("note text", _column("note", "STRING"), "note", _text(90)),
+    DatabaseColumn(
+        "data bytea", _column("data", "STRING"), "encode(data, 'base64')", lambda rng: f"'\\x{rng.randbytes(9).hex()}'"
+    ),
+    DatabaseColumn(
+        "day date",
+        _column("day", "DATE", epoch="days"),
+        "day",
+        lambda rng: f"date '1970-01-01' + {rng.randint(-20000, 40000)}",
+    ),
+    DatabaseColumn(
+        "at_time time",
+        _column("at_time", "BIGINT"),
+        "(extract(epoch from at_time) * 1000000)::bigint",
+        lambda rng: f"time '00:00' + interval '{rng.randint(0, 86_399)} seconds {rng.randint(0, 999_999)} us'",
+    ),
+    DatabaseColumn("micros timestamp", _column("micros", "TIMESTAMP", epoch="microseconds"), "micros", _time(6)),
+    DatabaseColumn("millis timestamp(3)", _column("millis", "TIMESTAMP", epoch="milliseconds"), "millis", _time(3)),
+    DatabaseColumn(
+        "zoned timestamptz DEFAULT '1970-01-01'", _column("zoned", "TIMESTAMP"), "zoned at time zone 'UTC'", _time(6)
+    ),
+    DatabaseColumn("zoned0 timestamptz(0)", _column("zoned0", "TIMESTAMP"), "zoned0 at time zone 'UTC'", _time(0)),
+    DatabaseColumn(
+        "span interval",
+        _column("span", "BIGINT"),
+        "(extract(epoch from span) * 1000000)::bigint",
+        lambda rng: f"interval '{rng.randint(0, 99)} days {rng.randint(0, 10**6)} seconds'",
+    ),
+    DatabaseColumn("id128 uuid", _column("id128", "STRING"), "id128::text", lambda _: "gen_random_uuid()"),
+    DatabaseColumn("doc json", _column("doc", "STRING"), "doc::text", _one_of("""'{"a": 1}'""", "'[]'", "'null'")),
+    DatabaseColumn("docb jsonb", _column("docb", "STRING"), "docb::text", _one_of("""'{"a": [1, "x"]}'""", "'7'")),
+    DatabaseColumn("tree xml", _column("tree", "STRING"), "tree::text", _one_of("'<a>1</a>'", "'<b/>'")),
+    DatabaseColumn("host inet", _column("host", "STRING"), "abbrev(host)", _one_of("'10.0.0.1'", "'::1'")),
+    DatabaseColumn("mac macaddr", _column("mac", "STRING"), "mac::text", _one_of("'08:00:2b:01:02:03'")),
+    DatabaseColumn("numbers int[]", _column("numbers", "ARRAY<INT>"), "numbers", _one_of("'{}'", "'{1,NULL,3}'")),
+    DatabaseColumn("words text[]", _column("words", "ARRAY<STRING>"), "words", _one_of("'{}'", "'{a,\"b c\"}'")),
+    DatabaseColumn("mood mood", _column("mood", "STRING"), "mood::text", _one_of("'glad'", "'sad'")),
+    DatabaseColumn("extent int4range", _column("extent", "STRING"), "extent::text", _one_of("'[1,9)'", "'empty'")),
+    DatabaseColumn("large text", _column("large", "STRING", keep=True, null_erases=True), "large", _large),
+)
+KEY = (_column("shop", "STRING", required=True), _column("id", "BIGINT", required=True))
+_READ = ", ".join(["shop", "id", *(f"{column.read} AS {column.column.name}" for column in COLUMNS)])
+
+
+def create_table(server: Postgres, database: str, *, has_full_identity: bool) -> None:
+    server.run(f"CREATE DATABASE {database}")
+    columns = ", ".join(column.sql for column in COLUMNS)
+    server.run(
+        "CREATE TYPE mood AS ENUM ('glad', 'sad')",
+        f"CREATE TABLE items (shop varchar(20), id bigint, {columns}, PRIMARY KEY (shop, id))",
+        "ALTER TABLE items ALTER COLUMN large SET STORAGE EXTERNAL",
+        f"ALTER TABLE items REPLICA IDENTITY {'FULL' if has_full_identity else 'DEFAULT'}",
+        database=database,
+    )
+
+
+def declaration(database: str, *added_columns: Column) -> StreamTable:
+    columns = [*KEY, *(column.column for column in COLUMNS), *added_columns]
+    topic = f"{database}.public.items"
+    return StreamTable(
+        name=database,
+        topic=topic,
+        doc="Items of shops.",
+        columns=columns,
+        key=["shop", "id"],
+        format=Debezium(decimal_handling_mode="string"),
+    )
+
+
+def rows_of_database(server: Postgres, database: str) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return the rows by key, each value in the form in which the table has it."""
+    names = ["shop", "id", *(column.column.name for column in COLUMNS)]
+    rows = [dict(zip(names, row, strict=True)) for row in server.rows(f"SELECT {_READ} FROM items", database)]
+    return {(row["shop"], row["id"]): {name: comparable(value) for name, value in row.items()} for row in rows}
+
+
+def comparable(value: Any) -> Any:
+    """Return a value in the form in which rows are compared: times in UTC without a zone, numbers by their digits."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    if isinstance(value, float):
+        return float(repr(value))
+    if isinstance(value, Decimal | date | list) or value is None:
+        return value
+    return value.replace("\n", "") if isinstance(value, str) and value.endswith("=\n") else value
+
+
+def transactions(rng: random.Random, count: int, *, changes_large_keys: bool) -> Iterator[list[str]]:
+    """Yield the statements of random transactions on few keys, so that most rows change often."""
+    for _ in range(count):
+        yield [_statement(rng, changes_large_keys=changes_large_keys) for _ in range(rng.randint(1, 4))]
+
+
+def _statement(rng: random.Random, *, changes_large_keys: bool) -> str:
+    shop, number = rng.choice("ab"), rng.randint(1, 12)
+    where = f"WHERE shop = '{shop}' AND id = {number}"
+    kind = rng.choices(("insert", "update", "delete", "key"), (4, 5, 2, 1))[0]
+    if kind == "insert":
+        values = ", ".join(_value(column, rng) for column in COLUMNS)
+        names = ", ".join(column.column.name for column in COLUMNS)
+        row = f"INSERT INTO items (shop, id, {names}) VALUES ('{shop}', {number}, {values})"
+        return f"{row} ON CONFLICT DO NOTHING"
+    if kind == "delete":
+        return f"DELETE FROM items {where}"
+    if kind == "key":
+        has_no_large = "" if changes_large_keys else " AND large IS NULL"
+        free = f"NOT EXISTS (SELECT FROM items WHERE shop = '{shop}' AND id = {number + 12})"
+        return f"UPDATE items SET id = id + 12 {where} AND {free}{has_no_large}"
+    changed_columns = rng.sample(COLUMNS, rng.randint(1, 4))
+    values = ", ".join(f"{column.column.name} = {_value(column, rng)}" for column in changed_columns)
+    return f"UPDATE items SET {values} {where}"
+
+
+def _value(column: DatabaseColumn, rng: random.Random) -> str:
+    return "NULL" if rng.random() < 0.2 else column.literal(rng)
+
+
+def differences(expected: dict[Any, dict[str, Any]], actual: dict[Any, dict[str, Any]]) -> str:
+    """Describe how two tables differ; empty if they are equal."""
+    keys = [*sorted(expected.keys() ^ actual.keys())]
+    found = [f"only in {'the database' if key in expected else 'the table'}: {key}" for key in keys[:5]]
+    for key in expected.keys() & actual.keys():
+        for name, value in expected[key].items():
+            if actual[key][name] != value:
+                found.append(f"{key} {name}: {json.dumps([str(value)[:80], str(actual[key][name])[:80]])}")
+    return "\n".join(found[:20])

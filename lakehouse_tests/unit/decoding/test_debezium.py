@@ -1,0 +1,213 @@
+"""Changes of a database: each record becomes a row, a delete or a rejection with its reason."""
+
+import json
+from base64 import b64encode
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from lakehouse.declaration import Avro, Column, Debezium, Rejection, StreamTable
+from lakehouse.decoding.formats.avro_format import KIND
+from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas
+from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.verdicts import Rules, decode_values
+from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
+
+COLUMNS = [
+    Column("id", "BIGINT", "Number.", required=True),
+    Column("at", "TIMESTAMP", "When."),
+    Column("day", "DATE", "Day."),
+    Column("price", "DECIMAL(10,2)", "Price."),
+    Column("note", "STRING", "Note."),
+    Column("large", "STRING", "Text that is stored outside of the row.", keep=True, null_erases=True),
+]
+ROW = {"id": 1, "at": None, "day": None, "price": None, "note": "x", "large": "y"}
+TIME = datetime(2024, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+MICROSECONDS = 1704164645678901
+
+
+def table(form: Debezium | None = None, **changes: Any) -> StreamTable:
+    return StreamTable("t", "t", "", COLUMNS, ["id"], format=form or Debezium(), **changes)
+
+
+def verdict_of(value: bytes | None, form: Debezium | None = None, schemas: Schemas = NO_SCHEMAS) -> dict[str, Any]:
+    declared = table(form)
+    rules = Rules(declared.fields, None, declared.format.parser(schemas), declared.delete_rule)
+    (verdict,) = decode_values(pa.array([value], pa.binary()), None, rules, None).verdicts.to_pylist()
+    return dict(verdict)
+
+
+def reason_of(value: bytes | None, form: Debezium | None = None) -> tuple[str, str]:
+    verdict = verdict_of(value, form)
+    return verdict["_reason"], verdict["_detail"]
+
+
+@pytest.mark.parametrize(("op", "is_snapshot"), [("c", False), ("u", False), ("r", True)])
+def test_a_row_has_the_values_after_the_change_and_the_position_of_its_source(op: str, is_snapshot: bool) -> None:
+    verdict = verdict_of(change(op, 7, ROW))
+    assert {name: verdict[name] for name in ROW} == ROW
+    assert (verdict["_sequence"], verdict["_snapshot"], verdict["_deleted"], verdict["_repeats"]) == (
+        7,
+        is_snapshot,
+        False,
+        False,
+    )
+
+
+def test_a_delete_has_only_its_key_whatever_its_other_values_are() -> None:
+    verdict = verdict_of(change("d", 9, {**ROW, "at": 0, "price": "", "large": UNAVAILABLE}))
+    assert (verdict["_deleted"], verdict["_sequence"], verdict["_reason"]) == (True, 9, None)
+    assert {name: verdict[name] for name in ROW} == {**dict.fromkeys(ROW), "id": 1}
+
+
+def test_a_tombstone_repeats_the_delete_before_it() -> None:
+    verdict = verdict_of(None)
+    assert (verdict["_repeats"], verdict["_deleted"], verdict["_reason"], verdict["id"]) == (True, False, None, None)
+    assert table().decode(None) == dict.fromkeys(ROW)
+
+
+@pytest.mark.parametrize("placeholder", [UNAVAILABLE, b64encode(UNAVAILABLE.encode()).decode(), [UNAVAILABLE]])
+def test_an_unavailable_value_is_missing_and_a_null_is_not(placeholder: Any) -> None:
+    unavailable = verdict_of(change("u", 7, {**ROW, "large": placeholder}))
+    assert (unavailable["large"], unavailable["_explicit_null_large"], unavailable["_reason"]) == (None, False, None)
+    erased = verdict_of(change("u", 7, {**ROW, "large": None}))
+    assert (erased["large"], erased["_explicit_null_large"]) == (None, True)
+
+
+@pytest.mark.invariant("15.4")
+@pytest.mark.parametrize(
+    ("value", "reason", "detail"),
+    [
+        (change("u", 7, {**ROW, "note": UNAVAILABLE}), "unavailable_value", "declare keep=True and null_erases=True"),
+        (change("c", 7, {**ROW, "large": UNAVAILABLE}), "unavailable_value", "set REPLICA IDENTITY FULL"),
+        (change("t", 7, None), "unknown_operation", "'op' is 't'"),
+        (change("c", None, ROW), "no_source_position", "the connector 'postgresql' gives neither an LSN"),
+        (change("c", -1, ROW), "no_source_position", "gives neither"),
+        (change("c", 2**63, ROW), "no_source_position", "gives neither"),
+        (change("c", 7, None), "invalid_change", "'after' is null"),
+        (change("d", 7, None), "invalid_change", "'before' is null"),
+        (change("c", 7, {**ROW, "price": "AYY="}), "wrong_type", "decimal.handling.mode=string"),
+        (change("c", 7, {**ROW, "id": None}), "null_field", "'id' is required"),
+        (change("d", 7, {"note": "x"}), "missing_field", "'id' is required"),
+        (change("c", 7, {**ROW, "at": 1}), "wrong_type", "expected TIMESTAMP"),
+        (b'{"id": 1}', "unknown_operation", "'op' is 'None'"),
+        (b'{"op": "c", "after": {"id": 1}}', "invalid_change", "'source' is null"),
+        (b'{"op": ["c"], "source": {}}', "unknown_operation", "'op' is"),
+        (b'{"schema": {}, "payload": null}', "invalid_change", "'payload' is null"),
+        (b"", "empty_value", "empty"),
+    ],
+)
+def test_what_is_not_a_change_is_rejected_with_the_reason(value: bytes, reason: str, detail: str) -> None:
+    found_reason, found_detail = reason_of(value)
+    assert found_reason == reason
+    assert detail in found_detail
+
+
+def test_the_position_of_mysql_is_the_file_of_its_log_and_the_place_in_it() -> None:
+    def position(file: Any, pos: Any) -> Any:
+        return verdict_of(change("c", None, ROW, source={"file": file, "pos": pos}))["_sequence"]
+
+    positions = [position("bin.000001", 900), position("bin.000002", 4), position("bin.1000000", 4)]
+    assert positions == sorted(positions)
+    assert len({*positions}) == 3
+    assert position("bin", 4) is position("bin.000001", None) is position("bin.000001", 2**32) is None
+
+
+def test_texts_are_times_and_numbers_where_columns_say_so() -> None:
+    form = Debezium(decimal_handling_mode="string")
+    verdict = verdict_of(change("c", 7, {**ROW, "at": "2024-01-02T04:04:05.678901+01:00", "price": "12.345"}), form)
+    assert (verdict["at"], verdict["price"]) == (TIME, Decimal("12.35"))
+    assert reason_of(change("c", 7, {**ROW, "price": "NaN"}), form)[0] == "wrong_type"
+    assert reason_of(change("c", 7, {**ROW, "at": "2024-01-02"}), form)[0] == "wrong_type"
+    assert verdict_of(change("c", 7, {**ROW, "at": "2024-01-02T03:04:05.6789014Z"}))["at"] == TIME
+    assert reason_of(change("c", 7, {**ROW, "at": "2024-02-31T03:04:05Z"}))[0] == "out_of_range"
+
+
+@pytest.mark.parametrize(
+    ("type_", "raw", "expected"),
+    [
+        ("io.debezium.time.MicroTimestamp", MICROSECONDS, TIME),
+        ("io.debezium.time.NanoTimestamp", MICROSECONDS * 1000, TIME),
+        ("io.debezium.time.Timestamp", 1704164645678, TIME.replace(microsecond=678000)),
+        ("org.apache.kafka.connect.data.Timestamp", -1, datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)),
+        ("io.debezium.time.ZonedTimestamp", "2024-01-02T03:04:05.678901Z", TIME),
+    ],
+)
+def test_the_schema_in_a_record_says_the_unit_of_a_time(type_: str, raw: Any, expected: datetime) -> None:
+    schema = {"type": "int64", "name": type_, "version": 1, "field": "at"}
+    assert verdict_of(with_schema(change("c", 7, {**ROW, "at": raw}), schema))["at"] == expected
+
+
+def test_the_schema_in_a_record_says_the_scale_of_a_decimal_and_the_unit_of_a_date() -> None:
+    decimal = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+    day = {"type": "int32", "name": "io.debezium.time.Date", "field": "day"}
+    row = {**ROW, "price": b64encode((-1234).to_bytes(3, signed=True)).decode(), "day": 19724}
+    verdict = verdict_of(with_schema(change("c", 7, row), {**decimal, "field": "price"}, day))
+    assert (verdict["price"], verdict["day"]) == (Decimal("-12.34"), date(2024, 1, 2))
+    variable = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal", "field": "price"}
+    row["price"] = {"scale": 1, "value": b64encode((55).to_bytes(1)).decode()}
+    assert verdict_of(with_schema(change("c", 7, row), variable, day))["price"] == Decimal("5.5")
+
+
+@pytest.mark.parametrize("schema", [None, [], {"fields": 1}, {"fields": [{"field": "after", "fields": [[], {}]}]}])
+def test_a_schema_that_is_not_understood_converts_nothing(schema: Any) -> None:
+    payload = json.loads(change("c", 7, ROW))
+    assert verdict_of(json.dumps({"schema": schema, "payload": payload}).encode())["note"] == "x"
+
+
+@pytest.mark.parametrize("raw", [2**70, 1e300, True, "x", 1.5, [1], {"a": 1}])
+def test_a_number_that_is_no_time_is_rejected(raw: Any) -> None:
+    schema = {"type": "int64", "name": "io.debezium.time.MicroTimestamp", "field": "at"}
+    assert reason_of(with_schema(change("c", 7, {**ROW, "at": raw}), schema))[0] in ("wrong_type", "out_of_range")
+
+
+def test_a_flattened_change_has_its_operation_and_position_as_fields() -> None:
+    form = Debezium(flattened=True)
+
+    def verdict(**fields: Any) -> dict[str, Any]:
+        return verdict_of(json.dumps({**ROW, **fields}).encode(), form)
+
+    row = verdict(__op="u", __source_lsn=7, __deleted="false", large=UNAVAILABLE)
+    assert (row["note"], row["_sequence"], row["_deleted"], row["_explicit_null_large"]) == ("x", 7, False, False)
+    delete = verdict(__op="d", __lsn=8, __deleted="true")
+    assert (delete["id"], delete["note"], delete["_sequence"], delete["_deleted"]) == (1, None, 8, True)
+    assert "add.fields=op,source.lsn" in str(verdict(__deleted="false", __lsn=8)["_detail"])
+    assert reason_of(None, form)[0] == "tombstone"
+
+
+def test_fields_of_the_envelope_are_not_unmapped_fields() -> None:
+    declared = table(Debezium(flattened=True))
+    rules = Rules(declared.fields, None, declared.format.parser(), declared.delete_rule)
+    values = [json.dumps({**ROW, "__op": "c", "__source_lsn": 7, "other": 1}).encode()]
+    assert decode_values(pa.array(values, pa.binary()), None, rules, None).unmapped_counts == {"other": 1}
+
+
+def test_a_schema_of_avro_says_the_types_of_connect() -> None:
+    time = {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+    types = {"id": "long", "at": ["null", time], "price": ["null", decimal], "note": "string"}
+    row = {"type": "record", "name": "Value", "fields": [{"name": n, "type": t} for n, t in types.items()]}
+    source = {"type": "record", "name": "Source", "fields": [{"name": "lsn", "type": "long"}]}
+    fields = {"before": ["null", row], "after": ["null", "Value"], "source": source, "op": "string"}
+    schema = {"type": "record", "name": "Envelope", "fields": [{"name": n, "type": t} for n, t in fields.items()]}
+    form = Debezium(Avro())
+    writer_schema = form.writer_schema(RegisteredSchema(json.dumps(schema), (), KIND))
+    after = {"id": 1, "at": MICROSECONDS, "price": Decimal("12.34"), "note": "x"}
+    with_buffer = pa.BufferOutputStream()
+    message = {"before": None, "after": after, "source": {"lsn": 7}, "op": "c"}
+    fastavro.schemaless_writer(with_buffer, fastavro.parse_schema(schema), message)
+    value = add_frame(3, with_buffer.getvalue().to_pybytes())
+    verdict = verdict_of(value, form, Schemas({3: writer_schema}, {}))
+    assert (verdict["at"], verdict["price"], verdict["_sequence"]) == (TIME, Decimal("12.34"), 7)
+    assert verdict_of(value, form)["_reason"] == "unknown_schema"
+
+
+def test_a_table_decodes_a_change_like_a_batch() -> None:
+    assert table().decode(change("c", 7, ROW)) == ROW
+    assert table().decode(change("d", 7, ROW)) == {**dict.fromkeys(ROW), "id": 1}
+    with pytest.raises(Rejection, match="unknown_operation"):
+        table().decode(b"{}")

@@ -65,6 +65,9 @@ def examine_topic(settings: "Settings", table: "StreamTable", existing_topics: l
         state = read_topic(settings, table.topic)
     except LakehouseError as error:
         return Part(name, "", "broken", str(error))
+    if table.has_changes and state.is_compacted:
+        detail = "It is compacted, but it has changes of a database. Set cleanup.policy=delete."
+        return Part(name, f"{len(state.end)} partitions", "broken", detail)
     finding = producer_time(state, table)
     return Part(name, f"{len(state.end)} partitions", "ok" if finding.passed else "note", finding.detail)
 

@@ -114,6 +114,7 @@ def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
         "reason": verdict.reason,
         "detail": verdict.detail,
         "late": verdict.late,
+        **({"sequence": verdict.sequence} if rules.has_changes else {}),
     }
 
 
@@ -126,6 +127,11 @@ def _record_row(fields: dict[str, Any]) -> dict[str, Any]:
     if fields["row"] is None:
         return record | {"becomes": f"rejected, {fields['reason']}: {fields['detail']}"}
     row: dict[str, Any] = fields["row"]
+    if not row:
+        is_truncate = fields.get("sequence") is not None
+        return record | {
+            "becomes": "a truncate: it deletes older rows" if is_truncate else "no row: it follows a delete"
+        }
     values = ", ".join(f"{name} = {'NULL' if value is None else value_text(value)}" for name, value in row.items())
     if fields["deletes"]:
         return record | {"becomes": f"a delete of {values}"}

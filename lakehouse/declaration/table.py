@@ -63,8 +63,8 @@ class StreamTable(TableParts):
         parts = {**header_values, "key": key, TIME: microseconds}
         rule, parser = self.delete_rule, self.format.parser(Schemas(schemas, {}))
         change = read_change(value, parser, self.fields, rule)
-        if rule and (change.deletes or change.repeats):
-            read_fields = () if change.repeats else rule.read_fields(self.fields)
+        if rule and (change.deletes or change.is_rowless):
+            read_fields = () if change.is_rowless else rule.read_fields(self.fields)
             return self._no_values | convert(change.fields, read_fields, parts)
         return convert(change.fields, self.fields, parts)
 

@@ -5,14 +5,14 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.formats.format import Change, ChangeParser, Parser
+from lakehouse.decoding.formats.format import Change, Parser
 
 
 def read_change(
     value: bytes | None, parser: Parser, fields: tuple[Field, ...], delete_rule: DeleteRule | None
 ) -> Change:
     """Parse a record into what it says about the row of its key; raises ``Rejection`` if it is not valid."""
-    if isinstance(parser, ChangeParser):
+    if parser.has_changes:
         return parser.read_change(value, fields)
     if delete_rule and delete_rule.is_tombstone(value):
         return Change({}, deletes=True)

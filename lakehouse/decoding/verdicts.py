@@ -16,11 +16,11 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.changes import read_change
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.format import ChangeParser, Parser
+from lakehouse.decoding.formats.format import Parser
 from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY, column_memory_per_byte, row_memory
 from lakehouse.decoding.record_parts import TIME
-from lakehouse.decoding.staged import DELETED, DETAIL, EXPLICIT_NULL, LATE, REASON, REPEATS, SEQUENCE, SNAPSHOT
+from lakehouse.decoding.staged import DELETED, DETAIL, EXPLICIT_NULL, LATE, REASON, ROWLESS, SEQUENCE, SNAPSHOT
 from lakehouse.decoding.times import Lateness, judge_late
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.values import NO_PARTS, convert, has_explicit_null
@@ -45,7 +45,7 @@ class Rules(NamedTuple):
     @property
     def has_changes(self) -> bool:
         """Whether records are changes of a source, with its order."""
-        return isinstance(self.parser, ChangeParser)
+        return self.parser.has_changes
 
     @property
     def null_erases(self) -> tuple[Field, ...]:
@@ -65,7 +65,7 @@ class Verdict(NamedTuple):
     """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
 
     ``deletes``: it deletes the row of its key, and has no other values. ``sequence`` is its place in the order of its
-    source, at which a snapshot was taken if ``is_snapshot``. ``repeats``: it only says what the record before it said,
+    source, at which a snapshot was taken if ``is_snapshot``. ``is_rowless``: it is about no row of its own,
     and has no values.
 
     ``parsed`` is the parsed value, ``None`` if it cannot be parsed, and ``memory`` its bytes of memory at most.
@@ -82,7 +82,7 @@ class Verdict(NamedTuple):
     deletes: bool = False
     sequence: int | None = None
     is_snapshot: bool = False
-    repeats: bool = False
+    is_rowless: bool = False
 
 
 class DecodedRecords(NamedTuple):
@@ -213,7 +213,7 @@ def _decode_strictly(
     if rules.has_changes:
         columns.append(pa.array([verdict.sequence for verdict in verdicts], pa.int64()))
         columns.append(pa.array([verdict.is_snapshot for verdict in verdicts], pa.bool_()))
-        columns.append(pa.array([verdict.repeats for verdict in verdicts], pa.bool_()))
+        columns.append(pa.array([verdict.is_rowless for verdict in verdicts], pa.bool_()))
     return DecodedRecords(_verdict_array(columns, rules), unmapped_counts)
 
 
@@ -252,8 +252,8 @@ def judge(
     try:
         change = read_change(value, rules.parser, rules.fields, delete_rule)
         parsed = change.fields
-        if change.repeats:
-            return Verdict(parsed, {}, None, None, False, repeats=True)
+        if change.is_rowless:
+            return Verdict(parsed, {}, None, None, False, sequence=change.sequence, is_rowless=True)
         memory = rules.parser.memory_of(value)
         counted_memory = memory if may_be_too_large(memory, value, memory_limits or column_memory(rules)) else None
         if delete_rule and change.deletes:
@@ -275,5 +275,5 @@ def may_be_too_large(memory: int, value: bytes | None, memory_limits: tuple[int,
 def _verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
     names = [*(field.name for field in rules.fields), *(f"{EXPLICIT_NULL}{field.name}" for field in rules.null_erases)]
     names += [DELETED] if rules.deletes else []
-    names += [SEQUENCE, SNAPSHOT, REPEATS] if rules.has_changes else []
+    names += [SEQUENCE, SNAPSHOT, ROWLESS] if rules.has_changes else []
     return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])

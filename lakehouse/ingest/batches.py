@@ -17,6 +17,7 @@ from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.load import merge_base
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
+from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
 from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.active_files import count_rows
@@ -224,6 +225,8 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
 def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Merge the valid records in one commit, and store the others at a time when a crash does no harm."""
     table, rejected_table = context.table, context.stored_table(rejected_layout)
+    if table.has_changes:
+        batch = delete_truncated(context, batch, counts)
     batch = replace(batch, commit=with_counts(batch.commit, counts, table))
     has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, is_committed=False)
     entry = _store_rows(context, batch, counts)

@@ -19,6 +19,8 @@ PRUNE_ALL = "false"  # prunes every file: for a batch without rows
 _TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a broadcast: rows, and bytes of their text
 MAX_UNMAPPED_FIELDS = 100
 """Maximum number of unmapped fields that are listed for one batch."""
+_POSITIONS = {"snapshot_position": staged.SNAPSHOT, "truncate_position": staged.ROWLESS}
+"""By the name of a position of the source that decides about rows: which records have it, if they have a sequence."""
 _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the key prunes well enough
 
 
@@ -30,8 +32,9 @@ class Counts:
     condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch;
     ``key_ranges`` is the part of it about the key, with ``{side}`` for the alias of the table. ``deleted_keys`` is the
     number of keys with a delete. ``text`` is the size of the text columns of the valid records, in bytes.
-    ``unmapped_fields`` has the number of records with each unmapped field. ``snapshot_position`` is the greatest
-    position of a snapshot in the batch, ``None`` if it has no record of one.
+    ``unmapped_fields`` has the number of records with each unmapped field. ``snapshot_position`` and
+    ``truncate_position`` are the greatest positions of a snapshot and of a truncate in the batch, ``None`` if it has
+    none.
     """
 
     read: int
@@ -45,6 +48,7 @@ class Counts:
     deleted_keys: int = 0
     key_ranges: str = "true"
     snapshot_position: int | None = None
+    truncate_position: int | None = None
 
     @property
     def join(self) -> str:
@@ -94,7 +98,7 @@ def count_batch(records: DataFrame, table: StreamTable) -> Counts:
         deleted_keys=deleted_keys,
         prune=prune,
         key_ranges=_all_of(key_conditions),
-        snapshot_position=row["snapshot_position"] if table.has_changes else None,
+        **{name: row[name] for name in _POSITIONS if table.has_changes},
     )
 
 
@@ -114,8 +118,9 @@ def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
     aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
     aggregates += [F.count_if(staged.LATE).alias("_late")]
     if table.has_changes:
-        snapshot_position = F.expr(f"max(IF({staged.SNAPSHOT}, {staged.SEQUENCE}, NULL))")
-        aggregates += [F.count_if(staged.REPEATS).alias("_repeats"), snapshot_position.alias("_snapshot_position")]
+        aggregates.append(F.count_if(staged.ROWLESS).alias("_rowless"))
+        for name, flag in _POSITIONS.items():
+            aggregates.append(F.expr(f"max(IF({flag}, {staged.SEQUENCE}, NULL))").alias(f"_{name}"))
     aggregates += [F.count_if(staged.DELETED).alias("_deletes")] if table.delete_rule else []
     if table.partition_by and _partition_follows_key(table):
         aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
@@ -133,11 +138,11 @@ def _totals(table: StreamTable) -> list[Column]:
     totals = [
         F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late", "text", "others")
     ]
-    without_row = "_rejected + _repeats" if table.has_changes else "_rejected"
+    without_row = "_rejected + _rowless" if table.has_changes else "_rejected"
     keys = F.count_if(F.expr(f"_read > {without_row}")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
     totals.append(keys.alias("keys"))
     totals += [F.count_if(F.expr("_deletes > 0")).alias("deleted_keys")] if table.delete_rule else []
-    totals += [F.expr("max(_snapshot_position)").alias("snapshot_position")] if table.has_changes else []
+    totals += [F.expr(f"max(_{name})").alias(name) for name in _POSITIONS if table.has_changes]
     if _partition_follows_key(table):
         totals.append(F.expr("CAST(collect_set(_table_partition) AS ARRAY<STRING>)").alias("partitions"))
     for name in _ranged_keys(table):
@@ -198,15 +203,19 @@ def _text_literal(value: str) -> str:
 
 def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
     """Return the commit with the counts of its batch, and the declaration that decided them."""
-    snapshot_positions = [p for p in (commit.snapshot_position, counts.snapshot_position) if p is not None]
+    positions = {name: _greatest(getattr(commit, name), getattr(counts, name)) for name in _POSITIONS}
     return commit.with_fields(
         read=counts.read,
         rejected=counts.rejected,
         duplicate=counts.duplicate,
         late=counts.late,
         declaration=table.fingerprint,
-        snapshot_position=max(snapshot_positions, default=None),
+        **positions,
     )
+
+
+def _greatest(*positions: int | None) -> int | None:
+    return max((position for position in positions if position is not None), default=None)
 
 
 def require_accounted(entry: Entry, table: StreamTable) -> Entry:

@@ -40,13 +40,13 @@ def decode_records(records: DataFrame, table: StreamTable, schemas: Schemas = NO
     fields of a group of records, on one record of the group); the declared columns (NULL if it may not), computed ones
     among them, and the partition column; for each column whose null erases, whether the record has a null
     (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only its key
-    and its version; in a change stream, ``_sequence``, ``_snapshot`` and ``_repeats``; and, if its format has schema
+    and its version; in a change stream, ``_sequence``, ``_snapshot`` and ``_rowless``; and, if its format has schema
     ids, ``_schema``: the id of its schema, NULL if it cannot be read. No declared name begins with an underscore.
     """
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
     flags = [f"{staged.DELETED} BOOLEAN"] if table.delete_rule else []
     flags += (
-        [f"{staged.SEQUENCE} BIGINT", f"{staged.SNAPSHOT} BOOLEAN", f"{staged.REPEATS} BOOLEAN"]
+        [f"{staged.SEQUENCE} BIGINT", f"{staged.SNAPSHOT} BOOLEAN", f"{staged.ROWLESS} BOOLEAN"]
         if table.has_changes
         else []
     )

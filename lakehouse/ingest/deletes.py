@@ -25,7 +25,7 @@ from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import NO_VERSION, Layout
-from lakehouse.storage.row_order import merged_layout
+from lakehouse.storage.row_order import ChangeBounds, merged_layout
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
 
@@ -167,7 +167,7 @@ def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
 def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Store the deletes of a batch, then merge its rows in one commit; raises what ``merge_rows`` raises."""
     table = context.table
-    is_row = f"{staged.REASON} IS NULL AND NOT {staged.REPEATS}" if table.has_changes else f"{staged.REASON} IS NULL"
+    is_row = f"{staged.REASON} IS NULL AND NOT {staged.ROWLESS}" if table.has_changes else f"{staged.REASON} IS NULL"
     rows = batch.records.where(is_row).selectExpr("*", f"CAST(NULL AS BIGINT) AS {staged.BASE}")
     deletes = settle_deletes(context, batch.ledger)
     if deletes and counts.deleted_keys:
@@ -177,7 +177,7 @@ def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
         table,
         batch.plan.source,
         has_unique_keys=not counts.duplicate,
-        snapshot_position=batch.commit.snapshot_position,
+        bounds=bounds_of(batch.commit),
     )
     return store_rows(context, newest_rows, counts, batch.commit, deletes)
 
@@ -188,8 +188,13 @@ def store_rows(
     """Merge rows, one for each key, in one commit that names the deletes that count; raises like ``merge_rows``."""
     if deletes is None:
         return merge_rows(Target(context.table, context.merged), newest_rows, counts, commit)
-    target = Target(context.table, context.merged, deletes.rows, commit.snapshot_position)
+    target = Target(context.table, context.merged, deletes.rows, bounds_of(commit))
     return merge_rows(target, newest_rows, counts, commit.with_fields(deletes_table=deletes.counted_version))
+
+
+def bounds_of(commit: Commit) -> ChangeBounds:
+    """Return the positions of the source that decide about the rows of a commit."""
+    return ChangeBounds(commit.snapshot_position, commit.truncate_position)
 
 
 def _add_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, batch: DecodedBatch, counts: Counts) -> Deletes:
@@ -197,19 +202,19 @@ def _add_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, batch: D
 
     Raises ``ConflictError`` if another writer was first: its deletes do not count.
     """
-    parts, snapshot_position = _as_table(table), batch.commit.snapshot_position
+    parts, bounds = _as_table(table), bounds_of(batch.commit)
     newest_deletes = newest_per_key(
         rows.where(staged.DELETED),
         parts,
         batch.plan.source,
         has_unique_keys=not counts.duplicate,
-        snapshot_position=snapshot_position,
+        bounds=bounds,
     )
     key_counts = replace(
         counts, read=counts.deleted_keys, rejected=0, duplicate=0, partitions=None, prune=counts.prune_by_key("t")
     )
     commit = deletes.ledger.next_commit("deletes", batch.commit.run).with_fields(source=batch.plan.source)
-    target = Target(parts, deletes.stored_table, snapshot_position=snapshot_position)
+    target = Target(parts, deletes.stored_table, bounds=bounds)
     entry = merge_rows(target, newest_deletes, key_counts, commit)
     ledger = deletes.stored_table.ledger()
     if entry.version != commit.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:

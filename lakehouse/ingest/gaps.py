@@ -33,13 +33,25 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
     """Plan the next batch of a table; after a gap if its records expired and the declaration accepts that.
 
     After any other gap, raises ``DataLossError``, which names every partition that lost records. Raises
-    ``DeclarationError`` if the declared order would treat new records as older than stored rows.
+    ``DeclarationError`` if the declared order would treat new records as older than stored rows, or if a topic of
+    changes is compacted.
     """
     require_comparable(table, ledger)
+    if table.has_changes and state.is_compacted:
+        raise _compacted_error(table)
     plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
         raise data_loss_error(plan.gap, table)
     return plan
+
+
+def _compacted_error(table: StreamTable) -> DeclarationError:
+    return DeclarationError(
+        f"The topic of {table.name} has changes of a database and is compacted: compaction keeps the change that was"
+        " sent last, which may be an old one that was sent again, and removes deletes",
+        where=f"topic {table.topic}",
+        action="Nothing was merged. Set cleanup.policy=delete, and let the connector take a new snapshot.",
+    )
 
 
 def require_comparable(table: StreamTable, ledger: Ledger) -> None:

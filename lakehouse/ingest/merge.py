@@ -5,7 +5,6 @@ If deletes are declared, the newest delete of each key (``d``) is compared too: 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -23,9 +22,12 @@ from lakehouse.storage.layout import COLUMNS_PROPERTY
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.storage.row_order import (
     KEPT,
+    NO_BOUNDS,
+    ChangeBounds,
     kept_order,
     newer_than_stored,
     not_deleted,
+    not_truncated,
     same_record,
     stored_order_fields,
 )
@@ -36,20 +38,22 @@ from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 class Target:
     """The table that rows are merged into, its declaration, and the newest delete of each key, if there are any.
 
-    ``snapshot_position`` is that of the commit.
+    ``bounds`` are those of the commit.
     """
 
     table: TableParts
     merged: StoredTable
     deletes: DataFrame | None = None
-    snapshot_position: int | None = None
+    bounds: ChangeBounds = NO_BOUNDS
 
     @property
     def not_deleted(self) -> Callable[..., str]:
-        """Return the SQL condition that a row, or its kept column, is not deleted by the newest delete of its key."""
-        if self.deletes is None:
-            return lambda *_: "true"
-        return partial(not_deleted, self.table, self.snapshot_position)
+        """Return the SQL condition that a row, or its kept column, is not older than a delete or a truncate."""
+        conditions = [not_deleted] if self.deletes is not None else []
+        conditions += [not_truncated] if self.bounds.truncate is not None else []
+        return lambda *place: (
+            " AND ".join(condition(self.table, self.bounds, *place) for condition in conditions) or "true"
+        )
 
     @property
     def same_key(self) -> str:
@@ -180,7 +184,7 @@ def _flags(target: Target, has_stored: str) -> dict[str, str]:
 
     A row or its kept column is newer than the stored one; and if deletes are declared, the stored one is not deleted.
     """
-    newer_conditions = newer_than_stored(target.table, target.snapshot_position)
+    newer_conditions = newer_than_stored(target.table, target.bounds)
     is_not_deleted = target.not_deleted
     row_condition = f"(NOT {has_stored} OR {newer_conditions.row})"
     if target.table.delete_rule:

@@ -11,7 +11,7 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TableColumn
-from lakehouse.storage.row_order import KEPT, ORDER, kept_order, order_of
+from lakehouse.storage.row_order import KEPT, NO_BOUNDS, ORDER, ChangeBounds, kept_order, order_of
 
 _SOURCE = "source"  # the same for all rows of a batch: added after the reduction to few rows
 
@@ -22,7 +22,7 @@ def newest_per_key(
     source: SourceId | None,
     *,
     has_unique_keys: bool = False,
-    snapshot_position: int | None = None,
+    bounds: ChangeBounds = NO_BOUNDS,
 ) -> DataFrame:
     """Reduce rows to one for each key: the newest row, with the newest value of each kept column.
 
@@ -30,7 +30,7 @@ def newest_per_key(
     ``_base``). Out: the columns of the merged table, with the common ``source`` of the rows (``None`` for base rows).
     The order of a kept column is NULL if no row of the key has a value or an erasing null for it; an erasing null has
     an order and no value. If deletes are declared, ``_deleted`` says that the newest row is a delete, and ``_delete``
-    is the order of the newest delete. ``snapshot_position`` is that of ``order_of``. ``has_unique_keys`` means that
+    is the order of the newest delete. ``bounds`` are those of ``order_of``. ``has_unique_keys`` means that
     each key has one row, as was counted: nothing is compared.
     """
     separate = {*table.key, *table.keep}
@@ -49,7 +49,7 @@ def newest_per_key(
         newest_parts = (F.expr(f"IF({condition}, {sql}, NULL)").alias(name) for name, (sql, condition) in parts.items())
         reduced_rows = rows.select(*table.key, *newest_parts)
     else:
-        template = f"max_by({{}}, {order_of(table, snapshot_position=snapshot_position)}) FILTER (WHERE {{}})"
+        template = f"max_by({{}}, {order_of(table, bounds=bounds)}) FILTER (WHERE {{}})"
         newest_parts = (F.expr(template.format(*part)).alias(name) for name, part in parts.items())
         reduced_rows = rows.groupBy(*table.key).agg(*newest_parts)
     kept_values = [F.col(f"_newest_{name}.{name}") for name in table.keep]

@@ -12,7 +12,7 @@ from lakehouse.kafka.incarnation import TopicState
 from lakehouse.kafka.metadata import TopicMetadata, describe_topics, require_ids
 from lakehouse.settings import Settings
 
-_TIMESTAMP_TYPE = "message.timestamp.type"
+_TIMESTAMP_TYPE, _CLEANUP_POLICY = "message.timestamp.type", "cleanup.policy"
 
 PATIENCE = 15.0
 """Seconds to wait before a batch: a dead leader is replaced after 9, by the broker's default."""
@@ -32,13 +32,15 @@ def read_topic(settings: Settings, topic: str, limit: float = 4.0) -> TopicState
         async with clients.open(AIOKafkaAdminClient) as admin:
             before = await find_topic(admin, topic)
             require_ids(before)
-            producer_time = await _has_producer_time(admin, topic)
+            configs = await _read_configs(admin, topic)
             earliest, end = await _read_offsets(clients, before)
             after = await find_topic(admin, topic)
             if after.incarnation != before.incarnation:
                 fact = "The topic was replaced while its offsets were read"
                 raise TopicError(fact, where=f"topic {topic}", action="Try again.")
-            return TopicState(topic, before.incarnation.source, earliest, end, producer_time)
+            producer_time = configs.get(_TIMESTAMP_TYPE) != "LogAppendTime"
+            is_compacted = "compact" in configs.get(_CLEANUP_POLICY, "").split(",")
+            return TopicState(topic, before.incarnation.source, earliest, end, is_compacted, producer_time)
 
     return ask(settings, limit, read)
 
@@ -77,11 +79,11 @@ def _by_partition(offsets: dict[TopicPartition, int]) -> dict[int, int]:
     return {partition.partition: offset for partition, offset in sorted(offsets.items())}
 
 
-async def _has_producer_time(admin: AIOKafkaAdminClient, topic: str) -> bool:
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {_TIMESTAMP_TYPE: ""})
+async def _read_configs(admin: AIOKafkaAdminClient, topic: str) -> dict[str, str]:
+    """Return settings of a topic by name; none if the broker does not report them."""
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {_TIMESTAMP_TYPE: "", _CLEANUP_POLICY: ""})
     try:
         (response,) = await admin.describe_configs([resource])
     except KafkaError:
-        return True
-    values = {name: value for *_, entries in response.resources for name, value, *_ in entries}
-    return values.get(_TIMESTAMP_TYPE) != "LogAppendTime"
+        return {}
+    return {name: value or "" for *_, entries in response.resources for name, value, *_ in entries}

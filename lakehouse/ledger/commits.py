@@ -34,6 +34,7 @@ Kind = Literal[
     "rejected",
     "derived",
     "deletes",
+    "truncate",
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
@@ -101,6 +102,8 @@ class Commit(Frozen):
       commit before declared deletes. Deletes in newer versions do not count.
     - ``snapshot_position``: the greatest position of a snapshot that was read, in the order of the source. Below it,
       offsets decide which change is newer.
+    - ``truncate_position``: the position of the newest truncate that was read, in the order of the source. No row is
+      older.
     - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
       carry on the previous one.
     - ``unaccounted``: the older versions with open differences.
@@ -125,6 +128,7 @@ class Commit(Frozen):
     deletes_without_row: int = 0
     deletes_table: Consumed | None = None
     snapshot_position: int | None = None
+    truncate_position: int | None = None
     totals_before: Totals = Totals()
     consumed: Consumed | None = None
     gap: tuple[Range, ...] = ()

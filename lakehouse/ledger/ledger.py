@@ -84,6 +84,7 @@ class Ledger:
             folder=last.folder if last else None,
             deletes_table=last.deletes_table if last else None,
             snapshot_position=last.snapshot_position if last else None,
+            truncate_position=last.truncate_position if last else None,
             declaration=last.declaration if last else "",
             run=run,
             unaccounted=self.unaccounted,
@@ -116,6 +117,11 @@ class Ledger:
     def consumed(self) -> Consumed | None:
         """The last merged version of the base table, or of the table that this one follows."""
         return self.newest.commit.consumed if self.newest else None
+
+    @property
+    def truncate_position(self) -> int | None:
+        """The position of the newest truncate, in the order of the source of a change stream."""
+        return self.newest.commit.truncate_position if self.newest else None
 
     @property
     def totals(self) -> Totals:

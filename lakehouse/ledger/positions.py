@@ -89,13 +89,14 @@ class SourceState:
     """The state of a source at one time: its identity and the positions that it holds.
 
     ``stream`` is its name. ``earliest`` has the first available position of each partition, ``end`` the position that
-    the next record will get.
+    the next record will get. ``is_compacted`` means that records disappear once there is a newer one with their key.
     """
 
     stream: str
     source: SourceId
     earliest: Positions
     end: Positions
+    is_compacted: bool = False
 
     def differs_from(self, before: SourceId) -> str:
         """Return a sentence that another source was merged before."""

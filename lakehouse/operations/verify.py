@@ -190,9 +190,11 @@ def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0
 def producer_time(state: TopicState, table: StreamTable) -> Finding:
     """Check that no producer's clock decides which record is newer.
 
-    That holds if the broker dates the records, if a version or the offset decides, or if the table is a log table.
+    That holds if the broker dates the records, if a version, the offset or the log of a database decides, or if the
+    table is a log table.
     """
-    is_safe = not state.producer_time or table.version or table.order == "offset" or table.is_log
+    is_ordered = table.version or table.order == "offset" or table.has_changes or table.is_log
+    is_safe = not state.producer_time or is_ordered
     problem = (
         f"Producers date the records of {state.stream}, so a producer's clock decides which record is newer."
         " Set message.timestamp.type=LogAppendTime, or declare a version column or order='offset'."

@@ -9,6 +9,7 @@ columns in ``_kept``) and compared as a struct, in which NULL is smallest: base 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.snapshot import facts_of
@@ -36,6 +37,20 @@ KEPT = "_kept"
 _KEYED_DOC = "The newest record of the row; for a base row, the commit that inserted it."
 _LOG_DOC = "The record of the row: its position, and when the broker received it."
 _KEPT_DOC = "For each kept column, the record that its value came from."
+
+
+class ChangeBounds(NamedTuple):
+    """Positions of the source of a change stream that decide about rows, as in ``Commit``; ``None`` if there are none.
+
+    Changes before ``snapshot`` are compared by their position in the topic alone. Changes before ``truncate`` are
+    deleted.
+    """
+
+    snapshot: int | None = None
+    truncate: int | None = None
+
+
+NO_BOUNDS = ChangeBounds()
 
 
 def merged_layout(table: TableParts, settings: Settings) -> Layout:
@@ -101,20 +116,20 @@ def _kept_doc(name: str) -> str:
     return f"The record {name} came with."
 
 
-def order_of(table: TableParts, side: str = "", name: str | None = None, snapshot_position: int | None = None) -> str:
+def order_of(table: TableParts, side: str = "", name: str | None = None, bounds: ChangeBounds = NO_BOUNDS) -> str:
     """Return the order of a row, or of its kept column ``name``, as a comparable SQL struct.
 
     ``side`` is the alias of a stored row (``t``), of a row to store (``s``) or of a delete (``d``). It is empty for a
-    record that was read. Changes before ``snapshot_position`` are compared by their position in the topic alone.
+    record that was read.
     """
-    return _order_sql(table, _order_fields(table, side, name), snapshot_position)
+    return _order_sql(table, order_fields(table, side, name), bounds)
 
 
-def _order_sql(table: TableParts, fields: Mapping[str, str], snapshot_position: int | None) -> str:
+def _order_sql(table: TableParts, fields: Mapping[str, str], bounds: ChangeBounds) -> str:
     parts = [fields[name] for name in _order_names(table)]
-    if table.has_changes and snapshot_position is not None:
+    if table.has_changes and bounds.snapshot is not None:
         # a change may be newer than a snapshot and have a smaller position: its transaction was open then
-        parts[0] = f"IF({parts[0]} < {snapshot_position}, {snapshot_position}, {parts[0]})"
+        parts[0] = f"IF({parts[0]} < {bounds.snapshot}, {bounds.snapshot}, {parts[0]})"
     if table.version:
         # versions order records only: base rows are older than records in any case
         parts.insert(0, f"IF({fields['position']} IS NULL, NULL, {fields['version']})")
@@ -128,8 +143,8 @@ def _order_names(table: TableParts) -> tuple[str, ...]:
     return ("position",) if table.order == "offset" else ("sequence", "time", "partition", "position")
 
 
-def _order_fields(table: TableParts, side: str, name: str | None) -> dict[str, str]:
-    """Return the fields of an order in SQL, by name."""
+def order_fields(table: TableParts, side: str, name: str | None = None) -> dict[str, str]:
+    """Return the fields of an order in SQL, by name; ``side`` and ``name`` are those of ``order_of``."""
     if name and side == "t":
         return stored_order_fields(table, name)
     prefix = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
@@ -166,31 +181,40 @@ class NewerConditions:
     keep: dict[str, str]
 
 
-def newer_than_stored(table: TableParts, snapshot_position: int | None = None) -> NewerConditions:
+def newer_than_stored(table: TableParts, bounds: ChangeBounds = NO_BOUNDS) -> NewerConditions:
     """Return the conditions that a source row is newer than the stored row with its key.
 
     A source row without a value for a kept column has no order for it, and so it is never newer.
     """
 
     def compare_orders(name: str | None = None) -> str:
-        orders = (order_of(table, side, name, snapshot_position) for side in ("s", "t"))
+        orders = (order_of(table, side, name, bounds) for side in ("s", "t"))
         return " > ".join(orders)
 
     return NewerConditions(f"({compare_orders()})", {name: f"({compare_orders(name)})" for name in table.keep})
 
 
-def not_deleted(table: TableParts, snapshot_position: int | None, side: str, name: str | None = None) -> str:
+def not_deleted(table: TableParts, bounds: ChangeBounds, side: str, name: str | None = None) -> str:
     """Return the condition that the newest delete (``d``) of a key spares a row, or its kept column ``name``.
 
     It is true if the key has no delete, and for the record of the delete itself: by a corrected declaration, it is a
     row. The other way round, a stored row (``t``) is not spared from its own record if that is a delete in this batch.
     A column without a value has no order, and is older than any delete.
     """
-    order = order_of(table, side, name, snapshot_position)
-    delete_order = order_of(table, "d", None, snapshot_position)
+    order = order_of(table, side, name, bounds)
+    delete_order = order_of(table, "d", None, bounds)
     is_spared = f"(d.`{table.key[0]}` IS NULL OR {order} >= {delete_order})"
     if side != "t":
         return is_spared
     delete = {field.name: f"s.{DELETE}.{field.name}" for field in kept_order(table)}
-    own_delete_order = _order_sql(table, delete, snapshot_position)
+    own_delete_order = _order_sql(table, delete, bounds)
     return f"{is_spared} AND NOT ({delete['position']} IS NOT NULL AND {order} <= {own_delete_order})"
+
+
+def not_truncated(table: TableParts, bounds: ChangeBounds, side: str, name: str | None = None) -> str:
+    """Return the condition that a row, or its kept column ``name``, is not older than the newest truncate.
+
+    A column without a value has no position, and is older.
+    """
+    sequence = order_fields(table, side, name)["sequence"]
+    return "true" if bounds.truncate is None else f"coalesce({sequence} >= {bounds.truncate}, false)"

@@ -5,12 +5,18 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
+from lakehouse.cli.broker_parts import examine_topic
 from lakehouse.declaration import Column, Debezium, StreamTable
+from lakehouse.errors import DeclarationError
+from lakehouse.ingest import batches
+from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change
 from lakehouse_tests.helpers.tables.rows import rows_of
@@ -45,7 +51,7 @@ def merge(stream: Stream, *values: bytes | None) -> dict[str, int]:
 
 
 def notes(stream: Stream) -> dict[int, str | None]:
-    return {stored["id"]: stored["note"] for stored in rows_of(stream.settings, stream.table.name)}
+    return {stored_row["id"]: stored_row["note"] for stored_row in rows_of(stream.settings, stream.table.name)}
 
 
 @pytest.mark.invariant("15.1")
@@ -91,9 +97,9 @@ def test_a_second_snapshot_replaces_what_was_read_before_it(stream: Stream) -> N
 def test_an_unavailable_value_keeps_what_is_stored_and_a_null_does_not(stream: Stream) -> None:
     merge(stream, change("c", 1, row(1, large="stored")))
     assert merge(stream, change("u", 2, row(1, "a", UNAVAILABLE))) == {"read": 1, "updated": 1}
-    assert [stored["large"] for stored in rows_of(stream.settings, stream.table.name)] == ["stored"]
+    assert [stored_row["large"] for stored_row in rows_of(stream.settings, stream.table.name)] == ["stored"]
     merge(stream, change("u", 3, row(1, "b", None)))
-    assert [stored["large"] for stored in rows_of(stream.settings, stream.table.name)] == [None]
+    assert [stored_row["large"] for stored_row in rows_of(stream.settings, stream.table.name)] == [None]
 
 
 @pytest.mark.slow
@@ -103,3 +109,54 @@ def test_no_value_from_before_a_delete_returns_with_an_unavailable_one(stream: S
     merge(stream, change("d", 2, row(1)), change("c", 3, row(1, large=None)))
     merge(stream, change("u", 4, row(1, "a", UNAVAILABLE)))
     assert [(s["note"], s["large"]) for s in rows_of(stream.settings, stream.table.name)] == [("a", None)]
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.5")
+def test_a_truncate_deletes_every_older_row_also_one_that_arrives_later(stream: Stream) -> None:
+    merge(stream, change("c", 1, row(1)), change("c", 2, row(2)), change("c", 9, row(3)))
+    assert merge(stream, change("t", 5, None), change("c", 6, row(4))) == {"read": 2, "duplicate": 1, "inserted": 1}
+    assert set(notes(stream)) == {3, 4}
+    truncate = stream.ledger.entries[1]
+    assert (truncate.commit.kind, truncate.metrics.deleted, truncate.stale) == ("truncate", 2, 0)
+    assert merge(stream, change("u", 4, row(1)), change("u", 4, row(3))) == {"read": 2, "stale": 2}
+    assert merge(stream, change("t", 5, None), change("c", 7, row(1))) == {"read": 2, "duplicate": 1, "inserted": 1}
+    before = rows_of(stream.settings, stream.table.name)
+    stream.replay()
+    assert rows_of(stream.settings, stream.table.name) == before
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.5")
+def test_a_truncate_stands_if_the_batch_that_read_it_died(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    merge(stream, change("c", 1, row(1)), change("c", 9, row(3)))
+    stream.send(change("c", 2, row(2)), change("t", 5, None))
+
+    class DiedError(Exception):
+        pass
+
+    def die(*_: Any) -> None:
+        raise DiedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batches, "store_rejected", die)
+        with pytest.raises(DiedError):
+            stream.merge()
+    assert set(notes(stream)) == {3}
+    (first, second) = stream.merge(max_records=1)
+    assert (first.entry.stale, second.entry.commit.duplicate) == (1, 1)
+    assert set(notes(stream)) == {3}
+
+
+@pytest.mark.invariant("15.6")
+def test_a_compacted_topic_is_refused_before_anything_is_written(spark: SparkSession, broker: Settings) -> None:
+    name = f"t_{uuid4().hex[:12]}"
+    compacted = StreamTable(name, name, "", COLUMNS, ["id"], format=Debezium())
+    topic_configs = {"cleanup.policy": "compact,delete"}
+    new_topic = NewTopic(compacted.topic, 1, 1, topic_configs=topic_configs)
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([new_topic]))
+    stream = Stream(spark, broker, compacted)
+    stream.send(change("c", 1, row(1)))
+    with pytest.raises(DeclarationError, match=r"is compacted.*Set cleanup.policy=delete"):
+        plan_next(broker, compacted)
+    assert examine_topic(broker, compacted, [compacted.topic]).state == "broken"

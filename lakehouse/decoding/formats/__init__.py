@@ -22,7 +22,7 @@ from lakehouse.decoding.formats.format import Format
 from lakehouse.decoding.formats.framing import has_frame
 from lakehouse.decoding.formats.json_format import Json
 
-FORMATS: tuple[Format, ...] = (Debezium(), Json(), Json(framed=True), Avro())
+FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro(), Debezium())
 """The formats that a proposal chooses from; if several fit, the first one is chosen."""
 
 _LATE = REASONS.index("late")  # this reason and those after it are not given by parsers
@@ -34,14 +34,16 @@ KNOWN_REASONS = (*REASONS[:_LATE], *_OF_FORMATS, *REASONS[_LATE:])
 def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
     """The listed formats that can read most of these values, the likeliest first; the first listed one if none can.
 
-    Bytes cannot distinguish formats that need schemas; the kind of their schemas can.
+    A change stream is likelier than the format in which its changes are written. Bytes cannot distinguish formats that
+    need schemas; the kind of their schemas can.
     """
     present_values = [value for value in values if value]
     framed_values = [value for value in present_values if has_frame(value)]
     is_framed = len(framed_values) * 2 > len(present_values)
     samples = framed_values if is_framed else present_values
     candidates = (form for form in FORMATS if form.framed is is_framed)
-    return tuple(form for form in candidates if sum(map(form.may_read, samples)) * 2 > len(samples)) or FORMATS[:1]
+    fitting_formats = [form for form in candidates if sum(map(form.may_read, samples)) * 2 > len(samples)]
+    return tuple(sorted(fitting_formats, key=lambda form: not form.has_changes)) or FORMATS[:1]
 
 
 def format_problems(form: Format) -> Iterator[Problem]:

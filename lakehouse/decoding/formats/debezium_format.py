@@ -13,8 +13,8 @@ from lakehouse.decoding.formats.debezium_reader import ChangeReader, ChangeRules
 from lakehouse.decoding.formats.format import (
     NO_SCHEMAS,
     Change,
-    ChangeParser,
     Format,
+    Parser,
     RegisteredSchema,
     Schemas,
     WriterSchema,
@@ -47,7 +47,7 @@ class Debezium(Format):
         for name in ("framed", "schema_kind", "needs_schemas"):
             object.__setattr__(self, name, getattr(self.written, name))
 
-    def parser(self, schemas: Schemas = NO_SCHEMAS) -> ChangeParser:
+    def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
         """Return a parser of changes."""
         rules = ChangeRules(self.flattened, self.decimal_handling_mode == "string", self.needs_schemas)
         return DebeziumParser(ChangeReader(self.written.parser(schemas), schemas, rules))
@@ -59,7 +59,7 @@ class Debezium(Format):
     def may_read(self, value: bytes) -> bool:
         """Whether a value is a change with a position of its source."""
         try:
-            return not self.parser().read_change(value, ()).repeats
+            return bool(self.parser()(value))
         except Rejection:
             return False
 
@@ -80,8 +80,10 @@ class Debezium(Format):
         return self.written.as_json(parsed)
 
 
-class DebeziumParser(ChangeParser):
+class DebeziumParser(Parser):
     """Parses changes; as a parser of values, it returns the row of a change."""
+
+    has_changes = True
 
     def __init__(self, reader: ChangeReader) -> None:
         self._reader = reader
@@ -90,7 +92,10 @@ class DebeziumParser(ChangeParser):
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one change into the values of its row."""
-        return self.read_change(value, ()).fields
+        change = self.read_change(value, ())
+        if change.is_rowless:
+            raise Rejection("tombstone", "the record has no value of a row")
+        return change.fields
 
     def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
         """Parse one change."""

@@ -16,7 +16,8 @@ from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.values import number_in
 
-_OPERATIONS, _UPDATE, _DELETE, _READ = ("c", "u", "d", "r"), "u", "d", "r"
+_OPERATIONS = ("c", "u", "d", "r", "t")
+_UPDATE, _DELETE, _READ, _TRUNCATE = "u", "d", "r", "t"
 _UNAVAILABLE = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")  # a text, and as bytes
 _PREFIX = "__"
 _METADATA = ("op", "deleted", "lsn", "file", "pos", "connector")
@@ -60,9 +61,11 @@ class ChangeReader:
     def read(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
         """Read one change; ``fields`` are those that are read. Raises ``Rejection`` if it is not valid."""
         if value is None and not self._rules.is_flattened:
-            return Change({}, repeats=True)
+            return Change({}, is_rowless=True)
         message = self._parse(value)
         event = _flat_event(message.content) if self._rules.is_flattened else _enveloped_event(message.content)
+        if event.operation == _TRUNCATE:
+            return Change({}, sequence=event.position, is_rowless=True)
         unavailable = frozenset(name for name, raw in event.row.items() if _is_unavailable(raw))
         if event.operation != _DELETE:
             _require_values(unavailable, fields, event.operation)
@@ -109,10 +112,11 @@ class ChangeReader:
 
 def _enveloped_event(message: Mapping[str, Any]) -> _Event:
     """Return the event of an envelope."""
-    operation = _known(message.get("op"))
+    operation = _known_operation(message.get("op"))
     source = _require_object(message.get("source"), "source")
-    row = "before" if operation == _DELETE else "after"
-    return _Event(operation, _require_object(message.get(row), row), source_position(source))
+    side = "before" if operation == _DELETE else "after"
+    row = {} if operation == _TRUNCATE else _require_object(message.get(side), side)
+    return _Event(operation, row, source_position(source))
 
 
 def _flat_event(message: Mapping[str, Any]) -> _Event:
@@ -125,12 +129,12 @@ def _flat_event(message: Mapping[str, Any]) -> _Event:
     if metadata["op"] is None:
         remedy = "set add.fields=op,source.lsn and delete.tombstone.handling.mode=rewrite in the transform"
         raise Rejection("invalid_change", f"the record has no '__op': {remedy}")
-    return _Event(_known(metadata["op"]), row, source_position(source))
+    return _Event(_known_operation(metadata["op"]), row, source_position(source))
 
 
-def _known(operation: Any) -> str:
+def _known_operation(operation: Any) -> str:
     if not isinstance(operation, str) or operation not in _OPERATIONS:
-        raise Rejection("unknown_operation", f"'op' is {short_text(operation)}, expected c, u, r or d")
+        raise Rejection("unknown_operation", f"'op' is {short_text(operation)}, expected c, u, d, r or t")
     return operation
 
 
@@ -147,9 +151,9 @@ def _is_unavailable(raw: Any) -> bool:
 
 
 def _require_values(unavailable: Collection[str], fields: tuple[Field, ...], operation: str) -> None:
-    """Reject a change that lacks a value which is not stored, or which it would overwrite with nothing.
+    """Reject a change without a value that is not stored, or that it would overwrite with nothing.
 
-    Only an update may lack values. A new row lacks one if its key changed: the value is stored under the former key.
+    Only an update may come without values. A new row does if its key changed: the value is stored under the former key.
     """
     for field in fields if unavailable else ():
         if field.part != VALUE or field.names[0] not in unavailable:

@@ -62,6 +62,24 @@ class SchemaField(NamedTuple):
     optional: bool
 
 
+class Change(NamedTuple):
+    """What a record of a change stream says about a row of its source.
+
+    ``fields`` are the values of the row by name; of a delete, at least those of its key. ``sequence`` is the place of
+    the change in the order of the source. ``is_snapshot``: the source sent the row as it was at that place, not a
+    change of it. ``unavailable`` names the fields whose value the source did not send because it did not change; they
+    are not in ``fields``. ``is_rowless``: the record is about no row of its own. It
+    is the tombstone after a delete; or, if it has a sequence, it deletes every older row.
+    """
+
+    fields: dict[str, Any]
+    deletes: bool = False
+    sequence: int | None = None
+    is_snapshot: bool = False
+    unavailable: frozenset[str] = frozenset()
+    is_rowless: bool = False
+
+
 class Parser(ABC):
     """Parses the values of records, and estimates the memory of parsed values.
 
@@ -70,45 +88,26 @@ class Parser(ABC):
 
     ``memory_by_byte`` is the memory in bytes that one byte of a value becomes, except for rare values.
     ``smallest_item`` is the minimum size in bytes of an item of an array or a map. ``is_json`` says that each value is
-    a JSON object without a frame, so a faster parser may read it first.
+    a JSON object without a frame, so a faster parser may read it first. ``has_changes`` says that records are changes
+    of a source, which ``read_change`` parses.
     """
 
     memory_by_byte: int = JSON_MEMORY_PER_BYTE
     smallest_item: int = 1
     is_json: bool = False
+    has_changes: bool = False
 
     @abstractmethod
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one value into its fields; raises ``Rejection`` if it is not a valid value of the format."""
 
+    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:  # noqa: ARG002
+        """Parse one record into what it says about a row; ``fields`` are those that are read."""
+        return Change(self(value))
+
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most; it is called right after the value is parsed."""
         return len(value or b"") * self.memory_by_byte
-
-
-class Change(NamedTuple):
-    """What a record of a change stream says about a row of its source.
-
-    ``fields`` are the values of the row by name; of a delete, at least those of its key. ``sequence`` is the place of
-    the change in the order of the source. ``is_snapshot``: the source sent the row as it was at that place, not a
-    change of it. ``unavailable`` names the fields whose value the source did not send because it did not change; they
-    are not in ``fields``. ``repeats``: the record says only what the one before it said.
-    """
-
-    fields: dict[str, Any]
-    deletes: bool = False
-    sequence: int | None = None
-    is_snapshot: bool = False
-    unavailable: frozenset[str] = frozenset()
-    repeats: bool = False
-
-
-class ChangeParser(Parser):
-    """Parses records of a change stream: each says what happened to a row of the source."""
-
-    @abstractmethod
-    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
-        """Parse one record; ``fields`` are those that are read. Raises ``Rejection`` if it is not a valid change."""
 
 
 class UnwritableError(ValueError):
@@ -121,7 +120,7 @@ class Format(ABC):
     ``framed``: the id of a schema precedes each value, as clients of a schema registry write it. ``schema_kind``: how
     registries name the schemas of the format. ``needs_schemas``: values are decoded by the schemas of a registry, so
     the format is framed and has a kind. ``typed``: values have types of their own, so a time needs no pattern.
-    ``has_changes``: its parser is a ``ChangeParser``, so records also delete rows and have an order of their source.
+    ``has_changes``: records are changes of a source, which also delete rows and have an order of their own.
     ``reasons``: the reasons of its parser to reject values, in addition to those that all formats share.
 
     A subclass is a frozen dataclass. It must define how values are parsed and written; the rest is optional for a

@@ -113,6 +113,7 @@ def connector_of(server: Postgres, database: str, tables: str, **options: str) -
         "slot.name": f"slot_{database}",
         "publication.autocreate.mode": "filtered",
         "decimal.handling.mode": "string",
+        "skipped.operations": "none",
         "topic.creation.default.replication.factor": "1",
         "topic.creation.default.partitions": "3",
         **{name.replace("_", "."): value for name, value in options.items()},

@@ -30,8 +30,8 @@ _OPTIONS = {
 def program(name: str) -> Path | None:
     """Return a program of the newest PostgreSQL of this machine; ``None`` if it is not installed."""
     on_path = shutil.which(name)
-    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return found[-1] if found else Path(on_path) if on_path else None
+    programs = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return programs[-1] if programs else Path(on_path) if on_path else None
 
 
 class Postgres:

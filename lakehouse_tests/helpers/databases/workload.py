@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.declaration import Column, Debezium, StreamTable
+from lakehouse.declaration import Column, Debezium, Measure, Rollup, StreamTable
 from lakehouse_tests.helpers.databases.postgres import Postgres
 
 LARGE = 3_000  # characters that the database stores outside of the row, and does not send again with an update
@@ -111,6 +111,11 @@ COLUMNS = (
     DatabaseColumn("large text", _column("large", "STRING", keep=True, null_erases=True), "large", _large),
 )
 KEY = (_column("shop", "STRING", required=True), _column("id", "BIGINT", required=True))
+MEASURES = {
+    "items": Measure("count(*)", "BIGINT", "Number of items."),
+    "total": Measure("sum(price)", "DECIMAL(22,3)", "Sum of their prices."),
+    "highest": Measure("max(n32)", "INT", "Their greatest n32."),
+}
 _READ = ", ".join(["shop", "id", *(f"{column.read} AS {column.column.name}" for column in COLUMNS)])
 
 
@@ -136,6 +141,7 @@ def declaration(database: str, *added_columns: Column) -> StreamTable:
         columns=columns,
         key=["shop", "id"],
         format=Debezium(decimal_handling_mode="string"),
+        rollups=[Rollup(f"{database}_by_shop", ["shop"], MEASURES, "Items of each shop.")],
     )
 
 
@@ -161,6 +167,11 @@ def transactions(rng: random.Random, count: int, *, changes_large_keys: bool) ->
     """Yield the statements of random transactions on few keys, so that most rows change often."""
     for _ in range(count):
         yield [_statement(rng, changes_large_keys=changes_large_keys) for _ in range(rng.randint(1, 4))]
+
+
+def truncate(rng: random.Random) -> list[str]:
+    """Return the statements of a transaction that truncates the table, and then fills it again."""
+    return ["TRUNCATE items", *(_statement(rng, changes_large_keys=False) for _ in range(5))]
 
 
 def _statement(rng: random.Random, *, changes_large_keys: bool) -> str:
@@ -190,9 +201,9 @@ def _value(column: DatabaseColumn, rng: random.Random) -> str:
 def differences(expected: dict[Any, dict[str, Any]], actual: dict[Any, dict[str, Any]]) -> str:
     """Describe how two tables differ; empty if they are equal."""
     keys = [*sorted(expected.keys() ^ actual.keys())]
-    found = [f"only in {'the database' if key in expected else 'the table'}: {key}" for key in keys[:5]]
+    problems = [f"only in {'the database' if key in expected else 'the table'}: {key}" for key in keys[:5]]
     for key in expected.keys() & actual.keys():
         for name, value in expected[key].items():
             if actual[key][name] != value:
-                found.append(f"{key} {name}: {json.dumps([str(value)[:80], str(actual[key][name])[:80]])}")
-    return "\n".join(found[:20])
+                problems.append(f"{key} {name}: {json.dumps([str(value)[:80], str(actual[key][name])[:80]])}")
+    return "\n".join(problems[:20])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import Avro, Column, Debezium, Rejection, StreamTable
-from lakehouse.decoding.formats.avro_format import KIND
+from lakehouse.decoding.formats.avro_nodes import KIND
 from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import Rules, decode_values
@@ -35,8 +35,8 @@ def table(form: Debezium | None = None, **changes: Any) -> StreamTable:
 
 
 def verdict_of(value: bytes | None, form: Debezium | None = None, schemas: Schemas = NO_SCHEMAS) -> dict[str, Any]:
-    declared = table(form)
-    rules = Rules(declared.fields, None, declared.format.parser(schemas), declared.delete_rule)
+    stream_table = table(form)
+    rules = Rules(stream_table.fields, None, stream_table.format.parser(schemas), stream_table.delete_rule)
     (verdict,) = decode_values(pa.array([value], pa.binary()), None, rules, None).verdicts.to_pylist()
     return dict(verdict)
 
@@ -50,7 +50,7 @@ def reason_of(value: bytes | None, form: Debezium | None = None) -> tuple[str, s
 def test_a_row_has_the_values_after_the_change_and_the_position_of_its_source(op: str, is_snapshot: bool) -> None:
     verdict = verdict_of(change(op, 7, ROW))
     assert {name: verdict[name] for name in ROW} == ROW
-    assert (verdict["_sequence"], verdict["_snapshot"], verdict["_deleted"], verdict["_repeats"]) == (
+    assert (verdict["_sequence"], verdict["_snapshot"], verdict["_deleted"], verdict["_rowless"]) == (
         7,
         is_snapshot,
         False,
@@ -64,10 +64,15 @@ def test_a_delete_has_only_its_key_whatever_its_other_values_are() -> None:
     assert {name: verdict[name] for name in ROW} == {**dict.fromkeys(ROW), "id": 1}
 
 
-def test_a_tombstone_repeats_the_delete_before_it() -> None:
+def test_a_tombstone_is_about_no_row() -> None:
     verdict = verdict_of(None)
-    assert (verdict["_repeats"], verdict["_deleted"], verdict["_reason"], verdict["id"]) == (True, False, None, None)
+    assert (verdict["_rowless"], verdict["_deleted"], verdict["_reason"], verdict["id"]) == (True, False, None, None)
     assert table().decode(None) == dict.fromkeys(ROW)
+
+
+def test_a_truncate_is_about_no_row_and_has_a_position() -> None:
+    verdict = verdict_of(change("t", 7, None))
+    assert (verdict["_rowless"], verdict["_sequence"], verdict["_reason"], verdict["id"]) == (True, 7, None, None)
 
 
 @pytest.mark.parametrize("placeholder", [UNAVAILABLE, b64encode(UNAVAILABLE.encode()).decode(), [UNAVAILABLE]])
@@ -84,7 +89,8 @@ def test_an_unavailable_value_is_missing_and_a_null_is_not(placeholder: Any) -> 
     [
         (change("u", 7, {**ROW, "note": UNAVAILABLE}), "unavailable_value", "declare keep=True and null_erases=True"),
         (change("c", 7, {**ROW, "large": UNAVAILABLE}), "unavailable_value", "set REPLICA IDENTITY FULL"),
-        (change("t", 7, None), "unknown_operation", "'op' is 't'"),
+        (change("m", 7, None), "unknown_operation", "'op' is 'm'"),
+        (change("t", None, None), "no_source_position", "gives neither"),
         (change("c", None, ROW), "no_source_position", "the connector 'postgresql' gives neither an LSN"),
         (change("c", -1, ROW), "no_source_position", "gives neither"),
         (change("c", 2**63, ROW), "no_source_position", "gives neither"),
@@ -149,8 +155,8 @@ def test_the_schema_in_a_record_says_the_scale_of_a_decimal_and_the_unit_of_a_da
     verdict = verdict_of(with_schema(change("c", 7, row), {**decimal, "field": "price"}, day))
     assert (verdict["price"], verdict["day"]) == (Decimal("-12.34"), date(2024, 1, 2))
     variable = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal", "field": "price"}
-    row["price"] = {"scale": 1, "value": b64encode((55).to_bytes(1)).decode()}
-    assert verdict_of(with_schema(change("c", 7, row), variable, day))["price"] == Decimal("5.5")
+    price = {"scale": 1, "value": b64encode((55).to_bytes(1)).decode()}
+    assert verdict_of(with_schema(change("c", 7, {**row, "price": price}), variable, day))["price"] == Decimal("5.5")
 
 
 @pytest.mark.parametrize("schema", [None, [], {"fields": 1}, {"fields": [{"field": "after", "fields": [[], {}]}]}])
@@ -180,8 +186,8 @@ def test_a_flattened_change_has_its_operation_and_position_as_fields() -> None:
 
 
 def test_fields_of_the_envelope_are_not_unmapped_fields() -> None:
-    declared = table(Debezium(flattened=True))
-    rules = Rules(declared.fields, None, declared.format.parser(), declared.delete_rule)
+    stream_table = table(Debezium(flattened=True))
+    rules = Rules(stream_table.fields, None, stream_table.format.parser(), stream_table.delete_rule)
     values = [json.dumps({**ROW, "__op": "c", "__source_lsn": 7, "other": 1}).encode()]
     assert decode_values(pa.array(values, pa.binary()), None, rules, None).unmapped_counts == {"other": 1}
 

@@ -136,8 +136,8 @@ def test_the_form_of_version_10_is_unchanged():
     assert field_names(Upkeep) == "metadata kind run"
     assert field_names(Commit) == (
         "metadata kind number attempt table_version rows_version stream source ranges progress reached read"
-        " rejected duplicate late deletes_without_row deletes_table snapshot_position totals_before consumed gap folder"
-        " reconciled"
+        " rejected duplicate late deletes_without_row deletes_table snapshot_position truncate_position"
+        " totals_before consumed gap folder reconciled"
         " declaration run unaccounted accepted reason"
     )
     assert field_names(Totals) == "batches read rejected duplicate inserted updated deleted deletes_without_row stale"

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakehouse.declaration.inference.proposal import Proposal
+    from lakehouse.decoding.formats import Format
+    from lakehouse.decoding.formats.format import Schemas
+    from lakehouse.kafka import Record
     from lakehouse.settings import Settings
 
 commands = typer.Typer()
@@ -134,22 +137,40 @@ def _propose_for_topic(settings: "Settings", topic: str, count: int) -> "Proposa
 
     Raises ``RegistryError`` if the registry cannot be reached.
     """
-    from lakehouse.declaration.inference.proposal import propose
     from lakehouse.decoding.formats import likely_formats
     from lakehouse.kafka import newest_records
 
     with broker(settings):
-        values = [record.value for record in newest_records(settings, topic, count)]
+        records = newest_records(settings, topic, count)
+        values = [record.value for record in records]
         formats = likely_formats(values)
         if not formats[0].needs_schemas:
-            return propose(values, formats[0])
+            return _propose(records, formats[0])
         from lakehouse.ingest.schema_resolution import look_up_schemas
 
         with registry(settings, needed=True):
             schemas = [(form, look_up_schemas(settings, form, values)) for form in formats]
-        # the first format, if all of them know equally many schemas
-        form, usable_schemas = max(schemas, key=lambda candidate: len(candidate[1].by_id))
-        return propose(values, form, usable_schemas)
+        # of formats that can use equally many schemas, the first one, or changes in their envelope
+        return _propose(records, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
+
+
+def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:
+    count = sum(map(form.may_use, schemas.by_id.values()))
+    return count, form.has_changes and count > 0
+
+
+def _propose(records: "Sequence[Record]", form: "Format", schemas: "Schemas | None" = None) -> "Proposal":
+    """Propose columns for the records of a topic in a format."""
+    from lakehouse.declaration import Debezium
+    from lakehouse.declaration.inference.proposal import propose
+    from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
+    from lakehouse.decoding.formats.format import NO_SCHEMAS
+
+    if isinstance(form, Debezium):
+        return propose_changes(
+            [KeyedValue(record.key, record.value) for record in records], form, schemas or NO_SCHEMAS
+        )
+    return propose([record.value for record in records], form, schemas or NO_SCHEMAS)
 
 
 def _read_sample(file: str, count: int) -> list[bytes | None]:

@@ -13,6 +13,7 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     """The text of a file with the proposed declaration, formatted as a person would write it."""
     format_text = proposal.form.declared_as
     uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True, format_text.partition("(")[0]: format_text}
+    uses["Avro"] = "Avro()" in format_text
     imported_names = sorted(name for name, is_used in uses.items() if is_used)
     doc = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
     parts = [f"name={_quoted(table)}", f"topic={_quoted(topic)}", f"doc={_quoted(doc)}", "file=__file__"]
@@ -35,6 +36,7 @@ def _column(column: "Column") -> str:
     arguments += [f"source={_source(names)}"] if names != (column.name,) else []
     options = ("pattern", "epoch")
     arguments += [f"{option}={_quoted(value)}" for option in options if (value := getattr(column, option))]
+    arguments += [f"{option}=True" for option in ("keep", "null_erases") if getattr(column, option)]
     return f"Column({', '.join(arguments)})"
 
 

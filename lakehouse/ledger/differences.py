@@ -14,7 +14,7 @@ from lakehouse.ledger.positions import Range, source_words
 
 _PROGRESS_KINDS = ("batch", "gap", "recovery", "maintenance", "rewrite", "acceptance")  # they record the progress
 _CARRYING_KINDS = ("maintenance", "rewrite", "acceptance")  # of these, kinds that do not advance the progress
-_KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived", "deletes")  # kinds of tables that merge no records
+_KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived", "deletes", "truncate")  # kinds that merge no records
 _MAX_UNACCOUNTED = 100  # versions that a commit lists, the oldest ones
 
 

@@ -135,7 +135,7 @@ def test_a_truncate_stands_if_the_batch_that_read_it_died(stream: Stream, monkey
     class DiedError(Exception):
         pass
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise DiedError
 
     with monkeypatch.context() as patch:

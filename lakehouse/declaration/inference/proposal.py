@@ -175,7 +175,7 @@ def _propose_column(
 ) -> Column | None:
     values = _values_at(path, objects)
     source = ".".join(path)
-    name = _column_name("_".join(path))
+    name = column_name("_".join(path))
     if name is None or not (values or (schema_field and schema_field.type)):
         reason = "its name cannot become the name of a column" if values else "it is always null"
         warnings.append(f"Field {source!r} is left out: {reason}.")
@@ -190,7 +190,7 @@ def _propose_column(
         return None
     type_, pattern = column_type
     unit = (
-        _epoch_unit(values) if values and type_ in ("INT", "BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
+        epoch_unit(values) if values and type_ in ("INT", "BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
     )
     if unit:
         warnings.append(f"{name} looks like a time, in {unit} since 1970. Declare BIGINT if it is a number.")
@@ -243,7 +243,7 @@ def _column_type(values: Sequence[Any], schema_field: SchemaField | None) -> tup
     return (schema_field.type, None) if schema_field.type else None
 
 
-def _epoch_unit(values: Sequence[Decimal]) -> Epoch | None:
+def epoch_unit(values: Sequence[Decimal]) -> Epoch | None:
     """The unit in which numbers are present-day times with at most microseconds; ``None`` if there is none."""
     for unit, places in EPOCHS.items():
         first, last = (day * 10 ** (6 - places) for day in _PRESENT_DAYS)
@@ -253,7 +253,7 @@ def _epoch_unit(values: Sequence[Decimal]) -> Epoch | None:
     return None
 
 
-def _column_name(source: str) -> str | None:
+def column_name(source: str) -> str | None:
     """The name of a column for a field; ``None`` if the name of the field cannot become one."""
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", source)
     name = source if is_name(source) else re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")

@@ -22,7 +22,7 @@ from lakehouse.decoding.formats.format import Format
 from lakehouse.decoding.formats.framing import has_frame
 from lakehouse.decoding.formats.json_format import Json
 
-FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro(), Debezium())
+FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro(), Debezium(), Debezium(Avro()))
 """The formats that a proposal chooses from; if several fit, the first one is chosen."""
 
 _LATE = REASONS.index("late")  # this reason and those after it are not given by parsers
@@ -43,7 +43,7 @@ def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
     samples = framed_values if is_framed else present_values
     candidates = (form for form in FORMATS if form.framed is is_framed)
     fitting_formats = [form for form in candidates if sum(map(form.may_read, samples)) * 2 > len(samples)]
-    return tuple(sorted(fitting_formats, key=lambda form: not form.has_changes)) or FORMATS[:1]
+    return tuple(sorted(fitting_formats, key=lambda form: form.needs_schemas or not form.has_changes)) or FORMATS[:1]
 
 
 def format_problems(form: Format) -> Iterator[Problem]:

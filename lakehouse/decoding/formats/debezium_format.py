@@ -10,6 +10,7 @@ from typing import Any, Literal
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.avro_format import Avro
 from lakehouse.decoding.formats.debezium_reader import ChangeReader, ChangeRules
+from lakehouse.decoding.formats.debezium_schemas import has_envelope
 from lakehouse.decoding.formats.format import (
     NO_SCHEMAS,
     Change,
@@ -47,6 +48,15 @@ class Debezium(Format):
         for name in ("framed", "schema_kind", "needs_schemas"):
             object.__setattr__(self, name, getattr(self.written, name))
 
+    @property
+    def declared_as(self) -> str:
+        """The format with the options that differ from their defaults."""
+        options = [] if self.written == Json() else [repr(self.written)]
+        options += ["flattened=True"] if self.flattened else []
+        mode = self.decimal_handling_mode
+        options += [] if mode == "precise" else [f'decimal_handling_mode="{mode}"']
+        return f"Debezium({', '.join(options)})"
+
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
         """Return a parser of changes."""
         rules = ChangeRules(self.flattened, self.decimal_handling_mode == "string", self.needs_schemas)
@@ -57,7 +67,9 @@ class Debezium(Format):
         return self.written.writer(schema_id, schema)
 
     def may_read(self, value: bytes) -> bool:
-        """Whether a value is a change with a position of its source."""
+        """Whether a value is a change with a position of its source; its schema shows it if values need one."""
+        if self.needs_schemas:
+            return bool(value)
         try:
             return bool(self.parser()(value))
         except Rejection:
@@ -70,6 +82,10 @@ class Debezium(Format):
     def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
         """Return a schema in the form that decodes values."""
         return self.written.writer_schema(registered)
+
+    def may_use(self, schema: WriterSchema) -> bool:
+        """Whether a schema describes changes."""
+        return has_envelope(schema)
 
     def schema_name(self, schema: WriterSchema) -> str:
         """The name that a schema gives its records."""

@@ -14,6 +14,7 @@ from lakehouse.decoding.formats.format import WriterSchema
 Converters = Mapping[str, Convert]
 """By the name of a field: what converts its values."""
 _ROW = "after"
+_ENVELOPE = {"before", _ROW, "source", "op"}
 
 
 def json_converters(schema: Any, *, is_flattened: bool) -> Converters:
@@ -42,6 +43,11 @@ def avro_converters(schema: WriterSchema, *, is_flattened: bool) -> Converters:
     row = documents[-1] if is_flattened else _row_record(documents[-1], records)
     converters = {field["name"]: _avro_converter(field["type"]) for field in row.get("fields", ())}
     return {name: convert for name, convert in converters.items() if convert}
+
+
+def has_envelope(schema: WriterSchema) -> bool:
+    """Whether an Avro schema describes changes in their envelope."""
+    return {field["name"] for field in json.loads(schema.text).get("fields", ())} >= _ENVELOPE
 
 
 def _records(schema: Any) -> Iterator[dict[str, Any]]:

@@ -177,6 +177,10 @@ class Format(ABC):
         """Return a schema in the form that decodes values; raises ``UnusableSchemaError`` if it cannot be used."""
         raise UnusableSchemaError(f"it is a schema of {registered.kind}, but {self.name} uses no schemas")
 
+    def may_use(self, schema: WriterSchema) -> bool:  # noqa: ARG002 - for formats that are written in another one
+        """Whether a schema may be one of the format, with the same kind; its text does not always show it."""
+        return True
+
     def fingerprint(self, schema: WriterSchema) -> str:
         """A hash of what a schema means: schemas with the same hash decode every value to the same result."""
         return hashlib.sha256(repr((schema.kind, *schema.references, schema.text)).encode()).hexdigest()

@@ -1,0 +1,141 @@
+"""A declaration proposed from the changes of a database: the key is that of the records.
+
+A record shows the form of a value, not the type of its column. So a text or a number is only taken for a time or a
+decimal if all its values have that form.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from lakehouse.declaration.inference.proposal import Proposal, column_name, epoch_unit
+from lakehouse.declaration.inference.proposed_types import type_of
+from lakehouse.declaration.vocabulary import Column
+from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.formats import Debezium
+from lakehouse.decoding.formats.debezium_values import iso_time
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Change, Schemas
+from lakehouse.decoding.records import parse
+
+_DECIMAL_TEXT = re.compile(r"-?\d{1,18}\.(\d{1,18})", re.ASCII)
+_DAYS = "{}: numbers. If it is a date in the database, declare DATE with epoch='days'."
+_LONG_TEXTS = (
+    "{}: texts. If one may be longer than 2,000 bytes in PostgreSQL, declare keep=True and null_erases=True. Otherwise"
+    " an update that does not change it is rejected."
+)
+
+
+class KeyedValue(NamedTuple):
+    """The key and the value of a record."""
+
+    key: bytes | None
+    value: bytes | None
+
+
+def propose_changes(records: Iterable[KeyedValue], form: Debezium, schemas: Schemas = NO_SCHEMAS) -> Proposal:
+    """Propose a declaration for some records of a change stream; pure and deterministic.
+
+    Only the key is required: a column that has no NULL in these records may have one later.
+    """
+    contents = list(records)
+    changes, refusals = _read_changes(contents, form, schemas)
+    rows = [form.as_json(change.fields) for change in changes]
+    warnings: list[str] = []
+    proposed_columns = [_propose_column(name, rows, warnings) for name in dict.fromkeys(n for row in rows for n in row)]
+    unavailable_names = frozenset[str]().union(*(change.unavailable for change in changes))
+    key = _key_names([content.key for content in contents])
+    columns = [
+        replace(column, required=column.name in key, keep=is_kept, null_erases=is_kept)
+        for column in proposed_columns
+        if column
+        for is_kept in [column.field.names[0] in unavailable_names and column.name not in key]
+    ]
+    key = tuple(name for name in key if name in {column.name for column in columns})
+    has_text_numbers = any(_has_decimal_texts(column, rows) for column in columns)
+    warnings += _warnings(columns, key)
+    (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
+    form = replace(form, decimal_handling_mode="string") if has_text_numbers else form
+    return Proposal(tuple(columns), key, None, tuple(warnings), len(contents), len(refusals), refusal, form)
+
+
+def _read_changes(records: Sequence[KeyedValue], form: Debezium, schemas: Schemas) -> tuple[list[Change], list[str]]:
+    """The changes that leave a row, and why other records are not changes."""
+    parser = form.parser(schemas)
+    changes, refusals = [], []
+    for record in records:
+        try:
+            change = parser.read_change(record.value, ())
+        except Rejection as rejection:
+            refusals.append(rejection.detail)
+            continue
+        if not change.deletes and not change.is_rowless:
+            changes.append(change)
+    return changes, refusals
+
+
+def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[str]) -> Column | None:
+    values = [row[source] for row in rows if row.get(source) is not None]
+    name = column_name(source)
+    column_type = _column_type(values) if values else None
+    if name is None or column_type is None:
+        reason = "its name cannot become the name of a column" if name is None else "these records do not show its type"
+        warnings.append(f"Field {source!r} is left out: {reason}.")
+        return None
+    numbers = [value for value in values if isinstance(value, Decimal)]
+    unit = epoch_unit(numbers) if column_type == "BIGINT" and len(numbers) == len(values) else None
+    if unit in ("milliseconds", "microseconds"):
+        warnings.append(f"{name} looks like a time, in {unit} since 1970. Declare BIGINT if it is a number.")
+        return Column(name, "TIMESTAMP", "", source=None if name == source else source, epoch=unit)
+    return Column(name, column_type, "", source=None if name == source else source)
+
+
+def _column_type(values: Sequence[Any]) -> str | None:
+    """The type of a column with these values; ``None`` if they show none."""
+    if all(isinstance(value, datetime) for value in values):
+        return "TIMESTAMP"
+    if all(type(value) is date for value in values):
+        return "DATE"
+    if all(isinstance(value, str) for value in values):
+        scales = {match[1] if (match := _DECIMAL_TEXT.fullmatch(value)) else "" for value in values}
+        if len({len(scale) for scale in scales}) == 1 and "" not in scales:
+            return f"DECIMAL(38,{len(scales.pop())})"
+        return "TIMESTAMP" if all(isinstance(iso_time(value), datetime) for value in values) else "STRING"
+    found_type = type_of(values)
+    return found_type[0] if found_type else None
+
+
+def _has_decimal_texts(column: Column, rows: Sequence[dict[str, Any]]) -> bool:
+    values = (row.get(column.field.names[0]) for row in rows)
+    return column.type.startswith("DECIMAL") and any(isinstance(value, str) for value in values)
+
+
+def _key_names(keys: Sequence[bytes | None]) -> tuple[str, ...]:
+    """The names of the fields in the keys of records; empty if they are not JSON objects, or not all alike."""
+    names = set()
+    for key in keys:
+        try:
+            content = parse(key)
+        except Rejection:
+            continue
+        payload = content["payload"] if content.keys() == {"schema", "payload"} else content
+        names.add(tuple(column_name(name) or "" for name in payload) if isinstance(payload, dict) else ())
+    return names.pop() if len(names) == 1 else ()
+
+
+def _warnings(columns: Sequence[Column], key: Sequence[str]) -> Iterable[str]:
+    """What these records cannot show."""
+    integers = [column.name for column in columns if column.type == "BIGINT" and column.name not in key]
+    texts = [
+        column.name for column in columns if column.type == "STRING" and not column.keep and column.name not in key
+    ]
+    if integers:
+        yield _DAYS.format(", ".join(integers))
+    if texts:
+        yield _LONG_TEXTS.format(", ".join(texts))
+    decimals = [column.name for column in columns if column.type.startswith("DECIMAL")]
+    if decimals:
+        yield f"{', '.join(decimals)}: declare the precision that the database has, for example DECIMAL(12,2)."

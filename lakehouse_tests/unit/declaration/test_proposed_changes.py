@@ -1,0 +1,82 @@
+"""A declaration is proposed from the changes of a database: key, types, format and long texts."""
+
+import json
+from typing import Any
+
+from lakehouse.cli.proposed_file import declaration_text
+from lakehouse.declaration import Avro, Debezium
+from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
+from lakehouse.decoding.formats import likely_formats
+from lakehouse.decoding.formats.format import WriterSchema
+from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
+
+ROW = {
+    "shop": "a",
+    "id": 1,
+    "price": "12.50",
+    "made": 1704164645678901,
+    "sold": "2024-01-02T03:04:05Z",
+    "flag": True,
+    "day": "2024-01-02",
+    "note": "x",
+    "large": "y",
+    "none": None,
+}
+DAY = {"type": "int32", "name": "io.debezium.time.Date", "field": "day"}
+
+
+def keyed(*values: bytes | None) -> list[KeyedValue]:
+    return [KeyedValue(b'{"shop": "a", "id": 1}', value) for value in values]
+
+
+def types(*values: bytes | None) -> dict[str, tuple[str, Any]]:
+    return {column.name: (column.type, column.epoch) for column in propose_changes(keyed(*values), Debezium()).columns}
+
+
+def test_the_key_is_that_of_the_records_and_only_it_is_required() -> None:
+    values = (change("r", 1, ROW), change("d", 2, {"shop": "a", "id": 1, "price": None}), None, b"x")
+    proposal = propose_changes(keyed(*values), Debezium())
+    assert proposal.key == ("shop", "id")
+    assert [column.name for column in proposal.columns if column.required] == ["shop", "id"]
+    assert (proposal.records, proposal.unread) == (4, 1)
+
+
+def test_types_follow_from_the_form_of_all_values() -> None:
+    expected = {
+        "shop": ("STRING", None),
+        "id": ("BIGINT", None),
+        "price": ("DECIMAL(38,2)", None),
+        "made": ("TIMESTAMP", "microseconds"),
+        "sold": ("TIMESTAMP", None),
+        "flag": ("BOOLEAN", None),
+        "day": ("STRING", None),
+        "note": ("STRING", None),
+        "large": ("STRING", None),
+    }
+    assert types(change("r", 1, ROW)) == expected
+    assert types(change("r", 1, ROW), change("u", 2, {**ROW, "price": "1.5"}))["price"] == ("STRING", None)
+    assert types(with_schema(change("r", 1, {**ROW, "day": 19724}), DAY))["day"] == ("DATE", None)
+
+
+def test_the_file_reads_the_records_as_they_are() -> None:
+    records = keyed(change("r", 1, ROW), change("u", 2, {**ROW, "large": UNAVAILABLE}))
+    text = declaration_text("items", "shop.public.items", propose_changes(records, Debezium()))
+    assert 'format=Debezium(decimal_handling_mode="string")' in text
+    assert 'Column("large", "STRING", doc="", keep=True, null_erases=True)' in text
+    assert "from lakehouse import Column, Debezium, StreamTable\n" in text
+    names: dict[str, Any] = {"__file__": ""}
+    exec(text, names)  # noqa: S102 - the file that a user gets
+    assert names["items"].decode(change("c", 3, ROW))["note"] == "x"
+
+
+def test_a_change_stream_is_recognised_before_the_json_that_it_is_written_in() -> None:
+    assert likely_formats([change("r", 1, ROW), change("d", 2, ROW), None])[0] == Debezium()
+    plain = [json.dumps(ROW).encode()] * 3
+    assert not any(form.has_changes for form in likely_formats([*plain, change("r", 1, ROW)]))
+
+
+def test_the_schema_of_avro_shows_a_change_stream() -> None:
+    fields = [{"name": name, "type": "string"} for name in ("before", "after", "source", "op")]
+    envelope = WriterSchema(json.dumps({"type": "record", "name": "e", "fields": fields}))
+    assert Debezium(Avro()).may_use(envelope)
+    assert not Debezium(Avro()).may_use(WriterSchema(json.dumps({"type": "record", "name": "e", "fields": fields[1:]})))

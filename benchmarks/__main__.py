@@ -13,6 +13,7 @@ from benchmarks import (
     backlog,
     batches,
     decoding,
+    deletes,
     engine,
     freshness,
     growth,
@@ -42,6 +43,7 @@ class Section(StrEnum):
     rivals_small = "rivals-small"
     growth = "growth"
     keys = "keys"
+    deletes = "deletes"
     history = "history"
     freshness = "freshness"
     lasting = "lasting"
@@ -113,6 +115,10 @@ def _keys(section: Section, turns: int) -> str:
     return report.write(section, title, keys.run(turns), f"{keys.SIZES[0]:,} rows")
 
 
+def _deletes(section: Section, turns: int) -> str:
+    return report.write(section, "What deletes cost a merge", deletes.run(turns), deletes.BASELINE)
+
+
 def _history(section: Section, turns: int) -> str:
     shortest_history = f"{history.COMMITS[0]:,} commits"
     return report.write(section, "What a long history costs", history.run(turns), shortest_history)
@@ -145,6 +151,7 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.growth: _growth,
     Section.history: _history,
     Section.keys: _keys,
+    Section.deletes: _deletes,
     Section.freshness: _freshness,
     Section.lasting: _measure_lasting,
 }

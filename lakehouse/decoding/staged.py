@@ -32,7 +32,8 @@ LATE = "_late"
 DELETED = "_deleted"
 """Whether the record deletes the row of its key, BOOLEAN; only in tables that declare deletes."""
 SNAPSHOT = "_snapshot"
-"""Whether the record is part of a snapshot of its source, BOOLEAN; only in tables of change streams."""
+"""Of a record of a snapshot: whether it is one of the whole table, BOOLEAN; NULL for a change. Only in tables of change
+streams."""
 ROWLESS = "_rowless"
 """Whether the record is about no row of its own, BOOLEAN: the tombstone after a delete, or a truncate, which has a
 sequence. Only in tables of change streams."""

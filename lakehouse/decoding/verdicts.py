@@ -65,7 +65,7 @@ class Verdict(NamedTuple):
     """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
 
     ``deletes``: it deletes the row of its key, and has no other values. ``sequence`` is its place in the order of its
-    source, at which a snapshot was taken if ``is_snapshot``. ``is_rowless``: it is about no row of its own,
+    source, ``snapshot`` that of ``Change``. ``is_rowless``: it is about no row of its own,
     and has no values.
 
     ``parsed`` is the parsed value, ``None`` if it cannot be parsed, and ``memory`` its bytes of memory at most.
@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
     memory: int = 0
     deletes: bool = False
     sequence: int | None = None
-    is_snapshot: bool = False
+    snapshot: bool | None = None
     is_rowless: bool = False
 
 
@@ -212,7 +212,7 @@ def _decode_strictly(
         columns.append(pa.array([verdict.deletes for verdict in verdicts], pa.bool_()))
     if rules.has_changes:
         columns.append(pa.array([verdict.sequence for verdict in verdicts], pa.int64()))
-        columns.append(pa.array([verdict.is_snapshot for verdict in verdicts], pa.bool_()))
+        columns.append(pa.array([verdict.snapshot for verdict in verdicts], pa.bool_()))
         columns.append(pa.array([verdict.is_rowless for verdict in verdicts], pa.bool_()))
     return DecodedRecords(_verdict_array(columns, rules), unmapped_counts)
 
@@ -261,7 +261,7 @@ def judge(
             return Verdict(parsed, row, None, None, False, (), memory, True, change.sequence)
         row = convert(parsed, rules.fields, all_parts, counted_memory)
         is_late = lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
-        return Verdict(parsed, row, None, None, is_late, (), memory, False, change.sequence, change.is_snapshot)
+        return Verdict(parsed, row, None, None, is_late, (), memory, False, change.sequence, change.snapshot)
     except Rejection as rejection:
         return Verdict(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late", memory=memory)
 

@@ -10,7 +10,7 @@
 - ``rejected_records``: records that cannot become rows; ``unresolved_rejections`` selects those that still cannot.
 - ``newest_per_key``: one row for each key.
 - ``deletes``: stores the deletes of a batch, and finds those that count.
-- ``truncates``: deletes the rows before a truncate of a change stream.
+- ``truncates``: deletes the rows before a truncate of a change stream; ``snapshots`` stops if its database went back.
 - ``merge``: compares rows with the stored rows and stores them; for a log table, ``append``.
 
 Other sources of rows for the same merge are ``load`` and ``sources`` (base files), ``replay`` (ranges again; ``days``

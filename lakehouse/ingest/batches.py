@@ -16,6 +16,7 @@ from lakehouse.ingest.deletes import deletes_layout, merge_by_key
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.load import merge_base
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
+from lakehouse.ingest.snapshots import require_greater_positions
 from lakehouse.ingest.staging import stage_records
 from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
@@ -226,6 +227,7 @@ def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) ->
     """Merge the valid records in one commit, and store the others at a time when a crash does no harm."""
     table, rejected_table = context.table, context.stored_table(rejected_layout)
     if table.has_changes:
+        require_greater_positions(context, batch, counts)
         batch = delete_truncated(context, batch, counts)
     batch = replace(batch, commit=with_counts(batch.commit, counts, table))
     has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, is_committed=False)

@@ -19,7 +19,7 @@ PRUNE_ALL = "false"  # prunes every file: for a batch without rows
 _TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a broadcast: rows, and bytes of their text
 MAX_UNMAPPED_FIELDS = 100
 """Maximum number of unmapped fields that are listed for one batch."""
-_POSITIONS = {"snapshot_position": staged.SNAPSHOT, "truncate_position": staged.ROWLESS}
+_POSITIONS = {"snapshot_position": f"{staged.SNAPSHOT} IS NOT NULL", "truncate_position": staged.ROWLESS}
 """By the name of a position of the source that decides about rows: which records have it, if they have a sequence."""
 _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the key prunes well enough
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.cli.broker_parts import examine_topic
 from lakehouse.declaration import Column, Debezium, StreamTable
-from lakehouse.errors import DeclarationError
+from lakehouse.errors import DeclarationError, LedgerError
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import create_topic
@@ -26,6 +26,7 @@ COLUMNS = [
     Column("note", "STRING", "Note."),
     Column("large", "STRING", "Text that is stored outside of the row.", keep=True, null_erases=True),
 ]
+INCREMENTAL = {"snapshot": "incremental"}
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["by deltalake", "by Spark"])
@@ -160,3 +161,23 @@ def test_a_compacted_topic_is_refused_before_anything_is_written(spark: SparkSes
     with pytest.raises(DeclarationError, match=r"is compacted.*Set cleanup.policy=delete"):
         plan_next(broker, compacted)
     assert examine_topic(broker, compacted, [compacted.topic]).state == "broken"
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.7")
+def test_a_database_that_went_back_stops_the_merge(stream: Stream) -> None:
+    merge(stream, change("r", 100, row(1)), change("u", 500, row(1)), change("r", 490, row(2), source=INCREMENTAL))
+    before = stream.ledger.version
+    stream.send(change("r", 200, row(1, "restored")))
+    with pytest.raises(LedgerError, match=r"went back: partition 0 has a snapshot at position 200 after .* 500"):
+        stream.merge()
+    assert stream.ledger.version == before
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.7")
+def test_a_database_that_went_back_within_a_batch_stops_the_merge(stream: Stream) -> None:
+    stream.send(change("u", 500, row(1)), change("r", 500, row(1)), change("r", 200, row(2)))
+    with pytest.raises(LedgerError, match="went back"):
+        stream.merge()
+    assert notes(stream) == {}

@@ -19,6 +19,7 @@ from lakehouse.decoding.values import number_in
 _OPERATIONS = ("c", "u", "d", "r", "t")
 _UPDATE, _DELETE, _READ, _TRUNCATE = "u", "d", "r", "t"
 _UNAVAILABLE = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")  # a text, and as bytes
+_INCREMENTAL = "incremental"
 _PREFIX = "__"
 _METADATA = ("op", "deleted", "lsn", "file", "pos", "connector")
 _NO_SCALE = (
@@ -44,11 +45,21 @@ class _Message(NamedTuple):
 
 
 class _Event(NamedTuple):
-    """The operation of a change, the row that it leaves or deletes, and its position in the source."""
+    """The operation of a change, the row that it leaves or deletes, and its source."""
 
     operation: str
     row: dict[str, Any]
-    position: int
+    source: Mapping[str, Any]
+
+    @property
+    def position(self) -> int:
+        """The position in the source."""
+        return source_position(self.source)
+
+    @property
+    def snapshot(self) -> bool | None:
+        """Whether the row is part of a snapshot of the whole table; ``None`` if it is part of none."""
+        return self.source.get("snapshot") != _INCREMENTAL if self.operation == _READ else None
 
 
 class ChangeReader:
@@ -77,7 +88,7 @@ class ChangeReader:
         }
         is_delete = event.operation == _DELETE
         row |= dict(self._declared_values(row, fields, converters, is_delete=is_delete))
-        return Change(row, is_delete, event.position, event.operation == _READ, unavailable)
+        return Change(row, is_delete, event.position, event.snapshot, unavailable)
 
     def _parse(self, value: bytes | None) -> _Message:
         content = self.parser(value)
@@ -116,7 +127,7 @@ def _enveloped_event(message: Mapping[str, Any]) -> _Event:
     source = _require_object(message.get("source"), "source")
     side = "before" if operation == _DELETE else "after"
     row = {} if operation == _TRUNCATE else _require_object(message.get(side), side)
-    return _Event(operation, row, source_position(source))
+    return _Event(operation, row, source)
 
 
 def _flat_event(message: Mapping[str, Any]) -> _Event:
@@ -129,7 +140,7 @@ def _flat_event(message: Mapping[str, Any]) -> _Event:
     if metadata["op"] is None:
         remedy = "set add.fields=op,source.lsn and delete.tombstone.handling.mode=rewrite in the transform"
         raise Rejection("invalid_change", f"the record has no '__op': {remedy}")
-    return _Event(_known_operation(metadata["op"]), row, source_position(source))
+    return _Event(_known_operation(metadata["op"]), row, source)
 
 
 def _known_operation(operation: Any) -> str:

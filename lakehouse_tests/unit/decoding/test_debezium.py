@@ -46,16 +46,20 @@ def reason_of(value: bytes | None, form: Debezium | None = None) -> tuple[str, s
     return verdict["_reason"], verdict["_detail"]
 
 
-@pytest.mark.parametrize(("op", "is_snapshot"), [("c", False), ("u", False), ("r", True)])
-def test_a_row_has_the_values_after_the_change_and_the_position_of_its_source(op: str, is_snapshot: bool) -> None:
+@pytest.mark.parametrize(("op", "snapshot"), [("c", None), ("u", None), ("r", True)])
+def test_a_row_has_the_values_after_the_change_and_the_position_of_its_source(op: str, snapshot: bool | None) -> None:
     verdict = verdict_of(change(op, 7, ROW))
     assert {name: verdict[name] for name in ROW} == ROW
     assert (verdict["_sequence"], verdict["_snapshot"], verdict["_deleted"], verdict["_rowless"]) == (
         7,
-        is_snapshot,
+        snapshot,
         False,
         False,
     )
+
+
+def test_a_row_of_an_incremental_snapshot_is_not_one_of_the_whole_table() -> None:
+    assert verdict_of(change("r", 7, ROW, source={"snapshot": "incremental"}))["_snapshot"] is False
 
 
 def test_a_delete_has_only_its_key_whatever_its_other_values_are() -> None:

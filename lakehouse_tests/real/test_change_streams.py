@@ -1,6 +1,7 @@
 """Change streams: the table equals its database, whatever is sent again, replayed or read from a snapshot."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change
+from lakehouse_tests.helpers.databases import recording, workload
 from lakehouse_tests.helpers.tables.rows import rows_of
 
 COLUMNS = [
@@ -181,3 +183,24 @@ def test_a_database_that_went_back_within_a_batch_stops_the_merge(stream: Stream
     with pytest.raises(LedgerError, match="went back"):
         stream.merge()
     assert notes(stream) == {}
+
+
+@pytest.mark.invariant("15.1", "15.3", "15.5")
+def test_a_recorded_stream_gives_the_rows_that_its_database_had(spark: SparkSession, broker: Settings) -> None:
+    """The database had 32 columns of every common type; the stream has a snapshot, changed keys and a truncate."""
+    recorded = workload.declaration(recording.DATABASE)
+    name = f"t_{uuid4().hex[:12]}"
+    stream = Stream(spark, broker, replace(recorded, name=name, topic=name, rollups=[]))
+    create_topic(broker, stream.table)
+    recording.publish_recording(broker, name)
+    _, expected_rows = recording.read_recording()
+    outcomes = stream.merge()
+    assert sum(outcome.entry.commit.rejected for outcome in outcomes) == 0
+    assert stored_texts(stream) == expected_rows
+    stream.assert_accounted()
+
+
+def stored_texts(stream: Stream) -> dict[str, dict[str, str]]:
+    names = ["shop", "id", *(column.column.name for column in workload.COLUMNS)]
+    rows = [row.asDict() for row in stream.context.merged.rows().select(*names).collect()]
+    return recording.as_texts({(r["shop"], r["id"]): {n: workload.comparable(v) for n, v in r.items()} for r in rows})

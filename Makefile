@@ -1,6 +1,6 @@
 # The commands of a developer. Prerequisites: Python 3.11 to 3.13, Java 17 or 21, make. The rest is installed here.
 .DEFAULT_GOAL := help
-.PHONY: help install check lint types imports words collect docs test test-slice test-all torture bench dist demo up doctor screenshots requirements audit-packages
+.PHONY: help install check lint types imports words collect docs test test-slice test-all torture compare-database bench dist demo up doctor screenshots requirements audit-packages
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -51,6 +51,9 @@ test-all: install ## Run all tests at full scale, in hours
 
 torture: install ## Run the fault tests at full scale; the results go into docs/explanation/reliability.md
 	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/explanation/reliability.md $(ARGS)
+
+compare-database: install ## Compare tables with a PostgreSQL that Debezium follows, while everything is killed, in minutes
+	$(BIN)/python -m pytest lakehouse_tests/full/integration/test_database.py $(ARGS)
 
 bench: install ## Run benchmarks, as ratios: make bench ARGS="small --turns 7"; run nothing else meanwhile
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -17,6 +17,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lakehouse.cli import (
+    compare,
     demo,
     doctor,
     following,
@@ -80,6 +81,7 @@ for module in (
     topics,
     peek,
     plan,
+    compare,
     merge_verbs,
     following,
     show,

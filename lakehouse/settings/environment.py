@@ -13,6 +13,7 @@ from lakehouse.settings.project import declarations_of_project, one_project
 from lakehouse.settings.properties import parse_properties
 from lakehouse.settings.remote import RemoteAddress, parse_remote
 from lakehouse.settings.shapes import (
+    DatabaseUrl,
     Declarations,
     Folder,
     HeaderText,
@@ -112,6 +113,9 @@ class Settings(BaseSettings):
     )
     alert_format: Literal["json", "slack"] = Field(
         "json", description="Form of an alert: plain JSON, or the JSON of Slack's incoming webhooks."
+    )
+    database_url: DatabaseUrl | None = Field(
+        None, description="postgresql://USER:PASSWORD@HOST:PORT/DATABASE that tables are compared with. Never shown."
     )
     docs_url: Url | None = Field(
         None,

@@ -153,6 +153,18 @@ def _require_url(url: str) -> str:
     return url
 
 
+def _require_database_url(url: SecretStr) -> SecretStr:
+    """Refuse a URL that names no database of PostgreSQL, with a message that quotes nothing of it."""
+    try:
+        address = urlsplit(url.get_secret_value())
+        is_usable = address.scheme in ("postgresql", "postgres") and bool(address.hostname) and address.port != 0
+    except ValueError:  # its text would reveal the secret
+        is_usable = False
+    if not is_usable or not address.path.strip("/"):
+        raise ValueError("it must be a URL such as postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
+    return url
+
+
 def _require_secret_url(url: SecretStr) -> SecretStr:
     """Refuse a URL that no client can send a request to, with a message that quotes nothing of it."""
     text = url.get_secret_value()
@@ -190,6 +202,7 @@ Root = Annotated[str, AfterValidator(_require_root)]
 Secret = Annotated[SecretStr, BeforeValidator(_require_header_text)]
 SparkConf = Annotated[SecretStr, _parsed_by(parse_spark_conf)]
 SecretText = Annotated[SecretStr, BeforeValidator(_require_text)]
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_require_database_url)]
 SecretUrl = Annotated[SecretStr, AfterValidator(_require_secret_url)]
 Servers = Annotated[
     str,

@@ -1,7 +1,9 @@
 """Change streams of a real database: the table equals ``SELECT *`` in every value."""
 
 import random
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -9,7 +11,14 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.declaration import Column, Debezium, StreamTable
+from lakehouse.ingest.batches import plan_next
+from lakehouse.kafka import create_topic
+from lakehouse.local.broker import EmbeddedBroker
+from lakehouse.operations.compare import Comparison, Source, compare
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.worker import Point, dying
+from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.databases import workload
 from lakehouse_tests.helpers.databases.connect import Connect, connector_of
@@ -31,6 +40,7 @@ class Mirror:
     def __init__(self, spark: SparkSession, broker: Settings, server: Postgres, folder: Path) -> None:
         self.server, self.database = server, f"shop_{uuid4().hex[:8]}"
         self.stream = Stream(spark, broker, workload.declaration(self.database))
+        create_topic(broker, self.stream.table)
         self.connect = Connect(broker, folder, connector_of(server, self.database, "public.items"))
 
     def run(self, transactions: Iterator[list[str]]) -> None:
@@ -123,3 +133,138 @@ def test_a_change_of_a_transaction_that_was_open_when_the_snapshot_was_taken_is_
         assert stored_row[0] < commit.snapshot_position, "the case did not occur"
     finally:
         mirror.connect.kill()
+
+
+def compare_with(mirror: Mirror, wait: float = 0.0) -> Comparison:
+    url = f"postgresql://postgres@127.0.0.1:{mirror.server.port}/{mirror.database}"
+    return compare(mirror.stream.settings, mirror.stream.table, Source(url, "public.items"), wait)
+
+
+def test_compare_names_each_value_that_differs_and_none_if_all_is_well(
+    spark: SparkSession, broker: Settings, postgres: Postgres, tmp_path: Path
+) -> None:
+    mirror = Mirror(spark, broker, postgres, tmp_path)
+    workload.create_table(postgres, mirror.database, has_full_identity=True)
+    mirror.run(workload.transactions(random.Random(5), 60, changes_large_keys=True))
+    mirror.connect.start()
+    try:
+        assert mirror.becomes_equal(), mirror.difference()
+    finally:
+        mirror.connect.kill()
+    comparison = compare_with(mirror)
+    assert (comparison.differences, comparison.other_names) == ((), ())
+    assert comparison.database_rows == comparison.table_rows == len(mirror.rows()) > 3
+    (first, second, *_) = sorted(mirror.rows())
+    location = mirror.stream.context.merged.layout.sql
+    mirror.stream.spark.sql(
+        f"UPDATE {location} SET name = 'changed', n64 = 1 WHERE shop = '{first[0]}' AND id = {first[1]}"
+    )
+    mirror.stream.spark.sql(f"DELETE FROM {location} WHERE shop = '{second[0]}' AND id = {second[1]}")
+    postgres.run(
+        "DELETE FROM items WHERE shop = 'b' AND id = (SELECT max(id) FROM items WHERE shop = 'b')",
+        database=mirror.database,
+    )
+    changed, missing, extra = sorted(
+        compare_with(mirror).differences, key=lambda d: (d.database is None, d.table is None)
+    )
+    assert changed.key == (first[0], str(first[1]))
+    assert {name: table for name, _, table in changed.columns(comparison.names)} == {"name": "changed", "n64": "1"}
+    assert (missing.key, missing.table) == ((second[0], str(second[1])), None)
+    assert (extra.key[0], extra.database) == ("b", None)
+
+
+def test_compare_reports_only_differences_that_last(
+    spark: SparkSession, broker: Settings, postgres: Postgres, tmp_path: Path
+) -> None:
+    mirror = Mirror(spark, broker, postgres, tmp_path)
+    workload.create_table(postgres, mirror.database, has_full_identity=True)
+    postgres.run("INSERT INTO items (shop, id) VALUES ('a', 1)", database=mirror.database)
+    mirror.connect.start()
+    try:
+        assert mirror.becomes_equal(), mirror.difference()
+        postgres.run("UPDATE items SET note = 'new'", database=mirror.database)
+        assert compare_with(mirror).differences
+        with ThreadPoolExecutor() as pool:
+            comparison = pool.submit(compare_with, mirror, 60.0)
+            assert mirror.becomes_equal(), mirror.difference()
+            assert comparison.result().differences == ()
+    finally:
+        mirror.connect.kill()
+
+
+ROWS, ROUNDS = 20_000, 5
+DEATHS = ("ingest.batches.store_rejected", "ingest.deletes.store_rows", "ingest.batches.require_accounted")
+SIMPLE = [
+    Column("id", "BIGINT", "Number.", required=True),
+    Column("n", "BIGINT", "How often it changed."),
+    Column("note", "STRING", "A text that changes with it."),
+]
+
+
+@pytest.fixture
+def fragile_broker(tmp_path: Path) -> Iterator[OneServer]:
+    settings = Settings(home=tmp_path / "one", _env_file=None)
+    server = OneServer(settings, EmbeddedBroker(settings))
+    with server.embedded.run_if_needed():
+        yield server
+
+
+def change_many(server: Postgres, database: str, number: int) -> None:
+    """Change 20,000 rows in five transactions; delete some rows, and add those that were deleted before."""
+    for part in range(5):
+        server.run(f"UPDATE items SET n = n + 1, note = md5(note) WHERE id % 5 = {part}", database=database)
+    server.run(
+        f"DELETE FROM items WHERE id % 97 = {number}",
+        f"INSERT INTO items SELECT i, 0, 'back' FROM generate_series(1, {ROWS}) i WHERE i % 97 = {number - 1}"
+        " ON CONFLICT DO NOTHING",
+        database=database,
+    )
+
+
+def kill_on_the_way(number: int, connect: Connect, broker: OneServer) -> None:
+    """Kill the connector in the second round, and the broker in the third, while changes are sent."""
+    if number == 2:
+        connect.kill()
+        connect.start()
+    if number == 3:
+        with broker.restarted_when_dead():
+            broker.signal(signal.SIGKILL)
+
+
+@pytest.mark.invariant("15.1")
+def test_a_table_equals_its_database_after_100_000_changes_with_everything_killed_on_the_way(
+    spark: SparkSession, fragile_broker: OneServer, postgres: Postgres, tmp_path: Path
+) -> None:
+    database = f"many_{uuid4().hex[:8]}"
+    topic = f"{database}.public.items"
+    stream = Stream(spark, fragile_broker.settings, StreamTable(database, topic, "", SIMPLE, ["id"], format=Debezium()))
+    create_topic(fragile_broker.settings, stream.table)
+    connect = Connect(fragile_broker.settings, tmp_path, connector_of(postgres, database, "public.items"))
+    postgres.run(f"CREATE DATABASE {database}")
+    postgres.run(
+        "CREATE TABLE items (id bigint PRIMARY KEY, n bigint, note text)",
+        f"INSERT INTO items SELECT i, 0, 'first' FROM generate_series(1, {ROWS}) i",
+        database=database,
+    )
+    connect.start()
+    try:
+        for number in range(1, ROUNDS + 1):
+            change_many(postgres, database, number)
+            kill_on_the_way(number, connect, fragile_broker)
+            if wait_until(lambda: plan_next(stream.settings, stream.table).span > 0, 60.0):
+                point = Point(DEATHS[number % len(DEATHS)])
+                with dying(point, database):
+                    stream.merge(max_records=7_000)
+            stream.merge(max_records=9_000)
+
+        def rows() -> list[tuple[Any, ...]]:
+            stream.merge(max_records=9_000)
+            return sorted(tuple(row) for row in stream.context.merged.rows().select("id", "n", "note").collect())
+
+        expected_rows = sorted(postgres.rows("SELECT id, n, note FROM items", database))
+        assert wait_until(lambda: rows() == expected_rows, 120.0)
+        stream.assert_accounted()
+        assert stream.ledger.totals.read > 100_000
+        assert stream.ledger.totals.rejected == 0
+    finally:
+        connect.kill()

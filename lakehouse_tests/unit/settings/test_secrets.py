@@ -89,6 +89,8 @@ def environment(name: str, secret: str, server: str) -> dict[str, str]:
         names["REGISTRY_USERNAME"] = "reader"
     elif name == "alert_url":
         secret = f"http://{server}/{secret}"
+    elif name == "database_url":
+        secret = f"postgresql://me:{secret}@127.0.0.1:1/shop"
     elif name == "kafka_properties":
         secret = f'{{"client.dns.lookup": "{secret}"}}'
     return {f"LAKEHOUSE_{variable}": value for variable, value in (kafka | names | {name.upper(): secret}).items()}

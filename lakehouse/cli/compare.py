@@ -1,0 +1,113 @@
+"""``compare``: whether a table equals the table of the database that it follows."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakehouse.cli.arguments import JsonOption, TableArgument, examples, select_table
+from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table
+from lakehouse.cli.phases import spinner, track_phases
+from lakehouse.cli.table_session import load_settings
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import StreamTable
+    from lakehouse.operations.compare import Comparison, Difference
+
+commands = typer.Typer()
+
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        help="postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+        show_default="LAKEHOUSE_DATABASE_URL",
+    ),
+]
+SourceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--source", metavar="SCHEMA.TABLE", help="The table in the database.", show_default="end of the topic"
+    ),
+]
+WaitOption = Annotated[
+    float, typer.Option("--wait", min=0.0, metavar="SECONDS", help="Report differences that last as long.")
+]
+_MAX_SHOWN = 20
+
+
+@commands.command(epilog=examples("lakehouse compare items --database postgresql://reader@db:5432/shop"))
+def compare(
+    name: TableArgument = None,
+    database: DatabaseOption = None,
+    source: SourceOption = None,
+    wait: WaitOption = 10.0,
+    json: JsonOption = False,
+) -> None:
+    """Compare a table with the PostgreSQL table that it follows, value by value. Exit code 1 if they differ.
+
+    Reads both by hashes, then the rows whose hashes differ. Locks and changes nothing. The database may change
+    meanwhile: only differences that stay the same for --wait seconds are reported. Merge before, or let Dagster merge.
+    Needs no Spark, and the package psycopg: pip install 'dagster-lakehouse[postgres]'.
+    """
+    from lakehouse.operations.compare import Source
+    from lakehouse.operations.compare import compare as compare_tables
+
+    settings = load_settings()
+    table = select_table(settings, name)
+    url = database or (settings.database_url.get_secret_value() if settings.database_url else "")
+    if not url:
+        raise typer.BadParameter("name the database, or set LAKEHOUSE_DATABASE_URL", param_hint="--database")
+    source_name = source or ".".join(table.topic.split(".")[-2:])
+    with track_phases(), spinner("Comparing"):
+        comparison = compare_tables(settings, table, Source(url, source_name), wait)
+    if json:
+        print_json(_as_json(comparison))
+    else:
+        _show(table, source_name, comparison)
+    if comparison.differences:
+        raise typer.Exit(1)
+
+
+def _show(table: "StreamTable", source_name: str, comparison: "Comparison") -> None:
+    if comparison.other_names:
+        print_notice(f"Not compared, because the database has no such value: {', '.join(comparison.other_names)}.")
+    rows = f"{count_text(comparison.database_rows, 'row')} of {source_name}, {comparison.table_rows:,} of {table.name}"
+    if not comparison.differences:
+        print_line(f"Equal: {rows}.")
+        return
+    shown_differences = [row for item in comparison.differences for row in _difference_rows(item, comparison.names)]
+    title = f"What differs: {rows}"
+    columns = [", ".join(table.key), "column", "database", "table"]
+    print_table(columns, shown_differences[:_MAX_SHOWN], title=title)
+    omitted_count = len(shown_differences) - _MAX_SHOWN
+    if omitted_count > 0 or comparison.is_part:
+        print_notice(f"{'At least ' if comparison.is_part else ''}{max(omitted_count, 0):,} more values differ.")
+    print_line(f"If the table lags, first run: lakehouse merge {table.name}. Else see docs/how-to/change-streams.md.")
+
+
+def _difference_rows(difference: "Difference", names: tuple[str, ...]) -> list[list[Any]]:
+    key = ", ".join(map(str, difference.key))
+    if difference.table is None:
+        return [[key, "(row)", "exists", "is missing"]]
+    if difference.database is None:
+        return [[key, "(row)", "is missing", "exists"]]
+    return [[key, name, database, table] for name, database, table in difference.columns(names)]
+
+
+def _as_json(comparison: "Comparison") -> dict[str, Any]:
+    return {
+        "database_rows": comparison.database_rows,
+        "table_rows": comparison.table_rows,
+        "is_part": comparison.is_part,
+        "not_compared": list(comparison.other_names),
+        "differences": [
+            {
+                "key": list(difference.key),
+                "in_database": difference.database is not None,
+                "in_table": difference.table is not None,
+                "columns": {name: [database, table] for name, database, table in difference.columns(comparison.names)},
+            }
+            for difference in comparison.differences
+        ],
+    }

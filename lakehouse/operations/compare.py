@@ -1,0 +1,148 @@
+"""Compare a table with the table of the database that it follows, row by row and value by value.
+
+Both are divided into buckets by the hash of the key. Only buckets whose hashes differ are read row by row. A database
+changes while it is compared, and its changes arrive later. So a difference counts only if it stays the same for a
+while.
+"""
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from lakehouse.declaration import StreamTable
+from lakehouse.errors import TableError
+from lakehouse.ledger.log import open_table
+from lakehouse.operations.canonical_rows import Texts, bucket_of, canonical_text, row_hash
+from lakehouse.operations.source_database import Bucket, ComparedColumns, SourceTable, open_source
+from lakehouse.settings import Settings
+
+_MAX_BUCKETS = 64  # that are read row by row
+_PAUSE = 1.0  # seconds between two looks at rows that differ
+_ROWS_PER_BATCH = 16_384
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A key whose rows differ; ``database`` and ``table`` are the texts of its values, ``None`` if there is no row."""
+
+    key: Texts
+    database: Texts | None
+    table: Texts | None
+
+    def columns(self, names: tuple[str, ...]) -> list[tuple[str, str | None, str | None]]:
+        """Return the columns that differ: name, value in the database, value in the table; none if a row is missing."""
+        if self.database is None or self.table is None:
+            return []
+        pairs = zip(names, self.database, self.table, strict=True)
+        return [(name, database, table) for name, database, table in pairs if database != table]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result: the rows of both tables at the start, what differs, and what was not compared.
+
+    ``buckets`` is the number of buckets that differ; if they are more than were read, ``differences`` is a part.
+    """
+
+    database_rows: int
+    table_rows: int
+    differences: tuple[Difference, ...]
+    names: tuple[str, ...]
+    other_names: tuple[str, ...]
+    buckets: int
+
+    @property
+    def is_part(self) -> bool:
+        """Whether more buckets differ than were read."""
+        return self.buckets > _MAX_BUCKETS
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the database is: its URL, and its table as ``SCHEMA.TABLE``."""
+
+    url: str
+    name: str
+
+
+def compare(settings: Settings, table: StreamTable, source: Source, wait: float) -> Comparison:
+    """Compare a table with its database; differences are those that stay the same for ``wait`` seconds.
+
+    Reads both tables once as a whole, and rows that differ again. Writes and locks nothing. Raises ``TableError`` if
+    the table does not exist yet, and what ``open_source`` raises.
+    """
+    uri = settings.table_uri(table.name)
+    _log.info("Hashing the rows of %s in the database", source.name)
+    with open_source(source.url, table, source.name) as database:
+        database_buckets, columns = database.buckets(), database.columns
+    _log.info("Hashing the rows of %s", table.name)
+    table_buckets = _hash_rows(uri, columns)
+    all_numbers = {*database_buckets, *table_buckets}
+    numbers = sorted(number for number in all_numbers if database_buckets.get(number) != table_buckets.get(number))
+    _log.info("Comparing the rows of %s buckets that differ", f"{len(numbers):,}")
+    differences = _lasting_differences(uri, table, source, numbers[:_MAX_BUCKETS], wait)
+    return Comparison(
+        sum(bucket.rows for bucket in database_buckets.values()),
+        sum(bucket.rows for bucket in table_buckets.values()),
+        tuple(differences),
+        columns.names,
+        columns.other_names,
+        len(numbers),
+    )
+
+
+def _lasting_differences(
+    uri: str, table: StreamTable, source: Source, buckets: Collection[int], wait: float
+) -> list[Difference]:
+    """Return the differences in some buckets that stay the same for ``wait`` seconds."""
+    deadline = time.monotonic() + wait
+    lasting_differences = _find_differences(uri, table, source, buckets)
+    while lasting_differences and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+        lasting_differences &= _find_differences(uri, table, source, buckets)
+    return sorted(lasting_differences, key=lambda difference: tuple(map(str, difference.key)))
+
+
+def _find_differences(uri: str, table: StreamTable, source: Source, buckets: Collection[int]) -> set[Difference]:
+    """Return what differs in some buckets now; an empty collection of buckets needs no look at the database."""
+    if not buckets:
+        return set()
+    with open_source(source.url, table, source.name) as database:
+        return set(_differences(uri, database, buckets))
+
+
+def _differences(uri: str, database: SourceTable, buckets: Collection[int]) -> Iterator[Difference]:
+    """Yield what differs now: the database at the moment of its transaction, then the newest version of the table."""
+    key_size = len(database.columns.key)
+    database_rows = {row[:key_size]: tuple(row) for row in database.rows(list(buckets))}
+    wanted_buckets = frozenset(buckets)
+    table_rows = {
+        row[:key_size]: row for row in _read_rows(uri, database.columns) if bucket_of(row[:key_size]) in wanted_buckets
+    }
+    for key in database_rows.keys() | table_rows.keys():
+        if database_rows.get(key) != table_rows.get(key):
+            yield Difference(key, database_rows.get(key), table_rows.get(key))
+
+
+def _hash_rows(uri: str, columns: ComparedColumns) -> dict[int, Bucket]:
+    counts, hashes = defaultdict[int, int](int), defaultdict[int, int](int)
+    for row in _read_rows(uri, columns):
+        bucket = bucket_of(row[: len(columns.key)])
+        counts[bucket] += 1
+        hashes[bucket] += row_hash(row)
+    return {bucket: Bucket(count, hashes[bucket]) for bucket, count in counts.items()}
+
+
+def _read_rows(uri: str, columns: ComparedColumns) -> Iterator[Texts]:
+    """Yield the texts of the rows of the newest version."""
+    table = open_table(uri)
+    if table is None:
+        name = uri.rstrip("/").rpartition("/")[2]
+        raise TableError("The table does not exist yet", where=uri, action=f"First run: lakehouse merge {name}")
+    dataset = table.to_pyarrow_dataset()
+    for batch in dataset.to_batches(columns=list(columns.names), batch_size=_ROWS_PER_BATCH):
+        texts = [[canonical_text(value) for value in column.to_pylist()] for column in batch.columns]
+        yield from zip(*texts, strict=True)

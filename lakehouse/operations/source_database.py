@@ -1,0 +1,130 @@
+"""The rows of a table in PostgreSQL, at one moment, without a lock: hashes of buckets, and rows of some buckets."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from lakehouse.declaration import Column, StreamTable
+from lakehouse.decoding.record_parts import VALUE
+from lakehouse.errors import LakehouseError, SetupError
+from lakehouse.operations.canonical_rows import DatabaseColumn, Texts, bucket_sql, canonical_sql, row_sql
+
+_COLUMNS = (
+    "SELECT column_name, udt_name, character_maximum_length FROM information_schema.columns"
+    " WHERE table_schema = %s AND table_name = %s"
+)
+_SECONDS_TO_CONNECT = 10
+_ROWS_PER_FETCH = 10_000
+
+
+class Bucket(NamedTuple):
+    """The number of rows in a bucket, and the sum of their hashes."""
+
+    rows: int
+    hashes: int
+
+
+@dataclass(frozen=True)
+class ComparedColumns:
+    """The columns that are compared, the key first, with their texts in SQL; and the names of the others."""
+
+    key: tuple[str, ...]
+    texts: Mapping[str, str]
+    other_names: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the compared columns, the key first."""
+        return tuple(self.texts)
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table of a database, within a transaction that sees one moment."""
+
+    connection: Any
+    name: str
+    columns: ComparedColumns
+
+    def buckets(self) -> dict[int, Bucket]:
+        """Return the rows of each bucket that has any, as a number and a hash."""
+        texts = list(self.columns.texts.values())
+        bucket = bucket_sql(texts[: len(self.columns.key)])
+        query = f"SELECT {bucket}, count(*), sum({row_sql(texts)}) FROM {self.name} GROUP BY 1"
+        return {number: Bucket(rows, int(hashes)) for number, rows, hashes in self.connection.execute(query)}
+
+    def rows(self, buckets: Sequence[int]) -> Iterator[Texts]:
+        """Yield the texts of the rows in some buckets."""
+        texts = list(self.columns.texts.values())
+        bucket = bucket_sql(texts[: len(self.columns.key)])
+        with self.connection.cursor("rows") as cursor:
+            cursor.itersize = _ROWS_PER_FETCH
+            cursor.execute(f"SELECT {', '.join(texts)} FROM {self.name} WHERE {bucket} = ANY(%s)", [list(buckets)])
+            yield from cursor
+
+
+@contextmanager
+def open_source(url: str, table: StreamTable, name: str) -> Iterator[SourceTable]:
+    """Open a table of a database, as ``SCHEMA.TABLE``, in a transaction that reads one moment and locks no row.
+
+    Raises ``SetupError`` without the package psycopg, and ``LakehouseError`` if the database refuses, or if the table
+    or a key column is missing.
+    """
+    psycopg = _driver()
+    schema, _, table_name = name.rpartition(".")
+    try:
+        with psycopg.connect(url, connect_timeout=_SECONDS_TO_CONNECT, options="-c TimeZone=UTC") as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            found_columns = connection.execute(_COLUMNS, (schema or "public", table_name)).fetchall()
+            columns = {row[0]: DatabaseColumn(_quoted(row[0]), row[1], row[2]) for row in found_columns}
+            full_name = f"{_quoted(schema or 'public')}.{_quoted(table_name)}"
+            yield SourceTable(connection, full_name, _compared_columns(table, columns, name))
+    except psycopg.Error as error:
+        message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise LakehouseError(
+            f"The database refused: {message}",
+            where=f"table {name}",
+            action="Correct the URL, or grant SELECT on the table to its user.",
+        ) from None
+
+
+def _compared_columns(table: StreamTable, columns: Mapping[str, DatabaseColumn], name: str) -> ComparedColumns:
+    """Return the columns that both tables have, the key first."""
+    by_name = table.by_name
+    ordered_columns = [by_name[key] for key in table.key] + [c for c in table.columns if c.name not in table.key]
+    texts = {column.name: text for column in ordered_columns if (text := _text(column, columns)) is not None}
+    missing_names = [key for key in table.key if key not in texts]
+    if missing_names:
+        raise LakehouseError(
+            f"The database has no table {name} with the key {', '.join(table.key)}"
+            if not columns
+            else f"The table {name} of the database has no column that can be compared with {', '.join(missing_names)}",
+            where=f"table {table.name}",
+            action="Name the table with --source SCHEMA.TABLE.",
+        )
+    return ComparedColumns(tuple(table.key), texts, tuple(c.name for c in table.columns if c.name not in texts))
+
+
+def _text(column: Column, columns: Mapping[str, DatabaseColumn]) -> str | None:
+    field = column.field
+    if column.sql is not None or field.part != VALUE or len(field.names) > 1 or field.names[0] not in columns:
+        return None
+    return canonical_sql(columns[field.names[0]], column.type)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _driver() -> ModuleType:
+    try:
+        import psycopg  # noqa: PLC0415 - an optional package
+    except ImportError:
+        raise SetupError(
+            "The package psycopg is missing, which connects to PostgreSQL",
+            action="Install it: pip install 'dagster-lakehouse[postgres]'.",
+        ) from None
+    return psycopg

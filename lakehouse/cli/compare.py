@@ -1,5 +1,6 @@
 """``compare``: whether a table equals the table of the database that it follows."""
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,6 +35,7 @@ WaitOption = Annotated[
     float, typer.Option("--wait", min=0.0, metavar="SECONDS", help="Report differences that last as long.")
 ]
 _MAX_SHOWN = 20
+_SOURCE = re.compile(r"[^.]+(\.[^.]+)?")
 
 
 @commands.command(epilog=examples("lakehouse compare items --database postgresql://reader@db:5432/shop"))
@@ -56,9 +58,12 @@ def compare(
     settings = load_settings()
     table = select_table(settings, name)
     url = database or (settings.database_url.get_secret_value() if settings.database_url else "")
-    if not url:
-        raise typer.BadParameter("name the database, or set LAKEHOUSE_DATABASE_URL", param_hint="--database")
+    if not url.startswith(("postgresql://", "postgres://")):
+        problem = "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, here or in LAKEHOUSE_DATABASE_URL"
+        raise typer.BadParameter(problem, param_hint="--database")
     source_name = source or ".".join(table.topic.split(".")[-2:])
+    if not _SOURCE.fullmatch(source_name):
+        raise typer.BadParameter(f"{source_name!r} is not SCHEMA.TABLE", param_hint="--source")
     with track_phases(), spinner("Comparing"):
         comparison = compare_tables(settings, table, Source(url, source_name), wait)
     if json:

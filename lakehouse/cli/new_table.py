@@ -161,12 +161,11 @@ def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:
 
 def _propose(records: "Sequence[Record]", form: "Format", schemas: "Schemas | None" = None) -> "Proposal":
     """Propose columns for the records of a topic in a format."""
-    from lakehouse.declaration import Debezium
     from lakehouse.declaration.inference.proposal import propose
     from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
     from lakehouse.decoding.formats.format import NO_SCHEMAS
 
-    if isinstance(form, Debezium):
+    if form.has_changes:
         return propose_changes(
             [KeyedValue(record.key, record.value) for record in records], form, schemas or NO_SCHEMAS
         )

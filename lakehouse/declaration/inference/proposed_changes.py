@@ -16,7 +16,7 @@ from lakehouse.declaration.inference.proposal import Proposal, column_name, epoc
 from lakehouse.declaration.inference.proposed_types import type_of
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats import Debezium
+from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.debezium_values import iso_time
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Change, Schemas
 from lakehouse.decoding.records import parse
@@ -36,7 +36,7 @@ class KeyedValue(NamedTuple):
     value: bytes | None
 
 
-def propose_changes(records: Iterable[KeyedValue], form: Debezium, schemas: Schemas = NO_SCHEMAS) -> Proposal:
+def propose_changes(records: Iterable[KeyedValue], form: Format, schemas: Schemas = NO_SCHEMAS) -> Proposal:
     """Propose a declaration for some records of a change stream; pure and deterministic.
 
     Only the key is required: a column that has no NULL in these records may have one later.
@@ -58,11 +58,11 @@ def propose_changes(records: Iterable[KeyedValue], form: Debezium, schemas: Sche
     has_text_numbers = any(_has_decimal_texts(column, rows) for column in columns)
     warnings += _warnings(columns, key)
     (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
-    form = replace(form, decimal_handling_mode="string") if has_text_numbers else form
+    form = form.with_text_numbers() if has_text_numbers else form
     return Proposal(tuple(columns), key, None, tuple(warnings), len(contents), len(refusals), refusal, form)
 
 
-def _read_changes(records: Sequence[KeyedValue], form: Debezium, schemas: Schemas) -> tuple[list[Change], list[str]]:
+def _read_changes(records: Sequence[KeyedValue], form: Format, schemas: Schemas) -> tuple[list[Change], list[str]]:
     """The changes that leave a row, and why other records are not changes."""
     parser = form.parser(schemas)
     changes, refusals = [], []

@@ -4,7 +4,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from lakehouse.decoding.fields import Field, Rejection
@@ -82,6 +82,10 @@ class Debezium(Format):
     def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
         """Return a schema in the form that decodes values."""
         return self.written.writer_schema(registered)
+
+    def with_text_numbers(self) -> "Debezium":
+        """The format of a connector with ``decimal.handling.mode=string``."""
+        return replace(self, decimal_handling_mode="string")
 
     def may_use(self, schema: WriterSchema) -> bool:
         """Whether a schema describes changes."""

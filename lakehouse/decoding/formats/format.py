@@ -177,6 +177,10 @@ class Format(ABC):
         """Return a schema in the form that decodes values; raises ``UnusableSchemaError`` if it cannot be used."""
         raise UnusableSchemaError(f"it is a schema of {registered.kind}, but {self.name} uses no schemas")
 
+    def with_text_numbers(self) -> "Format":
+        """The format for records that write numbers as texts; itself if it has no such option."""
+        return self
+
     def may_use(self, schema: WriterSchema) -> bool:  # noqa: ARG002 - for formats that are written in another one
         """Whether a schema may be one of the format, with the same kind; its text does not always show it."""
         return True

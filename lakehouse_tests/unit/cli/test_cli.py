@@ -27,7 +27,7 @@ from lakehouse_tests.helpers.places import ROOT
 COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
-        " rewrite status audit rejected query accept-gap accept-difference recover-progress restore"
+        " rewrite status audit compare rejected query accept-gap accept-difference recover-progress restore"
     ).split()
 )
 CALLBACKS: dict[str, Any] = {

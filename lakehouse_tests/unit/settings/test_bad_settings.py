@@ -43,6 +43,9 @@ WRONG_VALUES = {
     "schema": "missing.avsc",
     "limit": "-1",
     "sql": "DROP TABLE temperatures",
+    "database": "mysql://host/shop",
+    "source": "a.b.c",
+    "wait": "-1",
 }
 CODES = {"sql": 1}  # a query that fails, not a wrong use of the command
 REQUIRED_ARGUMENTS = {
@@ -52,6 +55,7 @@ REQUIRED_ARGUMENTS = {
     "replay": ["temperatures"],
     "accept-difference": ["--version", "7", "--reason", "known"],
     "restore": ["--version", "7"],
+    "compare": ["temperatures", "--database", "postgresql://host/shop"],
 }
 
 

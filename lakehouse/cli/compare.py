@@ -50,9 +50,9 @@ def compare(
 
     Reads both by hashes, then the rows whose hashes differ. Locks and changes nothing. The database may change
     meanwhile: only differences that stay the same for --wait seconds are reported. Merge before, or let Dagster merge.
-    Needs no Spark, and the package psycopg: pip install 'dagster-lakehouse[postgres]'.
+    Needs no Spark, and the extra postgres of the package.
     """
-    from lakehouse.operations.compare import Source
+    from lakehouse.operations.compare import Source, source_name
     from lakehouse.operations.compare import compare as compare_tables
 
     settings = load_settings()
@@ -61,23 +61,24 @@ def compare(
     if not url.startswith(("postgresql://", "postgres://")):
         problem = "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, here or in LAKEHOUSE_DATABASE_URL"
         raise typer.BadParameter(problem, param_hint="--database")
-    source_name = source or ".".join(table.topic.split(".")[-2:])
-    if not _SOURCE.fullmatch(source_name):
-        raise typer.BadParameter(f"{source_name!r} is not SCHEMA.TABLE", param_hint="--source")
+    name_in_database = source or source_name(table)
+    if not _SOURCE.fullmatch(name_in_database):
+        raise typer.BadParameter(f"{name_in_database!r} is not SCHEMA.TABLE", param_hint="--source")
     with track_phases(), spinner("Comparing"):
-        comparison = compare_tables(settings, table, Source(url, source_name), wait)
+        comparison = compare_tables(settings, table, Source(url, name_in_database), wait)
     if json:
         print_json(_as_json(comparison))
     else:
-        _show(table, source_name, comparison)
+        _show(table, name_in_database, comparison)
     if comparison.differences:
         raise typer.Exit(1)
 
 
-def _show(table: "StreamTable", source_name: str, comparison: "Comparison") -> None:
+def _show(table: "StreamTable", name_in_database: str, comparison: "Comparison") -> None:
     if comparison.other_names:
         print_notice(f"Not compared, because the database has no such value: {', '.join(comparison.other_names)}.")
-    rows = f"{count_text(comparison.database_rows, 'row')} of {source_name}, {comparison.table_rows:,} of {table.name}"
+    database_rows = f"{count_text(comparison.database_rows, 'row')} of {name_in_database}"
+    rows = f"{database_rows}, {comparison.table_rows:,} of {table.name}"
     if not comparison.differences:
         print_line(f"Equal: {rows}.")
         return

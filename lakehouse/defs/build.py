@@ -42,8 +42,9 @@ def build_defs(
     tables = declared_tables(Settings.load()) if tables is None else require_distinct_names(*tables)
     prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix)
     owner_names = (owners,) if isinstance(owners, str) else owners
-    docs_url = _docs_url()
-    entries = [CatalogEntry(table, prefix, group, owner_names, docs_url) for table in tables]
+    settings = _valid_settings()
+    docs_url, has_database = (settings.docs_url, settings.database_url is not None) if settings else (None, False)
+    entries = [CatalogEntry(table, prefix, group, owner_names, docs_url, has_database) for table in tables]
     assets_and_checks = dg.Definitions(
         assets=[asset for entry in entries for asset in build_assets(entry)],
         asset_checks=[check for entry in entries for check in build_checks(entry)],
@@ -53,8 +54,8 @@ def build_defs(
     return dg.Definitions.merge(assets_and_checks, *(build(entry) for entry in entries for build in builders))
 
 
-def _docs_url() -> str | None:
-    """Where the documentation is published; ``None`` if a setting is invalid, which every run and tick reports."""
+def _valid_settings() -> Settings | None:
+    """The settings; ``None`` if one is invalid, which every run and tick reports."""
     with suppress(SettingsError):
-        return Settings.load().docs_url
+        return Settings.load()
     return None

@@ -23,7 +23,8 @@ class CatalogEntry:
 
     ``prefix`` precedes the name of each asset in its key. The group of the assets is ``group_override``, by default the
     name of the table. Their owners are ``owners_override``, by default the declared owner. ``docs_url`` is where the
-    documentation is published; without it, descriptions of checks have no links.
+    documentation is published; without it, descriptions of checks have no links. ``has_database``: a database is
+    set with which tables of change streams are compared.
     """
 
     table: StreamTable
@@ -31,6 +32,7 @@ class CatalogEntry:
     group_override: str | None = None
     owners_override: Sequence[str] | None = None
     docs_url: str | None = None
+    has_database: bool = False
 
     @property
     def topic_name(self) -> str:

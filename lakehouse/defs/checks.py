@@ -20,6 +20,7 @@ from lakehouse.kafka import read_topic
 from lakehouse.ledger.audit import Finding, audit, every_change_kept, finding
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations import verify
+from lakehouse.operations.compare import equals_database
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 
@@ -55,7 +56,8 @@ def build_separate_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]
     """Build the checks that the merge job leaves out: of whole tables and histories, and those the sensor reports."""
     rollups = (rollup_check(entry, rollup) for rollup in entry.table.rollups)
     feed = [] if entry.table.is_log else [changes_check(entry)]
-    return [planning_check(entry), *promise_checks(entry), merged_checks(entry), *feed, *rollups]
+    database = [database_check(entry)] if entry.has_database and entry.table.has_changes else []
+    return [planning_check(entry), *promise_checks(entry), merged_checks(entry), *feed, *rollups, *database]
 
 
 def build_verification(entry: CatalogEntry) -> dg.Definitions:
@@ -152,6 +154,23 @@ def rollup_check(entry: CatalogEntry, rollup: Rollup) -> dg.AssetChecksDefinitio
         with explained():
             result = verify.verify_rollup(lakehouse.table_context(table), rollup)
         return check_result(result, entry.key(rollup.name))
+
+    return check
+
+
+def database_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
+    """Compare the table with the table of the database that it follows."""
+    table, name = entry.table, "equals_database"
+    doc = (
+        f"Every row of {table.name} equals the row in the database of LAKEHOUSE_DATABASE_URL, value by value. If it"
+        f" fails, merge, then see each difference: lakehouse compare {table.name}."
+    )
+
+    @dg.asset_check(name=name, asset=entry.merged_key, description=entry.check_doc(name, doc))
+    def check(lakehouse: LakehouseResource) -> dg.AssetCheckResult:
+        with explained():
+            result = equals_database(lakehouse.settings, table)
+        return check_result(result, entry.merged_key)
 
     return check
 

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import TableError
+from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.log import open_table
 from lakehouse.operations.canonical_rows import Texts, bucket_of, canonical_text, row_hash
 from lakehouse.operations.source_database import Bucket, ComparedColumns, SourceTable, open_source
 from lakehouse.settings import Settings
 
 _MAX_BUCKETS = 64  # that are read row by row
+_LASTING_SECONDS = 60.0
 _PAUSE = 1.0  # seconds between two looks at rows that differ
 _ROWS_PER_BATCH = 16_384
 _log = logging.getLogger(__name__)
@@ -92,6 +94,28 @@ def compare(settings: Settings, table: StreamTable, source: Source, wait: float)
         columns.other_names,
         len(numbers),
     )
+
+
+def equals_database(settings: Settings, table: StreamTable) -> Finding:
+    """Check a table against the database of the settings; a difference counts if it lasts for a minute."""
+    url = settings.database_url.get_secret_value() if settings.database_url else ""
+    comparison = compare(settings, table, Source(url, source_name(table)), _LASTING_SECONDS)
+    problems = [
+        f"The key {', '.join(map(str, item.key))} {_describe(item, comparison)}." for item in comparison.differences
+    ]
+    fact = f"{comparison.table_rows:,} rows equal the {comparison.database_rows:,} rows of the database"
+    return finding("equals_database", problems, fact, f"Each value: lakehouse compare {table.name}")
+
+
+def _describe(difference: Difference, comparison: Comparison) -> str:
+    if difference.database is None or difference.table is None:
+        return f"is only in the {'table' if difference.database is None else 'database'}"
+    return f"differs in {', '.join(name for name, *_ in difference.columns(comparison.names))}"
+
+
+def source_name(table: StreamTable) -> str:
+    """Return the name of the table in its database, by the name of its topic: the last two parts."""
+    return ".".join(table.topic.split(".")[-2:])
 
 
 def _lasting_differences(

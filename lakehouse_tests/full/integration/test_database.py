@@ -9,13 +9,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, Debezium, StreamTable
 from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import create_topic
 from lakehouse.local.broker import EmbeddedBroker
-from lakehouse.operations.compare import Comparison, Source, compare
+from lakehouse.operations.compare import Comparison, Source, compare, equals_database
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.worker import Point, dying
 from lakehouse_tests.helpers.brokers.servers import OneServer
@@ -136,12 +137,15 @@ def test_a_change_of_a_transaction_that_was_open_when_the_snapshot_was_taken_is_
 
 
 def compare_with(mirror: Mirror, wait: float = 0.0) -> Comparison:
-    url = f"postgresql://postgres@127.0.0.1:{mirror.server.port}/{mirror.database}"
-    return compare(mirror.stream.settings, mirror.stream.table, Source(url, "public.items"), wait)
+    return compare(mirror.stream.settings, mirror.stream.table, Source(url_of(mirror), "public.items"), wait)
+
+
+def url_of(mirror: Mirror) -> str:
+    return f"postgresql://postgres@127.0.0.1:{mirror.server.port}/{mirror.database}"
 
 
 def test_compare_names_each_value_that_differs_and_none_if_all_is_well(
-    spark: SparkSession, broker: Settings, postgres: Postgres, tmp_path: Path
+    spark: SparkSession, broker: Settings, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mirror = Mirror(spark, broker, postgres, tmp_path)
     workload.create_table(postgres, mirror.database, has_full_identity=True)
@@ -171,6 +175,11 @@ def test_compare_names_each_value_that_differs_and_none_if_all_is_well(
     assert {name: table for name, _, table in changed.columns(comparison.names)} == {"name": "changed", "n64": "1"}
     assert (missing.key, missing.table) == ((second[0], str(second[1])), None)
     assert (extra.key[0], extra.database) == ("b", None)
+    monkeypatch.setattr("lakehouse.operations.compare._LASTING_SECONDS", 0.0)
+    settings = mirror.stream.settings.model_copy(update={"database_url": SecretStr(url_of(mirror))})
+    result = equals_database(settings, mirror.stream.table)
+    assert not result.passed
+    assert f"The key {first[0]}, {first[1]} differs in n64, name." in result.detail
 
 
 def test_compare_reports_only_differences_that_last(

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Check, RecordKey
+from lakehouse.declaration import Check, Column, Debezium, RecordKey, StreamTable
 from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
@@ -215,6 +215,22 @@ def test_a_log_table_has_the_same_assets_checks_and_jobs_but_no_change_feed():
     step_checks = {(log.name, "batches_accounted"), (rollup.name, "touched_groups_stored")}
     warning_checks = {(log.name, name) for name in ("rejected_share", "producer_time")}
     assert checks_in(repository.get_job(f"merge_{log.name}")) == step_checks | warning_checks
+
+
+def test_only_a_table_of_a_change_stream_is_compared_with_the_database_that_is_set(monkeypatch):
+    columns = [Column("id", "BIGINT", "Number.", required=True)]
+    items = StreamTable("items", "shop.public.items", "Items.", columns, ["id"], format=Debezium())
+    compared = {("items", "equals_database")}
+
+    def verified() -> set[tuple[str, str]]:
+        repository = build_defs([items, temperatures]).get_repository_def()
+        return {
+            check for name in ("items", "temperatures") for check in checks_in(repository.get_job(f"verify_{name}"))
+        }
+
+    without_database = verified()
+    monkeypatch.setenv("LAKEHOUSE_DATABASE_URL", "postgresql://reader@db/shop")
+    assert verified() - without_database == compared
 
 
 def test_the_topic_schema_shows_whether_a_key_is_text_or_bytes():

@@ -65,8 +65,8 @@ def examine_topic(settings: "Settings", table: "StreamTable", existing_topics: l
         state = read_topic(settings, table.topic)
     except LakehouseError as error:
         return Part(name, "", "broken", str(error))
-    if table.has_changes and state.is_compacted:
-        detail = "It is compacted, but it has changes of a database. Set cleanup.policy=delete."
+    if table.has_changes and state.is_compacted is not False:
+        detail = "It is compacted, or may be, but has changes of a database. Set cleanup.policy=delete."
         return Part(name, f"{len(state.end)} partitions", "broken", detail)
     finding = producer_time(state, table)
     return Part(name, f"{len(state.end)} partitions", "ok" if finding.passed else "note", finding.detail)

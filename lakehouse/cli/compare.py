@@ -70,7 +70,7 @@ def compare(
         print_json(_as_json(comparison))
     else:
         _show(table, name_in_database, comparison)
-    if comparison.differences:
+    if not comparison.is_equal:
         raise typer.Exit(1)
 
 
@@ -79,7 +79,7 @@ def _show(table: "StreamTable", name_in_database: str, comparison: "Comparison")
         print_notice(f"Not compared, because the database has no such value: {', '.join(comparison.other_names)}.")
     database_rows = f"{count_text(comparison.database_rows, 'row')} of {name_in_database}"
     rows = f"{database_rows}, {comparison.table_rows:,} of {table.name}"
-    if not comparison.differences:
+    if comparison.is_equal:
         print_line(f"Equal: {rows}.")
         return
     shown_differences = [row for item in comparison.differences for row in _difference_rows(item, comparison.names)]
@@ -87,8 +87,12 @@ def _show(table: "StreamTable", name_in_database: str, comparison: "Comparison")
     columns = [", ".join(table.key), "column", "database", "table"]
     print_table(columns, shown_differences[:_MAX_SHOWN], title=title)
     omitted_count = len(shown_differences) - _MAX_SHOWN
-    if omitted_count > 0 or comparison.is_part:
-        print_notice(f"{'At least ' if comparison.is_part else ''}{max(omitted_count, 0):,} more values differ.")
+    if omitted_count > 0:
+        print_notice(f"{omitted_count:,} more values differ.")
+    if comparison.is_part:
+        print_notice(
+            "So many rows differ that only a part was compared: the table lags, or most of its rows are wrong."
+        )
     print_line(f"If the table lags, first run: lakehouse merge {table.name}. Else see docs/how-to/change-streams.md.")
 
 

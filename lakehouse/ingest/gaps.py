@@ -37,20 +37,28 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
     changes is compacted.
     """
     require_comparable(table, ledger)
-    if table.has_changes and state.is_compacted:
-        raise _compacted_error(table)
+    if table.has_changes and state.is_compacted is not False:
+        raise _compacted_error(table, is_known=state.is_compacted is not None)
     plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
         raise data_loss_error(plan.gap, table)
     return plan
 
 
-def _compacted_error(table: StreamTable) -> DeclarationError:
+def _compacted_error(table: StreamTable, *, is_known: bool) -> DeclarationError:
+    if not is_known:
+        return DeclarationError(
+            f"The broker does not say whether the topic of {table.name} is compacted, which changes of a database must"
+            " not be",
+            where=f"topic {table.topic}",
+            action="Nothing was merged. Permit this user to describe the configuration of the topic.",
+        )
     return DeclarationError(
         f"The topic of {table.name} has changes of a database and is compacted: compaction keeps the change that was"
         " sent last, which may be an old one that was sent again, and removes deletes",
         where=f"topic {table.topic}",
-        action="Nothing was merged. Set cleanup.policy=delete, and let the connector take a new snapshot.",
+        action="Nothing was merged. Set cleanup.policy=delete. If compaction may have removed records, send the changes"
+        " to a new topic, and declare a table with another name.",
     )
 
 
@@ -59,6 +67,13 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
 
     Such rows are from a deleted topic, from another one, or from the time before the broker was rolled back.
     """
+    if not table.has_changes and (ledger.snapshot_position, ledger.truncate_position) != (None, None):
+        raise DeclarationError(
+            f"Table {table.name} has rows of a change stream, whose order a record of format {table.format.name} does"
+            " not have: new records would seem older",
+            where=f"table {table.name}",
+            action="Declare the format of before, or a table with another name.",
+        )
     if table.order != "offset" or ledger.progress is None:
         return
     progress = {ledger.progress.source.text: dict(ledger.progress.positions)}

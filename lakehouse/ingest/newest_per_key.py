@@ -49,7 +49,7 @@ def newest_per_key(
         newest_parts = (F.expr(f"IF({condition}, {sql}, NULL)").alias(name) for name, (sql, condition) in parts.items())
         reduced_rows = rows.select(*table.key, *newest_parts)
     else:
-        template = f"max_by({{}}, {order_of(table, bounds=bounds)}) FILTER (WHERE {{}})"
+        template = f"max_by({{}}, {order_of(table, bounds)}) FILTER (WHERE {{}})"
         newest_parts = (F.expr(template.format(*part)).alias(name) for name, part in parts.items())
         reduced_rows = rows.groupBy(*table.key).agg(*newest_parts)
     kept_values = [F.col(f"_newest_{name}.{name}") for name in table.keep]

@@ -4,12 +4,17 @@ A database that is restored from a backup, or replaced by another server, gives 
 older than the stored rows, and would be lost without an error.
 """
 
+from functools import reduce
+
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.errors import LedgerError
 from lakehouse.ingest.counts import Counts
+from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.storage.table_context import TableContext
 
@@ -19,27 +24,38 @@ _IS_LATER = "s.sequence > n.sequence AND (s.source IS NULL OR s.partition = n.pa
 def require_greater_positions(context: TableContext, batch: DecodedBatch, counts: Counts) -> None:
     """Raise ``LedgerError`` if a snapshot of the whole table has a smaller position than a change before it.
 
-    Compares with the stored rows only if the batch has a snapshot that no batch had before.
+    Compares with stored rows and deletes, only for a batch with a snapshot that no batch had before, and not with the
+    position that the declaration accepts.
     """
-    if counts.snapshot_position in (None, batch.ledger.snapshot_position):
+    if batch.commit.kind != "batch" or counts.snapshot_position in (None, batch.ledger.snapshot_position):
         return
-    source = batch.plan.source.text if batch.plan.source else ""
+    source = quoted(batch.plan.source.text if batch.plan.source else "")
     place = (f"{staged.PARTITION} AS partition", f"{staged.POSITION} AS position", f"{staged.SEQUENCE} AS sequence")
-    changes = batch.records.where(f"{staged.SNAPSHOT} IS NULL").selectExpr(f"'{source}' AS source", *place)
-    stored_records = context.merged.rows(batch.ledger.version).selectExpr(
-        *(f"{RECORD}.{name}" for name in ("source", "partition", "position", "sequence"))
+    changes = batch.records.where(f"{staged.SNAPSHOT} IS NULL").selectExpr(f"{source} AS source", *place)
+    stored_tables = (context.merged, context.stored_table(deletes_layout))
+    stored_records = (
+        table.rows().selectExpr(*(f"{RECORD}.{name}" for name in changes.columns)) for table in stored_tables
     )
-    earlier_records = changes.unionByName(stored_records).where("sequence IS NOT NULL").alias("s")
+    earlier_records = reduce(DataFrame.unionByName, stored_records, changes).where("sequence IS NOT NULL")
     # of another source, whose positions in the topic cannot be compared, every record was before
-    earlier_records = earlier_records.withColumn("source", F.expr(f"IF(source = '{source}', source, NULL)")).alias("s")
+    earlier_records = earlier_records.withColumn("source", F.expr(f"IF(source = {source}, source, NULL)")).alias("s")
     snapshots = batch.records.where(staged.SNAPSHOT).selectExpr(*place).groupBy("partition", "sequence")
-    first_records = snapshots.agg(F.min("position").alias("position")).alias("n")
-    found_pair = first_records.join(earlier_records, F.expr(_IS_LATER)).selectExpr("n.*", "s.sequence AS later").first()
+    first_records = snapshots.agg(F.min("position").alias("position"))
+    if context.table.format.accepted_snapshot is not None:
+        first_records = first_records.where(f"sequence <> {context.table.format.accepted_snapshot}")
+    pairs = first_records.alias("n").join(earlier_records, F.expr(_IS_LATER))
+    found_pair = pairs.selectExpr("n.*", "s.sequence AS later").first()
     if found_pair is not None:
-        raise LedgerError(
-            f"The log of the database went back: partition {found_pair['partition']} has a snapshot at position"
-            f" {found_pair['sequence']:,} after a change at position {found_pair['later']:,}",
-            where=f"topic {context.table.topic}, offset {found_pair['position']}",
-            action="The database was restored, or replaced by another server. Nothing was merged. Send its changes to a"
-            " new topic, and declare a table with another name for it.",
-        )
+        raise _went_back_error(context, found_pair)
+
+
+def _went_back_error(context: TableContext, pair: Row) -> LedgerError:
+    position = pair["sequence"]
+    return LedgerError(
+        f"The log of the database went back: partition {pair['partition']} has a snapshot at position {position} after"
+        f" a change at position {pair['later']}",
+        where=f"topic {context.table.topic}, offset {pair['position']}",
+        action="Nothing was merged. If the database was restored, or replaced by another server, send its changes to a"
+        " new topic, and declare a table with another name. If it was not, as with a snapshot that was requested while"
+        f" changes were sent, declare Debezium(accepted_snapshot={position}).",
+    )

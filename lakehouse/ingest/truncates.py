@@ -23,7 +23,7 @@ def delete_truncated(context: TableContext, batch: DecodedBatch, counts: Counts)
     position, former_position = counts.truncate_position, batch.ledger.truncate_position
     if position is None or (former_position is not None and position <= former_position):
         return batch
-    is_older = f"{order_fields(context.table, 't')['sequence']} < {position}"
+    is_older = f"coalesce({order_fields(context.table, 't')['sequence']} < {position}, true)"
     keys = context.merged.rows(batch.ledger.version).alias("t").where(is_older).select(*context.table.key)
     if keys.isEmpty():
         return batch

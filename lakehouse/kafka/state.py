@@ -39,7 +39,8 @@ def read_topic(settings: Settings, topic: str, limit: float = 4.0) -> TopicState
                 fact = "The topic was replaced while its offsets were read"
                 raise TopicError(fact, where=f"topic {topic}", action="Try again.")
             producer_time = configs.get(_TIMESTAMP_TYPE) != "LogAppendTime"
-            is_compacted = "compact" in configs.get(_CLEANUP_POLICY, "").split(",")
+            policy = configs.get(_CLEANUP_POLICY)
+            is_compacted = None if policy is None else "compact" in policy.split(",")
             return TopicState(topic, before.incarnation.source, earliest, end, is_compacted, producer_time)
 
     return ask(settings, limit, read)

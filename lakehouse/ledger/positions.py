@@ -89,14 +89,15 @@ class SourceState:
     """The state of a source at one time: its identity and the positions that it holds.
 
     ``stream`` is its name. ``earliest`` has the first available position of each partition, ``end`` the position that
-    the next record will get. ``is_compacted`` means that records disappear once there is a newer one with their key.
+    the next record will get. ``is_compacted`` means that records disappear once there is a newer one with their key;
+    ``None`` if that is unknown.
     """
 
     stream: str
     source: SourceId
     earliest: Positions
     end: Positions
-    is_compacted: bool = False
+    is_compacted: bool | None = False
 
     def differs_from(self, before: SourceId) -> str:
         """Return a sentence that another source was merged before."""

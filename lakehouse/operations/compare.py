@@ -1,8 +1,7 @@
 """Compare a table with the table of the database that it follows, row by row and value by value.
 
 Both are divided into buckets by the hash of the key. Only buckets whose hashes differ are read row by row. A database
-changes while it is compared, and its changes arrive later. So a difference counts only if it stays the same for a
-while.
+changes while it is compared, and its changes arrive later. So a difference counts only if it lasts.
 """
 
 import logging
@@ -10,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import TableError
@@ -61,6 +61,11 @@ class Comparison:
         """Whether more buckets differ than were read."""
         return self.buckets > _MAX_BUCKETS
 
+    @property
+    def is_equal(self) -> bool:
+        """Whether everything was compared and nothing differs for long."""
+        return not self.differences and not self.is_part
+
 
 @dataclass(frozen=True)
 class Source:
@@ -71,29 +76,49 @@ class Source:
 
 
 def compare(settings: Settings, table: StreamTable, source: Source, wait: float) -> Comparison:
-    """Compare a table with its database; differences are those that stay the same for ``wait`` seconds.
+    """Compare a table with its database; a difference counts if the row of the table stays wrong for ``wait`` seconds.
 
-    Reads both tables once as a whole, and rows that differ again. Writes and locks nothing. Raises ``TableError`` if
-    the table does not exist yet, and what ``open_source`` raises.
+    Reads both tables once as a whole, and again rows that differ. If very many rows differ, as with a table that lags,
+    waits first and reads both once more. Writes and locks nothing. Raises ``TableError`` if the table does not exist
+    yet, and what ``open_source`` raises.
     """
     uri = settings.table_uri(table.name)
+    hashes = _hash_both(uri, table, source)
+    if len(hashes.different_buckets) > _MAX_BUCKETS:
+        time.sleep(wait)
+        hashes = _hash_both(uri, table, source)
+    buckets = hashes.different_buckets
+    _log.info("Comparing the rows of %s buckets that differ", f"{len(buckets):,}")
+    differences = _lasting_differences(uri, table, source, buckets[:_MAX_BUCKETS], wait)
+    return Comparison(
+        sum(bucket.rows for bucket in hashes.database.values()),
+        sum(bucket.rows for bucket in hashes.table.values()),
+        tuple(differences),
+        hashes.columns.names,
+        hashes.columns.other_names,
+        len(buckets),
+    )
+
+
+class _Hashes(NamedTuple):
+    """The hashes of both tables by bucket, and the columns that they cover."""
+
+    database: dict[int, Bucket]
+    table: dict[int, Bucket]
+    columns: ComparedColumns
+
+    @property
+    def different_buckets(self) -> list[int]:
+        """The buckets whose rows differ."""
+        return sorted(n for n in {*self.database, *self.table} if self.database.get(n) != self.table.get(n))
+
+
+def _hash_both(uri: str, table: StreamTable, source: Source) -> _Hashes:
     _log.info("Hashing the rows of %s in the database", source.name)
     with open_source(source.url, table, source.name) as database:
         database_buckets, columns = database.buckets(), database.columns
     _log.info("Hashing the rows of %s", table.name)
-    table_buckets = _hash_rows(uri, columns)
-    all_numbers = {*database_buckets, *table_buckets}
-    numbers = sorted(number for number in all_numbers if database_buckets.get(number) != table_buckets.get(number))
-    _log.info("Comparing the rows of %s buckets that differ", f"{len(numbers):,}")
-    differences = _lasting_differences(uri, table, source, numbers[:_MAX_BUCKETS], wait)
-    return Comparison(
-        sum(bucket.rows for bucket in database_buckets.values()),
-        sum(bucket.rows for bucket in table_buckets.values()),
-        tuple(differences),
-        columns.names,
-        columns.other_names,
-        len(numbers),
-    )
+    return _Hashes(database_buckets, _hash_rows(uri, columns), columns)
 
 
 def equals_database(settings: Settings, table: StreamTable) -> Finding:
@@ -121,21 +146,27 @@ def source_name(table: StreamTable) -> str:
 def _lasting_differences(
     uri: str, table: StreamTable, source: Source, buckets: Collection[int], wait: float
 ) -> list[Difference]:
-    """Return the differences in some buckets that stay the same for ``wait`` seconds."""
+    """Return the differences in some buckets in which the row of the table stays the same for ``wait`` seconds."""
     deadline = time.monotonic() + wait
     lasting_differences = _find_differences(uri, table, source, buckets)
     while lasting_differences and time.monotonic() < deadline:
         time.sleep(_PAUSE)
-        lasting_differences &= _find_differences(uri, table, source, buckets)
-    return sorted(lasting_differences, key=lambda difference: tuple(map(str, difference.key)))
+        # the row of the database may change meanwhile; a row of the table that stays wrong does not follow it
+        found_differences = _find_differences(uri, table, source, buckets)
+        lasting_differences = {
+            key: found_differences[key] for key in lasting_differences.keys() & found_differences.keys()
+        }
+    return sorted(lasting_differences.values(), key=lambda difference: tuple(map(str, difference.key)))
 
 
-def _find_differences(uri: str, table: StreamTable, source: Source, buckets: Collection[int]) -> set[Difference]:
-    """Return what differs in some buckets now; an empty collection of buckets needs no look at the database."""
+def _find_differences(
+    uri: str, table: StreamTable, source: Source, buckets: Collection[int]
+) -> dict[tuple[Texts, Texts | None], Difference]:
+    """Return what differs in some buckets now, by key and row of the table; nothing without buckets."""
     if not buckets:
-        return set()
+        return {}
     with open_source(source.url, table, source.name) as database:
-        return set(_differences(uri, database, buckets))
+        return {(item.key, item.table): item for item in _differences(uri, database, buckets)}
 
 
 def _differences(uri: str, database: SourceTable, buckets: Collection[int]) -> Iterator[Difference]:

@@ -105,7 +105,8 @@ def propose_progress(context: TableContext) -> Proposal:
     the topic still has its record, because rows of an earlier topic with the same name have offsets too. All other
     partitions start at their earliest offset. All stored deletes count. Merging records again changes nothing, unless
     rows are ordered only by offset: the records would seem older than the rows, so this raises ``DataLossError``.
-    Rejected records never count.
+    Rejected records never count. In a change stream, offsets decide among all changes up to then; truncates before it
+    are not known.
     """
     spark, settings, table = context.spark, context.settings, context.table
     ledger, state = _ledger_without_progress(context), read_topic(settings, table.topic)
@@ -132,8 +133,16 @@ def propose_progress(context: TableContext) -> Proposal:
     }
     reached_ends = _reached_by_rows(context.merged.rows()) if table.is_log else {}
     fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached_ends}
-    commit = ledger.next_commit("recovery", context.run).with_fields(**fields, deletes_table=_newest_deletes(context))
-    return Proposal((), commit)
+    fields |= {"deletes_table": _newest_deletes(context), "snapshot_position": _greatest_position(context)}
+    return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
+
+
+def _greatest_position(context: TableContext) -> int | None:
+    """The greatest position of the source in the rows of a change stream: any of them may be that of a snapshot."""
+    if not context.table.has_changes:
+        return None
+    row = context.merged.rows().agg(F.max("_record.sequence")).first()
+    return row[0] if row else None
 
 
 def _newest_deletes(context: TableContext) -> Consumed | None:

@@ -42,7 +42,7 @@ _KEPT_DOC = "For each kept column, the record that its value came from."
 class ChangeBounds(NamedTuple):
     """Positions of the source of a change stream that decide about rows, as in ``Commit``; ``None`` if there are none.
 
-    Changes before ``snapshot`` are compared by their position in the topic alone. Changes before ``truncate`` are
+    Changes of one partition before ``snapshot`` are compared by their offset alone. Changes before ``truncate`` are
     deleted.
     """
 
@@ -116,20 +116,28 @@ def _kept_doc(name: str) -> str:
     return f"The record {name} came with."
 
 
-def order_of(table: TableParts, side: str = "", name: str | None = None, bounds: ChangeBounds = NO_BOUNDS) -> str:
-    """Return the order of a row, or of its kept column ``name``, as a comparable SQL struct.
+def order_of(table: TableParts, bounds: ChangeBounds = NO_BOUNDS) -> str:
+    """Return the order of a record that was read, as a SQL struct that can be compared with others of its batch."""
+    return _order_sql(table, order_fields(table, ""), bounds, "true")
 
-    ``side`` is the alias of a stored row (``t``), of a row to store (``s``) or of a delete (``d``). It is empty for a
-    record that was read.
+
+def _compare(
+    table: TableParts, left: Mapping[str, str], operator: str, right: Mapping[str, str], bounds: ChangeBounds
+) -> str:
+    """Return the SQL of a comparison of two orders, given by their fields."""
+    is_same_partition = " AND ".join(f"{left[name]} <=> {right[name]}" for name in ("source", "partition"))
+    orders = (_order_sql(table, fields, bounds, is_same_partition) for fields in (left, right))
+    return f" {operator} ".join(orders)
+
+
+def _order_sql(table: TableParts, fields: Mapping[str, str], bounds: ChangeBounds, is_same_partition: str) -> str:
+    """Return an order in SQL. Positions before a snapshot are only raised to it if offsets can decide instead.
+
+    A change may be newer than a snapshot and have a smaller position: its transaction was open then.
     """
-    return _order_sql(table, order_fields(table, side, name), bounds)
-
-
-def _order_sql(table: TableParts, fields: Mapping[str, str], bounds: ChangeBounds) -> str:
     parts = [fields[name] for name in _order_names(table)]
     if table.has_changes and bounds.snapshot is not None:
-        # a change may be newer than a snapshot and have a smaller position: its transaction was open then
-        parts[0] = f"IF({parts[0]} < {bounds.snapshot}, {bounds.snapshot}, {parts[0]})"
+        parts[0] = f"IF({is_same_partition} AND {parts[0]} < {bounds.snapshot}, {bounds.snapshot}, {parts[0]})"
     if table.version:
         # versions order records only: base rows are older than records in any case
         parts.insert(0, f"IF({fields['position']} IS NULL, NULL, {fields['version']})")
@@ -139,12 +147,16 @@ def _order_sql(table: TableParts, fields: Mapping[str, str], bounds: ChangeBound
 def _order_names(table: TableParts) -> tuple[str, ...]:
     """Return the fields that order records; times of the broker may repeat or go back within a change stream."""
     if table.has_changes:
-        return ("sequence", "position")
+        return ("sequence", "position", "partition")
     return ("position",) if table.order == "offset" else ("sequence", "time", "partition", "position")
 
 
 def order_fields(table: TableParts, side: str, name: str | None = None) -> dict[str, str]:
-    """Return the fields of an order in SQL, by name; ``side`` and ``name`` are those of ``order_of``."""
+    """Return the fields of the order of a row, or of its kept column ``name``, in SQL, by name.
+
+    ``side`` is the alias of a stored row (``t``), of a row to store (``s``) or of a delete (``d``). It is empty for a
+    record that was read.
+    """
     if name and side == "t":
         return stored_order_fields(table, name)
     prefix = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
@@ -187,11 +199,11 @@ def newer_than_stored(table: TableParts, bounds: ChangeBounds = NO_BOUNDS) -> Ne
     A source row without a value for a kept column has no order for it, and so it is never newer.
     """
 
-    def compare_orders(name: str | None = None) -> str:
-        orders = (order_of(table, side, name, bounds) for side in ("s", "t"))
-        return " > ".join(orders)
+    def is_newer(name: str | None = None) -> str:
+        source_fields, stored_fields = (order_fields(table, side, name) for side in ("s", "t"))
+        return f"({_compare(table, source_fields, '>', stored_fields, bounds)})"
 
-    return NewerConditions(f"({compare_orders()})", {name: f"({compare_orders(name)})" for name in table.keep})
+    return NewerConditions(is_newer(), {name: is_newer(name) for name in table.keep})
 
 
 def not_deleted(table: TableParts, bounds: ChangeBounds, side: str, name: str | None = None) -> str:
@@ -201,14 +213,14 @@ def not_deleted(table: TableParts, bounds: ChangeBounds, side: str, name: str | 
     row. The other way round, a stored row (``t``) is not spared from its own record if that is a delete in this batch.
     A column without a value has no order, and is older than any delete.
     """
-    order = order_of(table, side, name, bounds)
-    delete_order = order_of(table, "d", None, bounds)
-    is_spared = f"(d.`{table.key[0]}` IS NULL OR {order} >= {delete_order})"
+    fields = order_fields(table, side, name)
+    is_not_older = _compare(table, fields, ">=", order_fields(table, "d"), bounds)
+    is_spared = f"(d.`{table.key[0]}` IS NULL OR {is_not_older})"
     if side != "t":
         return is_spared
     delete = {field.name: f"s.{DELETE}.{field.name}" for field in kept_order(table)}
-    own_delete_order = _order_sql(table, delete, bounds)
-    return f"{is_spared} AND NOT ({delete['position']} IS NOT NULL AND {order} <= {own_delete_order})"
+    is_own_delete = _compare(table, fields, "<=", delete, bounds)
+    return f"{is_spared} AND NOT ({delete['position']} IS NOT NULL AND {is_own_delete})"
 
 
 def not_truncated(table: TableParts, bounds: ChangeBounds, side: str, name: str | None = None) -> str:

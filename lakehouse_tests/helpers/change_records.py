@@ -8,7 +8,8 @@ UNAVAILABLE = "__debezium_unavailable_value"
 
 def change(op: str, position: int | None, row: dict[str, Any] | None, **fields: Any) -> bytes:
     """Return an envelope; ``row`` is the row after the change, or before a delete."""
-    source = {"connector": "postgresql", "lsn": position, **fields.pop("source", {})}
+    snapshot = "true" if op == "r" else "false"
+    source = {"connector": "postgresql", "lsn": position, "snapshot": snapshot, **fields.pop("source", {})}
     sides = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
     return json.dumps({**sides, "source": source, "op": op, "ts_ms": 1, **fields}).encode()
 

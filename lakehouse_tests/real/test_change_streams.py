@@ -10,11 +10,11 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from lakehouse.cli.broker_parts import examine_topic
-from lakehouse.declaration import Column, Debezium, StreamTable
+from lakehouse.declaration import Column, Debezium, Json, StreamTable
 from lakehouse.errors import DeclarationError, LedgerError
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import plan_next
-from lakehouse.kafka import create_topic
+from lakehouse.kafka import create_topic, delete_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.clients import with_client
@@ -57,6 +57,7 @@ def notes(stream: Stream) -> dict[int, str | None]:
     return {stored_row["id"]: stored_row["note"] for stored_row in rows_of(stream.settings, stream.table.name)}
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("15.1")
 def test_what_is_sent_again_changes_nothing(stream: Stream) -> None:
     changes = (change("c", 1, row(1, "a")), change("u", 2, row(1, "b")), change("d", 3, row(1)), None)
@@ -96,6 +97,7 @@ def test_a_second_snapshot_replaces_what_was_read_before_it(stream: Stream) -> N
     assert rows_of(stream.settings, stream.table.name) == before
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("15.3")
 def test_an_unavailable_value_keeps_what_is_stored_and_a_null_does_not(stream: Stream) -> None:
     merge(stream, change("c", 1, row(1, large="stored")))
@@ -174,6 +176,39 @@ def test_a_database_that_went_back_stops_the_merge(stream: Stream) -> None:
     with pytest.raises(LedgerError, match=r"went back: partition 0 has a snapshot at position 200 after .* 500"):
         stream.merge()
     assert stream.ledger.version == before
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.7")
+def test_a_database_that_went_back_is_noticed_by_deleted_rows_and_a_person_may_accept_it(stream: Stream) -> None:
+    merge(stream, change("c", 400, row(1)), change("d", 500, row(1)))
+    stream.send(change("r", 200, row(2)))
+    with pytest.raises(LedgerError, match=r"declare Debezium\(accepted_snapshot=200\)"):
+        stream.merge()
+    stream.table = replace(stream.table, format=Debezium(accepted_snapshot=200))
+    stream.merge()
+    assert notes(stream) == {2: "x"}
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.2")
+def test_offsets_of_another_topic_or_partition_decide_nothing(stream: Stream) -> None:
+    merge(stream, *(change("c", number, row(number)) for number in (1, 2, 3)), change("d", 4, row(3)))
+    delete_topic(stream.settings, stream.table.topic)
+    create_topic(stream.settings, stream.table, partitions=2)
+    stream.accept_gap()
+    stream.send(change("r", 100, row(1, "snapshot")), change("r", 100, row(3, "back")))
+    stream.send(change("r", 100, row(2, "snapshot")), partition=1)
+    stream.merge()
+    assert notes(stream) == {1: "snapshot", 2: "snapshot", 3: "back"}
+
+
+@pytest.mark.invariant("15.2")
+def test_a_table_of_a_change_stream_cannot_get_another_format(stream: Stream) -> None:
+    merge(stream, change("r", 1, row(1)))
+    columns = [replace(column, keep=False, null_erases=False) for column in COLUMNS]
+    with pytest.raises(DeclarationError, match="has rows of a change stream"):
+        plan_next(stream.settings, replace(stream.table, format=Json(), columns=columns))
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from lakehouse.declaration.inference.proposal import Proposal, column_name, epoch_unit
+from lakehouse.declaration.inference.proposed_key import proposed_key
 from lakehouse.declaration.inference.proposed_types import type_of
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
@@ -23,6 +24,7 @@ from lakehouse.decoding.records import parse
 
 _DECIMAL_TEXT = re.compile(r"-?\d{1,18}\.(\d{1,18})", re.ASCII)
 _DAYS = "{}: numbers. If it is a date in the database, declare DATE with epoch='days'."
+_UNKNOWN_KEY = "The keys of these records do not name columns. Declare the primary key of the database in place of {}."
 _LONG_TEXTS = (
     "{}: texts. If one may be longer than 2,000 bytes in PostgreSQL, declare keep=True and null_erases=True. Otherwise"
     " an update that does not change it is rejected."
@@ -47,15 +49,22 @@ def propose_changes(records: Iterable[KeyedValue], form: Format, schemas: Schema
     warnings: list[str] = []
     proposed_columns = [_propose_column(name, rows, warnings) for name in dict.fromkeys(n for row in rows for n in row)]
     unavailable_names = frozenset[str]().union(*(change.unavailable for change in changes))
-    key = _key_names([content.key for content in contents])
+    key_fields = _key_fields([content.key for content in contents])
+    names = [column.name for column in proposed_columns if column]
+    key = key_fields if {*key_fields} <= {*names} else ()
     columns = [
         replace(column, required=column.name in key, keep=is_kept, null_erases=is_kept)
         for column in proposed_columns
         if column
         for is_kept in [column.field.names[0] in unavailable_names and column.name not in key]
     ]
-    key = tuple(name for name in key if name in {column.name for column in columns})
     has_text_numbers = any(_has_decimal_texts(column, rows) for column in columns)
+    if not key:
+        candidates = [replace(column, required=True) for column in columns]
+        key = proposed_key(candidates, rows, warnings) or tuple(names[:1])
+        warnings.append(_UNKNOWN_KEY.format(", ".join(key)))
+        columns = [replace(c, required=c.name in key, keep=c.keep and c.name not in key) for c in columns]
+        columns = [replace(c, null_erases=c.keep) for c in columns]
     warnings += _warnings(columns, key)
     (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
     form = form.with_text_numbers() if has_text_numbers else form
@@ -113,7 +122,7 @@ def _has_decimal_texts(column: Column, rows: Sequence[dict[str, Any]]) -> bool:
     return column.type.startswith("DECIMAL") and any(isinstance(value, str) for value in values)
 
 
-def _key_names(keys: Sequence[bytes | None]) -> tuple[str, ...]:
+def _key_fields(keys: Sequence[bytes | None]) -> tuple[str, ...]:
     """The names of the fields in the keys of records; empty if they are not JSON objects, or not all alike."""
     names = set()
     for key in keys:

@@ -8,8 +8,9 @@ from itertools import chain
 
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.names import DUCKDB_PREFIX, FEED_COLUMNS, RESERVED_TABLES, SHAPE, is_name
+from lakehouse.declaration.rules.change_rules import change_problems
 from lakehouse.declaration.rules.column_rules import columns_problems
-from lakehouse.declaration.rules.delete_rules import change_problems, delete_problems
+from lakehouse.declaration.rules.delete_rules import delete_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.rules.period_rules import period_problems

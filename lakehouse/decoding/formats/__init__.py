@@ -22,7 +22,14 @@ from lakehouse.decoding.formats.format import Format
 from lakehouse.decoding.formats.framing import has_frame
 from lakehouse.decoding.formats.json_format import Json
 
-FORMATS: tuple[Format, ...] = (Json(), Json(framed=True), Avro(), Debezium(), Debezium(Avro()))
+FORMATS: tuple[Format, ...] = (
+    Json(),
+    Json(framed=True),
+    Avro(),
+    Debezium(),
+    Debezium(Json(framed=True)),
+    Debezium(Avro()),
+)
 """The formats that a proposal chooses from; if several fit, the first one is chosen."""
 
 _LATE = REASONS.index("late")  # this reason and those after it are not given by parsers

@@ -3,6 +3,7 @@
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.avro_format import Avro
 from lakehouse.decoding.formats.debezium_reader import ChangeReader, ChangeRules
-from lakehouse.decoding.formats.debezium_schemas import has_envelope
+from lakehouse.decoding.formats.debezium_schemas import connect_types, has_envelope
 from lakehouse.decoding.formats.format import (
     NO_SCHEMAS,
     Change,
@@ -31,11 +32,14 @@ class Debezium(Format):
     written: ``Json()``, with or without schemas in the records, or ``Avro()``. ``flattened``: the single message
     transform ``ExtractNewRecordState`` left only the row, with ``op`` and the position as further fields.
     ``decimal_handling_mode`` is that option of the connector: with ``string``, the text of a number is a number.
+    ``accepted_snapshot`` is the position of a snapshot that a merge accepts even if it is smaller than that of a change
+    before it.
     """
 
     written: Json | Avro = field(default_factory=Json)
     flattened: bool = False
     decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
+    accepted_snapshot: int | None = field(default=None, repr=False, compare=False)
     framed: bool = field(init=False, repr=False, compare=False)
     schema_kind: str | None = field(init=False, repr=False, compare=False)
     needs_schemas: bool = field(init=False, repr=False, compare=False)
@@ -51,11 +55,16 @@ class Debezium(Format):
     @property
     def declared_as(self) -> str:
         """The format with the options that differ from their defaults."""
-        options = [] if self.written == Json() else [repr(self.written)]
+        options = [self.written.declared_as] if self.written.declared_as else []
         options += ["flattened=True"] if self.flattened else []
         mode = self.decimal_handling_mode
         options += [] if mode == "precise" else [f'decimal_handling_mode="{mode}"']
         return f"Debezium({', '.join(options)})"
+
+    @property
+    def fingerprint_parts(self) -> tuple[str, ...]:
+        """Those of the format of the values."""
+        return self.written.fingerprint_parts
 
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
         """Return a parser of changes."""
@@ -74,6 +83,11 @@ class Debezium(Format):
             return bool(self.parser()(value))
         except Rejection:
             return False
+
+    def fingerprint(self, schema: WriterSchema) -> str:
+        """A hash of what a schema means, and of the types of Kafka Connect in it."""
+        parts = (self.written.fingerprint(schema), *connect_types(schema))
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def declared_schema(self, name: str, fields: Iterable[Field]) -> str:
         """A schema of plain rows; to publish changes, register the schema of the connector."""

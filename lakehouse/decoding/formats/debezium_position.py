@@ -6,6 +6,7 @@ Pure and self-contained (the standard library only).
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from lakehouse.decoding.fields import Rejection, short_text
@@ -34,9 +35,9 @@ def source_position(source: Mapping[str, Any]) -> int:
 
 def _whole(raw: Any) -> int | None:
     """A whole number that is not negative; ``None`` if the value is none."""
-    if isinstance(raw, bool) or not isinstance(raw, int | Decimal) or not 0 <= raw < _LIMIT or raw != int(raw):
+    if isinstance(raw, bool) or not isinstance(raw, int | Decimal) or not isfinite(raw):
         return None
-    return int(raw)
+    return int(raw) if 0 <= raw < _LIMIT and raw == int(raw) else None
 
 
 def _explain(source: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
 from lakehouse.decoding.formats.debezium_position import source_position
 from lakehouse.decoding.formats.debezium_schemas import Converters, avro_converters, json_converters
-from lakehouse.decoding.formats.debezium_values import iso_time
+from lakehouse.decoding.formats.debezium_values import is_unavailable, iso_time
 from lakehouse.decoding.formats.format import Change, Parser, Schemas
 from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.decoding.record_parts import VALUE
@@ -18,8 +18,7 @@ from lakehouse.decoding.values import number_in
 
 _OPERATIONS = ("c", "u", "d", "r", "t")
 _UPDATE, _DELETE, _READ, _TRUNCATE = "u", "d", "r", "t"
-_UNAVAILABLE = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")  # a text, and as bytes
-_INCREMENTAL = "incremental"
+_WHOLE = (True, "true", "first", "last", "first_in_data_collection", "last_in_data_collection")
 _PREFIX = "__"
 _METADATA = ("op", "deleted", "lsn", "file", "pos", "connector")
 _NO_SCALE = (
@@ -59,7 +58,7 @@ class _Event(NamedTuple):
     @property
     def snapshot(self) -> bool | None:
         """Whether the row is part of a snapshot of the whole table; ``None`` if it is part of none."""
-        return self.source.get("snapshot") != _INCREMENTAL if self.operation == _READ else None
+        return self.source.get("snapshot") in _WHOLE if self.operation == _READ else None
 
 
 class ChangeReader:
@@ -77,9 +76,9 @@ class ChangeReader:
         event = _flat_event(message.content) if self._rules.is_flattened else _enveloped_event(message.content)
         if event.operation == _TRUNCATE:
             return Change({}, sequence=event.position, is_rowless=True)
-        unavailable = frozenset(name for name, raw in event.row.items() if _is_unavailable(raw))
+        unavailable = frozenset(name for name, raw in event.row.items() if is_unavailable(raw))
         if event.operation != _DELETE:
-            _require_values(unavailable, fields, event.operation)
+            _require_values(unavailable, fields, event)
         converters = message.converters
         row = {
             name: converters[name](raw) if raw is not None and name in converters else raw
@@ -155,21 +154,16 @@ def _require_object(raw: Any, name: str) -> dict[str, Any]:
     return raw
 
 
-def _is_unavailable(raw: Any) -> bool:
-    """Whether a value is the placeholder of one that did not change, and that the database did not log again."""
-    value = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
-    return isinstance(value, str) and value in _UNAVAILABLE
-
-
-def _require_values(unavailable: Collection[str], fields: tuple[Field, ...], operation: str) -> None:
+def _require_values(unavailable: Collection[str], fields: tuple[Field, ...], event: _Event) -> None:
     """Reject a change without a value that is not stored, or that it would overwrite with nothing.
 
     Only an update may come without values. A new row does if its key changed: the value is stored under the former key.
     """
     for field in fields if unavailable else ():
-        if field.part != VALUE or field.names[0] not in unavailable:
+        names = field.names if field.names[0] in event.row or not field.former else field.former
+        if field.part != VALUE or names[0] not in unavailable:
             continue
-        if operation != _UPDATE:
+        if event.operation != _UPDATE:
             remedy = "set REPLICA IDENTITY FULL for the table in the database, and take a snapshot of the row"
             raise Rejection("unavailable_value", f"{field.source!r} was not sent with a new row: {remedy}")
         if not field.null_erases:

@@ -50,6 +50,16 @@ def has_envelope(schema: WriterSchema) -> bool:
     return {field["name"] for field in json.loads(schema.text).get("fields", ())} >= _ENVELOPE
 
 
+def connect_types(schema: WriterSchema) -> Iterator[str]:
+    """Yield what an Avro schema says in the terms of Kafka Connect, in its order."""
+    for document in map(json.loads, (*schema.references, schema.text)):
+        for record in _records(document):
+            for field in record["fields"]:
+                for branch in _branches(field["type"]):
+                    if isinstance(branch, dict) and "connect.name" in branch:
+                        yield f"{field['name']}: {branch['connect.name']} {branch.get('connect.parameters')}"
+
+
 def _records(schema: Any) -> Iterator[dict[str, Any]]:
     """Yield the records that a schema defines."""
     if isinstance(schema, list):

@@ -5,16 +5,31 @@ standard library only).
 """
 
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from hashlib import md5
+from math import isfinite
 from typing import Any
+from uuid import UUID
 
 from lakehouse.decoding.fields import UnrepresentableValue
 from lakehouse.decoding.formats.avro_logical import TIME_CONVERTERS, decimal_converter, to_date
 
+_PLACEHOLDER = "__debezium_unavailable_value"
+_PLACEHOLDER_BYTES = _PLACEHOLDER.encode()
+_TEXTS = frozenset(
+    {
+        _PLACEHOLDER,
+        b64encode(_PLACEHOLDER_BYTES).decode(),
+        _PLACEHOLDER_BYTES.hex(),
+        f'{{"{_PLACEHOLDER}":"{_PLACEHOLDER}"}}',
+        str(UUID(bytes=md5(_PLACEHOLDER_BYTES, usedforsecurity=False).digest(), version=3)),
+    }
+)
+"""Texts that stand for a value that was not sent: as text, as bytes in Base64 or hex, as hstore, as UUID."""
 Convert = Callable[[Any], Any]
 """Convert a value that is not null; a value that does not have the form of its type stays as it is."""
 
@@ -30,6 +45,15 @@ def converter_of(type_name: Any, parameters: Any) -> Convert | None:
     if type_name == _DECIMAL and isinstance(parameters, dict):
         return _decimal_of_bytes(str(parameters.get("scale")))
     return _CONVERTERS.get(type_name) if isinstance(type_name, str) else None
+
+
+def is_unavailable(raw: Any) -> bool:
+    """Whether a value is the placeholder of one that did not change, and that the database did not log again."""
+    if isinstance(raw, list):
+        return raw == list(_PLACEHOLDER_BYTES) or (len(raw) == 1 and is_unavailable(raw[0]))
+    if isinstance(raw, dict):
+        return raw == {_PLACEHOLDER: _PLACEHOLDER}
+    return raw == _PLACEHOLDER_BYTES if isinstance(raw, bytes) else isinstance(raw, str) and raw in _TEXTS
 
 
 def iso_time(raw: Any) -> Any:
@@ -50,7 +74,7 @@ def _of_whole(convert: Convert) -> Convert:
     """Return what converts a whole number; other values stay as they are."""
 
     def convert_number(raw: Any) -> Any:
-        if isinstance(raw, bool) or not isinstance(raw, int | Decimal):
+        if isinstance(raw, bool) or not isinstance(raw, int | Decimal) or not isfinite(raw):
             return raw
         if not -_WHOLE_LIMIT <= raw < _WHOLE_LIMIT:
             return UnrepresentableValue(str(raw)[:80])

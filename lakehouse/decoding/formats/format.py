@@ -121,6 +121,7 @@ class Format(ABC):
     registries name the schemas of the format. ``needs_schemas``: values are decoded by the schemas of a registry, so
     the format is framed and has a kind. ``typed``: values have types of their own, so a time needs no pattern.
     ``has_changes``: records are changes of a source, which also delete rows and have an order of their own.
+    ``accepted_snapshot``: the position of a snapshot that may be smaller than those of changes before it.
     ``reasons``: the reasons of its parser to reject values, in addition to those that all formats share.
 
     A subclass is a frozen dataclass. It must define how values are parsed and written; the rest is optional for a
@@ -133,6 +134,7 @@ class Format(ABC):
     needs_schemas: bool = False
     typed: bool = False
     has_changes: bool = False
+    accepted_snapshot: int | None = None
     reasons: tuple[str, ...] = ()
 
     @abstractmethod

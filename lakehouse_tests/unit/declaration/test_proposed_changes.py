@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from lakehouse.cli.proposed_file import declaration_text
 from lakehouse.declaration import Avro, Debezium
 from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
@@ -80,3 +82,10 @@ def test_the_schema_of_avro_shows_a_change_stream() -> None:
     envelope = WriterSchema(json.dumps({"type": "record", "name": "e", "fields": fields}))
     assert Debezium(Avro()).may_use(envelope)
     assert not Debezium(Avro()).may_use(WriterSchema(json.dumps({"type": "record", "name": "e", "fields": fields[1:]})))
+
+
+@pytest.mark.parametrize("key", [None, b"7", b"\x00\x00\x00\x00\x01", '{"код": 1, "id": 1}'.encode()])
+def test_a_key_that_names_no_column_is_guessed_with_a_warning(key: bytes | None) -> None:
+    proposal = propose_changes([KeyedValue(key, change("r", 1, ROW))], Debezium())
+    assert proposal.key == ("id",)
+    assert any("Declare the primary key of the database in place of id" in warning for warning in proposal.warnings)

@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,9 +11,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Avro, Column, Debezium, Rejection, StreamTable
+from lakehouse.declaration import Avro, Column, Debezium, Json, Rejection, StreamTable
 from lakehouse.decoding.formats.avro_nodes import KIND
-from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas
+from lakehouse.decoding.formats.debezium_position import source_position
+from lakehouse.decoding.formats.debezium_values import converter_of
+from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import Rules, decode_values
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
@@ -58,8 +61,9 @@ def test_a_row_has_the_values_after_the_change_and_the_position_of_its_source(op
     )
 
 
-def test_a_row_of_an_incremental_snapshot_is_not_one_of_the_whole_table() -> None:
-    assert verdict_of(change("r", 7, ROW, source={"snapshot": "incremental"}))["_snapshot"] is False
+@pytest.mark.parametrize("snapshot", ["incremental", None, "false", 2])
+def test_only_a_record_that_says_so_is_of_a_snapshot_of_the_whole_table(snapshot: Any) -> None:
+    assert verdict_of(change("r", 7, ROW, source={"snapshot": snapshot}))["_snapshot"] is False
 
 
 def test_a_delete_has_only_its_key_whatever_its_other_values_are() -> None:
@@ -79,7 +83,18 @@ def test_a_truncate_is_about_no_row_and_has_a_position() -> None:
     assert (verdict["_rowless"], verdict["_sequence"], verdict["_reason"], verdict["id"]) == (True, 7, None, None)
 
 
-@pytest.mark.parametrize("placeholder", [UNAVAILABLE, b64encode(UNAVAILABLE.encode()).decode(), [UNAVAILABLE]])
+PLACEHOLDERS = [
+    UNAVAILABLE,
+    [UNAVAILABLE],
+    {UNAVAILABLE: UNAVAILABLE},
+    json.dumps({UNAVAILABLE: UNAVAILABLE}, separators=(",", ":")),
+    b64encode(UNAVAILABLE.encode()).decode(),
+    UNAVAILABLE.encode().hex(),
+    list(UNAVAILABLE.encode()),
+]
+
+
+@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
 def test_an_unavailable_value_is_missing_and_a_null_is_not(placeholder: Any) -> None:
     unavailable = verdict_of(change("u", 7, {**ROW, "large": placeholder}))
     assert (unavailable["large"], unavailable["_explicit_null_large"], unavailable["_reason"]) == (None, False, None)
@@ -169,6 +184,24 @@ def test_a_schema_that_is_not_understood_converts_nothing(schema: Any) -> None:
     assert verdict_of(json.dumps({"schema": schema, "payload": payload}).encode())["note"] == "x"
 
 
+def test_a_former_name_does_not_hide_an_unavailable_value() -> None:
+    columns = [COLUMNS[0], Column("note", "STRING", "Note.", formerly="old")]
+    stream_table = StreamTable("t", "t", "", columns, ["id"], format=Debezium())
+    with pytest.raises(Rejection, match="unavailable_value"):
+        stream_table.decode(change("u", 7, {"id": 1, "old": UNAVAILABLE}))
+    assert stream_table.decode(change("u", 7, {"id": 1, "old": "x"}))["note"] == "x"
+
+
+@pytest.mark.invariant("15.4")
+@pytest.mark.parametrize("number", [Decimal("NaN"), Decimal("Infinity"), Decimal("-Infinity"), Decimal("1e999999")])
+def test_a_position_or_a_time_that_is_no_finite_number_is_rejected(number: Decimal) -> None:
+    with pytest.raises(Rejection, match="no_source_position"):
+        source_position({"lsn": number})
+    convert = converter_of("io.debezium.time.MicroTimestamp", None)
+    assert convert
+    assert not isinstance(convert(number), datetime)
+
+
 @pytest.mark.parametrize("raw", [2**70, 1e300, True, "x", 1.5, [1], {"a": 1}])
 def test_a_number_that_is_no_time_is_rejected(raw: Any) -> None:
     schema = {"type": "int64", "name": "io.debezium.time.MicroTimestamp", "field": "at"}
@@ -214,6 +247,15 @@ def test_a_schema_of_avro_says_the_types_of_connect() -> None:
     verdict = verdict_of(value, form, Schemas({3: writer_schema}, {}))
     assert (verdict["at"], verdict["price"], verdict["_sequence"]) == (TIME, Decimal("12.34"), 7)
     assert verdict_of(value, form)["_reason"] == "unknown_schema"
+
+
+def test_what_decides_how_changes_are_decoded_is_in_the_fingerprint() -> None:
+    forms = (Debezium(), Debezium(Json(framed=True)), Debezium(Avro()), Debezium(flattened=True), Json())
+    assert len({replace(table(), format=form).fingerprint for form in forms[:4]}) == 4
+    assert [form.declared_as for form in forms[:3]] == ["Debezium()", "Debezium(Json(framed=True))", "Debezium(Avro())"]
+    fields = [{"name": "at", "type": {"type": "long", "connect.name": name}} for name in ("a", "b")]
+    schemas = [WriterSchema(json.dumps({"type": "record", "name": "r", "fields": [field]})) for field in fields]
+    assert len({Debezium(Avro()).fingerprint(schema) for schema in schemas}) == 2
 
 
 def test_a_table_decodes_a_change_like_a_batch() -> None:

@@ -34,6 +34,14 @@ EXAMPLES = [
         lambda: declare(columns=[KEY, column("note", "STRING", keep=True, null_erases=True)], format=Debezium()),
     ),
     Example(
+        "column note: keep and null_values cannot be combined in a table of format Debezium",
+        "A null value would keep the stored one, unlike in the database. Remove null_values.",
+        lambda: declare(
+            columns=[KEY, column("note", "STRING", keep=True, null_erases=True, null_values=["-"])], format=Debezium()
+        ),
+        lambda: declare(columns=[KEY, column("note", "STRING", keep=True, null_erases=True)], format=Debezium()),
+    ),
+    Example(
         "key column id is not a field of the row",
         "Remove its source: the row contains its key.",
         lambda: declare(columns=[replace(KEY, source=RecordKey())], format=Debezium()),

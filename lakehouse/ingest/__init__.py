@@ -11,7 +11,7 @@
 - ``newest_per_key``: one row for each key.
 - ``deletes``: stores the deletes of a batch, and finds those that count.
 - ``truncates``: deletes the rows before a truncate of a change stream; ``snapshots`` stops if its database went back.
-- ``merge``: compares rows with the stored rows and stores them; for a log table, ``append``.
+- ``merge``: compares rows with the stored rows (of a ``merge_target``) and stores them; for a log table, ``append``.
 
 Other sources of rows for the same merge are ``load`` and ``sources`` (base files), ``replay`` (ranges again; ``days``
 finds those of a day) and ``redrive`` (rejected records again). A new source is a module next to ``replay``. It uses

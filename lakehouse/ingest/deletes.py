@@ -15,7 +15,8 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError, LedgerError
 from lakehouse.ingest.counts import Counts
-from lakehouse.ingest.merge import Target, merge_rows
+from lakehouse.ingest.merge import merge_rows
+from lakehouse.ingest.merge_target import Target
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.active_files import holds_files
@@ -25,7 +26,7 @@ from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import NO_VERSION, Layout
-from lakehouse.storage.row_order import ChangeBounds, merged_layout
+from lakehouse.storage.row_order import bounds_of, merged_layout
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
 
@@ -190,11 +191,6 @@ def store_rows(
         return merge_rows(Target(context.table, context.merged), newest_rows, counts, commit)
     target = Target(context.table, context.merged, deletes.rows, bounds_of(commit))
     return merge_rows(target, newest_rows, counts, commit.with_fields(deletes_table=deletes.counted_version))
-
-
-def bounds_of(commit: Commit) -> ChangeBounds:
-    """Return the positions of the source that decide about the rows of a commit."""
-    return ChangeBounds(commit.snapshot_position, commit.truncate_position)
 
 
 def _add_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, batch: DecodedBatch, counts: Counts) -> Deletes:

@@ -11,6 +11,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Gap, Plan, Progress, SourceState, find_expired, find_gap, plan_batch
 from lakehouse.ledger.reached import reached_beyond
+from lakehouse.storage.row_order import NO_BOUNDS, bounds_after
 
 
 def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
@@ -67,7 +68,7 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
 
     Such rows are from a deleted topic, from another one, or from the time before the broker was rolled back.
     """
-    if not table.has_changes and (ledger.snapshot_position, ledger.truncate_position) != (None, None):
+    if not table.has_changes and bounds_after(ledger) != NO_BOUNDS:
         raise DeclarationError(
             f"Table {table.name} has rows of a change stream, whose order a record of format {table.format.name} does"
             " not have: new records would seem older",

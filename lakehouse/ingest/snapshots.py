@@ -16,6 +16,7 @@ from lakehouse.errors import LedgerError
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.rejected_records import DecodedBatch
+from lakehouse.storage.row_order import bounds_after
 from lakehouse.storage.table_context import TableContext
 
 _IS_LATER = "s.sequence > n.sequence AND (s.source IS NULL OR s.partition = n.partition AND s.position < n.position)"
@@ -27,7 +28,7 @@ def require_greater_positions(context: TableContext, batch: DecodedBatch, counts
     Compares with stored rows and deletes, only for a batch with a snapshot that no batch had before, and not with the
     position that the declaration accepts.
     """
-    if batch.commit.kind != "batch" or counts.snapshot_position in (None, batch.ledger.snapshot_position):
+    if batch.commit.kind != "batch" or counts.snapshot_position in (None, bounds_after(batch.ledger).snapshot):
         return
     source = quoted(batch.plan.source.text if batch.plan.source else "")
     place = (f"{staged.PARTITION} AS partition", f"{staged.POSITION} AS position", f"{staged.SEQUENCE} AS sequence")

@@ -11,7 +11,7 @@ from lakehouse.errors import ConflictError
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
-from lakehouse.storage.row_order import order_fields
+from lakehouse.storage.row_order import bounds_after, order_fields
 from lakehouse.storage.table_context import TableContext
 
 
@@ -20,7 +20,7 @@ def delete_truncated(context: TableContext, batch: DecodedBatch, counts: Counts)
 
     Writes nothing if no row is older. Raises ``ConflictError`` if another writer was first.
     """
-    position, former_position = counts.truncate_position, batch.ledger.truncate_position
+    position, former_position = counts.truncate_position, bounds_after(batch.ledger).truncate
     if position is None or (former_position is not None and position <= former_position):
         return batch
     is_older = f"coalesce({order_fields(context.table, 't')['sequence']} < {position}, true)"

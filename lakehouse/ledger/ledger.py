@@ -119,16 +119,6 @@ class Ledger:
         return self.newest.commit.consumed if self.newest else None
 
     @property
-    def snapshot_position(self) -> int | None:
-        """The greatest position of a snapshot that was read, in the order of the source of a change stream."""
-        return self.newest.commit.snapshot_position if self.newest else None
-
-    @property
-    def truncate_position(self) -> int | None:
-        """The position of the newest truncate, in the order of the source of a change stream."""
-        return self.newest.commit.truncate_position if self.newest else None
-
-    @property
     def totals(self) -> Totals:
         """Sums over the batches."""
         return self.newest.totals if self.newest else Totals()

@@ -15,6 +15,8 @@ from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.snapshot import facts_of
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.staged import DELETE
+from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 
@@ -51,6 +53,16 @@ class ChangeBounds(NamedTuple):
 
 
 NO_BOUNDS = ChangeBounds()
+
+
+def bounds_of(commit: Commit) -> ChangeBounds:
+    """Return the positions of the source that decide about the rows of a commit."""
+    return ChangeBounds(commit.snapshot_position, commit.truncate_position)
+
+
+def bounds_after(ledger: Ledger) -> ChangeBounds:
+    """Return the positions of the source that decide about the rows that a table has now."""
+    return bounds_of(ledger.newest.commit) if ledger.newest else NO_BOUNDS
 
 
 def merged_layout(table: TableParts, settings: Settings) -> Layout:

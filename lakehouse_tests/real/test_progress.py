@@ -9,7 +9,8 @@ import pytest
 
 from lakehouse.errors import ConflictError, LedgerError
 from lakehouse.ingest.counts import Counts
-from lakehouse.ingest.merge import Target, merge_rows
+from lakehouse.ingest.merge import merge_rows
+from lakehouse.ingest.merge_target import Target
 from lakehouse.kafka import read_topic
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.positions import Range

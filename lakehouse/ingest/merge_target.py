@@ -1,0 +1,67 @@
+"""What rows are merged into: the table, its declaration, and what is deleted in it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from lakehouse.declaration.table_parts import TableParts
+from lakehouse.ledger.log import open_table
+from lakehouse.storage.layout import COLUMNS_PROPERTY
+from lakehouse.storage.merge_spec import equal_keys
+from lakehouse.storage.row_order import KEPT, NO_BOUNDS, ChangeBounds, not_deleted, not_truncated
+from lakehouse.storage.stored_table import StoredTable
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table that rows are merged into, its declaration, and the newest delete of each key, if there are any.
+
+    ``bounds`` are those of the commit.
+    """
+
+    table: TableParts
+    merged: StoredTable
+    deletes: DataFrame | None = None
+    bounds: ChangeBounds = NO_BOUNDS
+
+    @property
+    def not_deleted(self) -> Callable[..., str]:
+        """Return the SQL condition that a row, or its kept column, is not older than a delete or a truncate."""
+        conditions = [not_deleted] if self.deletes is not None else []
+        conditions += [not_truncated] if self.bounds.truncate is not None else []
+        return lambda *place: (
+            " AND ".join(condition(self.table, self.bounds, *place) for condition in conditions) or "true"
+        )
+
+    @property
+    def same_key(self) -> str:
+        """The SQL condition that the key of ``s`` equals the key of ``t``."""
+        return equal_keys(self.table.key)
+
+    @property
+    def text_columns(self) -> set[str]:
+        """The text columns that are not part of the key."""
+        return {name for name in self.table.values if self.table.by_name[name].type == "STRING"}
+
+    def column_types(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the types of columns; empty for a column that is not in the layout."""
+        types = {column.name: column.type for column in self.merged.layout.columns}
+        return {name: types.get(name, "") for name in names}
+
+    def value_columns(self, stored_rows: DataFrame) -> list[str]:
+        """Return the columns of the layout without the key, and ``_kept`` even if no column is kept any longer."""
+        names = [name for name in self.merged.layout.names if name not in self.table.key]
+        return [*names, KEPT] if KEPT in stored_rows.columns and KEPT not in names else names
+
+    def undeclared_columns(self, stored_rows: DataFrame) -> list[str]:
+        """Return the columns that are not declared any longer: a newer record has no value for them."""
+        delta_table = open_table(self.merged.layout.uri)
+        declared_names = (
+            delta_table.metadata().configuration.get(COLUMNS_PROPERTY, "").split(",") if delta_table else []
+        )
+        return [
+            name
+            for name in stored_rows.columns
+            if name in declared_names and name not in (*self.merged.layout.names, KEPT)
+        ]

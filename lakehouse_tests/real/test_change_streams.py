@@ -1,4 +1,4 @@
-"""Change streams: the table equals its database, whatever is sent again, replayed or read from a snapshot."""
+"""Change streams: the table equals its database, also if records are sent again, replayed or read from a snapshot."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -133,7 +133,7 @@ def test_a_truncate_deletes_every_older_row_also_one_that_arrives_later(stream: 
 
 @pytest.mark.slow
 @pytest.mark.invariant("15.5")
-def test_a_truncate_stands_if_the_batch_that_read_it_died(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncate_remains_if_the_batch_that_read_it_died(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     merge(stream, change("c", 1, row(1)), change("c", 9, row(3)))
     stream.send(change("c", 2, row(2)), change("t", 5, None))
 

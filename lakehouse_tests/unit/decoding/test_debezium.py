@@ -66,7 +66,7 @@ def test_only_a_record_that_says_so_is_of_a_snapshot_of_the_whole_table(snapshot
     assert verdict_of(change("r", 7, ROW, source={"snapshot": snapshot}))["_snapshot"] is False
 
 
-def test_a_delete_has_only_its_key_whatever_its_other_values_are() -> None:
+def test_a_delete_has_only_its_key_and_its_other_values_may_be_anything() -> None:
     verdict = verdict_of(change("d", 9, {**ROW, "at": 0, "price": "", "large": UNAVAILABLE}))
     assert (verdict["_deleted"], verdict["_sequence"], verdict["_reason"]) == (True, 9, None)
     assert {name: verdict[name] for name in ROW} == {**dict.fromkeys(ROW), "id": 1}

@@ -76,7 +76,10 @@ def compare(
 
 def _show(table: "StreamTable", name_in_database: str, comparison: "Comparison") -> None:
     if comparison.other_names:
-        print_notice(f"Not compared, because the database has no such value: {', '.join(comparison.other_names)}.")
+        names = ", ".join(comparison.other_names)
+        print_notice(
+            f"Not compared, because they are not in the database, or of a type that cannot be compared: {names}."
+        )
     database_rows = f"{count_text(comparison.database_rows, 'row')} of {name_in_database}"
     rows = f"{database_rows}, {comparison.table_rows:,} of {table.name}"
     if comparison.is_equal:

@@ -70,7 +70,8 @@ def new_table(
     stream_table = StreamTable(new, topic, "", proposal.columns, proposal.key, month, format=proposal.form)
     require_distinct_names(*find_tables(settings), stream_table)  # refuses a name that is invalid or already used
     _write(file, declaration_text(new, topic, proposal))
-    problem = "cannot be read by their schemas" if stream_table.has_schemas else "are not JSON objects"
+    kind = "changes of rows" if stream_table.has_changes else "JSON objects"
+    problem = "cannot be read by their schemas" if stream_table.has_schemas else f"are not {kind}"
     unread_text = f"; {proposal.unread:,} of them {problem}" if proposal.unread else ""
     print_line(f"Wrote {file}, from {count_text(proposal.records, 'record')}{unread_text}.")
     for warning in proposal.warnings:

@@ -49,10 +49,10 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
 def _compacted_error(table: StreamTable, *, is_known: bool) -> DeclarationError:
     if not is_known:
         return DeclarationError(
-            f"The broker does not say whether the topic of {table.name} is compacted, which changes of a database must"
-            " not be",
+            f"The topic of {table.name} has changes of a database, so it must not be compacted. The broker does not say"
+            " whether it is",
             where=f"topic {table.topic}",
-            action="Nothing was merged. Permit this user to describe the configuration of the topic.",
+            action="Nothing was merged. Grant DescribeConfigs on the topic to this user.",
         )
     return DeclarationError(
         f"The topic of {table.name} has changes of a database and is compacted: compaction keeps the change that was"
@@ -70,8 +70,8 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
     """
     if not table.has_changes and bounds_after(ledger) != NO_BOUNDS:
         raise DeclarationError(
-            f"Table {table.name} has rows of a change stream, whose order a record of format {table.format.name} does"
-            " not have: new records would seem older",
+            f"Table {table.name} has rows of a change stream. Records of format {table.format.name} have no position in"
+            " the log of a database, so they cannot be compared with these rows",
             where=f"table {table.name}",
             action="Declare the format of before, or a table with another name.",
         )
@@ -90,6 +90,8 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
 def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
     """Return the error of a gap that nobody has accepted."""
     action = f"If the loss is known and accepted, continue with: lakehouse accept-gap {table.name}"
+    if table.has_changes:
+        action += ". Rows whose deletes are lost stay: then compare with the database, or declare a new table"
     if not can_be_accepted(gap, table):
         action = (
             f"Offsets start again there, and {table.name} is ordered by offset only: new records would seem older than"

@@ -57,6 +57,6 @@ def _went_back_error(context: TableContext, pair: Row) -> LedgerError:
         f" a change at position {pair['later']}",
         where=f"topic {context.table.topic}, offset {pair['position']}",
         action="Nothing was merged. If the database was restored, or replaced by another server, send its changes to a"
-        " new topic, and declare a table with another name. If it was not, as with a snapshot that was requested while"
-        f" changes were sent, declare Debezium(accepted_snapshot={position}).",
+        " new topic, and declare a table with another name. If it did not go back, as with a snapshot that was"
+        f" requested while changes were sent, declare Debezium(accepted_snapshot={position}).",
     )

@@ -26,8 +26,8 @@ _DECIMAL_TEXT = re.compile(r"-?\d{1,18}\.(\d{1,18})", re.ASCII)
 _DAYS = "{}: numbers. If it is a date in the database, declare DATE with epoch='days'."
 _UNKNOWN_KEY = "The keys of these records do not name columns. Declare the primary key of the database in place of {}."
 _LONG_TEXTS = (
-    "{}: texts. If one may be longer than 2,000 bytes in PostgreSQL, declare keep=True and null_erases=True. Otherwise"
-    " an update that does not change it is rejected."
+    "{}: texts. If a row may exceed 2,000 bytes in PostgreSQL, declare keep=True and null_erases=True for its longest"
+    " columns. Otherwise an update that does not change them is rejected."
 )
 
 
@@ -91,7 +91,11 @@ def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[
     name = column_name(source)
     column_type = _column_type(values) if values else None
     if name is None or column_type is None:
-        reason = "its name cannot become the name of a column" if name is None else "these records do not show its type"
+        reason = (
+            "its name cannot become the name of a column"
+            if name is None
+            else "these records do not show its type; declare it by its type in the database"
+        )
         warnings.append(f"Field {source!r} is left out: {reason}.")
         return None
     numbers = [value for value in values if isinstance(value, Decimal)]

@@ -38,7 +38,10 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
             yield message, "A null value would keep the stored one, unlike in the database. Remove null_values."
     for name in table.key:
         if name in table.by_name and table.by_name[name].field.part != VALUE:
-            yield f"key column {name} is not a field of the row", "Remove its source: the row contains its key."
+            yield (
+                f"key column {name} is not a field of the row in a table of format {form}",
+                "Remove its source: the row contains its key.",
+            )
 
 
 _ORDER = "The position in the log of the database decides which change is newer."

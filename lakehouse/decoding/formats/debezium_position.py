@@ -43,4 +43,7 @@ def _whole(raw: Any) -> int | None:
 def _explain(source: Mapping[str, Any]) -> str:
     connector = source.get("connector")
     subject = f"the connector {short_text(connector)}" if isinstance(connector, str) else "the record"
-    return f"{subject} gives neither an LSN of PostgreSQL nor a binlog file and position of MySQL"
+    return (
+        f"{subject} gives neither an LSN of PostgreSQL nor a binlog file and position of MySQL; for flattened"
+        " records, add source.lsn, or source.file,source.pos, to add.fields"
+    )

@@ -23,8 +23,16 @@ _PREFIX = "__"
 _METADATA = ("op", "deleted", "lsn", "file", "pos", "connector")
 _NO_SCALE = (
     "and its scale is unknown: set decimal.handling.mode=string in the connector, and decimal_handling_mode='string'"
-    " in Debezium()"
+    " in Debezium(), then let it take a snapshot"
 )
+_NO_OPERATION = (
+    "the record has no 'op': if the transform ExtractNewRecordState is used, declare flattened=True, else check format="
+)
+_NO_FLAT_OPERATION = (
+    "the record has no '__op': set delete.tombstone.handling.mode=rewrite in the transform, and"
+    " add.fields=op,source.lsn,source.snapshot, or op,source.file,source.pos,source.snapshot for MySQL"
+)
+_NO_FLAT_VALUE = "the record has no value: set delete.tombstone.handling.mode=rewrite in the transform"
 _NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL")
 
 
@@ -72,6 +80,8 @@ class ChangeReader:
         """Read one change; ``fields`` are those that are read. Raises ``Rejection`` if it is not valid."""
         if value is None and not self._rules.is_flattened:
             return Change({}, is_rowless=True)
+        if value is None:
+            raise Rejection("tombstone", _NO_FLAT_VALUE)
         message = self._parse(value)
         event = _flat_event(message.content) if self._rules.is_flattened else _enveloped_event(message.content)
         if event.operation == _TRUNCATE:
@@ -125,6 +135,8 @@ def _enveloped_event(message: Mapping[str, Any]) -> _Event:
     operation = _known_operation(message.get("op"))
     source = _require_object(message.get("source"), "source")
     side = "before" if operation == _DELETE else "after"
+    if operation == _DELETE and message.get(side) is None:
+        raise Rejection("invalid_change", "the delete has no key: set a replica identity for the table in the database")
     row = {} if operation == _TRUNCATE else _require_object(message.get(side), side)
     return _Event(operation, row, source)
 
@@ -137,12 +149,13 @@ def _flat_event(message: Mapping[str, Any]) -> _Event:
     added_fields = {f"{_PREFIX}{name}" for name in _METADATA}
     row = {name: raw for name, raw in message.items() if name not in added_fields and not name.startswith(prefix)}
     if metadata["op"] is None:
-        remedy = "set add.fields=op,source.lsn and delete.tombstone.handling.mode=rewrite in the transform"
-        raise Rejection("invalid_change", f"the record has no '__op': {remedy}")
+        raise Rejection("invalid_change", _NO_FLAT_OPERATION)
     return _Event(_known_operation(metadata["op"]), row, source)
 
 
 def _known_operation(operation: Any) -> str:
+    if operation is None:
+        raise Rejection("invalid_change", _NO_OPERATION)
     if not isinstance(operation, str) or operation not in _OPERATIONS:
         raise Rejection("unknown_operation", f"'op' is {short_text(operation)}, expected c, u, d, r or t")
     return operation

@@ -42,7 +42,7 @@ EXAMPLES = [
         lambda: declare(columns=[KEY, column("note", "STRING", keep=True, null_erases=True)], format=Debezium()),
     ),
     Example(
-        "key column id is not a field of the row",
+        "key column id is not a field of the row in a table of format Debezium",
         "Remove its source: the row contains its key.",
         lambda: declare(columns=[replace(KEY, source=RecordKey())], format=Debezium()),
         lambda: declare(columns=[KEY], format=Debezium()),

@@ -49,6 +49,7 @@ class Counts:
     key_ranges: str = "true"
     snapshot_position: int | None = None
     truncate_position: int | None = None
+    moved_keys: int = 0
 
     @property
     def join(self) -> str:
@@ -98,7 +99,7 @@ def count_batch(records: DataFrame, table: StreamTable) -> Counts:
         deleted_keys=deleted_keys,
         prune=prune,
         key_ranges=_all_of(key_conditions),
-        **{name: row[name] for name in _POSITIONS if table.has_changes},
+        **{name: row[name] for name in (*_POSITIONS, "moved_keys") if table.has_changes},
     )
 
 
@@ -119,6 +120,8 @@ def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
     aggregates += [F.count_if(staged.LATE).alias("_late")]
     if table.has_changes:
         aggregates.append(F.count_if(staged.ROWLESS).alias("_rowless"))
+        partition = f"IF({staged.ROWLESS} OR {staged.REASON} IS NOT NULL, NULL, {staged.PARTITION})"
+        aggregates += [F.expr(f"{name}({partition})").alias(f"_{name}_partition") for name in ("min", "max")]
         for name, flag in _POSITIONS.items():
             aggregates.append(F.expr(f"max(IF({flag}, {staged.SEQUENCE}, NULL))").alias(f"_{name}"))
     aggregates += [F.count_if(staged.DELETED).alias("_deletes")] if table.delete_rule else []
@@ -142,7 +145,9 @@ def _totals(table: StreamTable) -> list[Column]:
     keys = F.count_if(F.expr(f"_read > {without_row}")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
     totals.append(keys.alias("keys"))
     totals += [F.count_if(F.expr("_deletes > 0")).alias("deleted_keys")] if table.delete_rule else []
-    totals += [F.expr(f"max(_{name})").alias(name) for name in _POSITIONS if table.has_changes]
+    if table.has_changes:
+        totals += [F.expr(f"max(_{name})").alias(name) for name in _POSITIONS]
+        totals.append(F.count_if(F.expr("_min_partition < _max_partition")).alias("moved_keys"))
     if _partition_follows_key(table):
         totals.append(F.expr("CAST(collect_set(_table_partition) AS ARRAY<STRING>)").alias("partitions"))
     for name in _ranged_keys(table):

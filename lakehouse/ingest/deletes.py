@@ -26,7 +26,7 @@ from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import NO_VERSION, Layout
-from lakehouse.storage.row_order import bounds_of, merged_layout
+from lakehouse.storage.row_order import NO_BOUNDS, ChangeBounds, bounds_of, merged_layout
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
 
@@ -178,7 +178,7 @@ def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
         table,
         batch.plan.source,
         has_unique_keys=not counts.duplicate,
-        bounds=bounds_of(batch.commit),
+        bounds=_bounds_within(batch, counts),
     )
     return store_rows(context, newest_rows, counts, batch.commit, deletes)
 
@@ -193,24 +193,29 @@ def store_rows(
     return merge_rows(target, newest_rows, counts, commit.with_fields(deletes_table=deletes.counted_version))
 
 
+def _bounds_within(batch: DecodedBatch, counts: Counts) -> ChangeBounds:
+    """Return the bounds that compare records of a batch; offsets of several partitions do not order those of a key."""
+    return NO_BOUNDS if counts.moved_keys else bounds_of(batch.commit)
+
+
 def _add_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, batch: DecodedBatch, counts: Counts) -> Deletes:
     """Store the newest delete of each key of a batch, unless a newer one is stored.
 
     Raises ``ConflictError`` if another writer was first: its deletes do not count.
     """
-    parts, bounds = _as_table(table), bounds_of(batch.commit)
+    parts = _as_table(table)
     newest_deletes = newest_per_key(
         rows.where(staged.DELETED),
         parts,
         batch.plan.source,
         has_unique_keys=not counts.duplicate,
-        bounds=bounds,
+        bounds=_bounds_within(batch, counts),
     )
     key_counts = replace(
         counts, read=counts.deleted_keys, rejected=0, duplicate=0, partitions=None, prune=counts.prune_by_key("t")
     )
     commit = deletes.ledger.next_commit("deletes", batch.commit.run).with_fields(source=batch.plan.source)
-    target = Target(parts, deletes.stored_table, bounds=bounds)
+    target = Target(parts, deletes.stored_table, bounds=bounds_of(batch.commit))
     entry = merge_rows(target, newest_deletes, key_counts, commit)
     ledger = deletes.stored_table.ledger()
     if entry.version != commit.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:

@@ -28,10 +28,17 @@ def require_greater_positions(context: TableContext, batch: DecodedBatch, counts
     Compares with stored rows and deletes, only for a batch with a snapshot that no batch had before, and not with the
     position that the declaration accepts.
     """
-    if batch.commit.kind != "batch" or counts.snapshot_position in (None, bounds_after(batch.ledger).snapshot):
+    if batch.commit.kind != "batch" or counts.snapshot_position is None:
+        return
+    known_position = bounds_after(batch.ledger).snapshot
+    known_positions = [p for p in (known_position, context.table.format.accepted_snapshot) if p is not None]
+    place = (f"{staged.PARTITION} AS partition", f"{staged.POSITION} AS position", f"{staged.SEQUENCE} AS sequence")
+    snapshots = batch.records.where(staged.SNAPSHOT).selectExpr(*place)
+    new_snapshots = snapshots.where(~F.col("sequence").isin(known_positions)) if known_positions else snapshots
+    first_records = new_snapshots.groupBy("partition", "sequence").agg(F.min("position").alias("position"))
+    if first_records.isEmpty():
         return
     source = quoted(batch.plan.source.text if batch.plan.source else "")
-    place = (f"{staged.PARTITION} AS partition", f"{staged.POSITION} AS position", f"{staged.SEQUENCE} AS sequence")
     changes = batch.records.where(f"{staged.SNAPSHOT} IS NULL").selectExpr(f"{source} AS source", *place)
     stored_tables = (context.merged, context.stored_table(deletes_layout))
     stored_records = (
@@ -40,10 +47,6 @@ def require_greater_positions(context: TableContext, batch: DecodedBatch, counts
     earlier_records = reduce(DataFrame.unionByName, stored_records, changes).where("sequence IS NOT NULL")
     # of another source, whose positions in the topic cannot be compared, every record was before
     earlier_records = earlier_records.withColumn("source", F.expr(f"IF(source = {source}, source, NULL)")).alias("s")
-    snapshots = batch.records.where(staged.SNAPSHOT).selectExpr(*place).groupBy("partition", "sequence")
-    first_records = snapshots.agg(F.min("position").alias("position"))
-    if context.table.format.accepted_snapshot is not None:
-        first_records = first_records.where(f"sequence <> {context.table.format.accepted_snapshot}")
     pairs = first_records.alias("n").join(earlier_records, F.expr(_IS_LATER))
     found_pair = pairs.selectExpr("n.*", "s.sequence AS later").first()
     if found_pair is not None:

@@ -11,15 +11,18 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from deltalake import DeltaTable
+
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import TableError
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.log import open_table
 from lakehouse.operations.canonical_rows import Texts, bucket_of, canonical_text, row_hash
-from lakehouse.operations.source_database import Bucket, ComparedColumns, SourceTable, open_source
+from lakehouse.operations.source_database import Bucket, ComparedColumns, open_source
 from lakehouse.settings import Settings
 
 _MAX_BUCKETS = 64  # that are read row by row
+_MAX_PASSES = 3  # further looks at all hashes while more buckets differ
 _LASTING_SECONDS = 60.0
 _PAUSE = 1.0  # seconds between two looks at rows that differ
 _ROWS_PER_BATCH = 16_384
@@ -84,10 +87,13 @@ def compare(settings: Settings, table: StreamTable, source: Source, wait: float)
     """
     uri = settings.table_uri(table.name)
     hashes = _hash_both(uri, table, source)
-    if len(hashes.different_buckets) > _MAX_BUCKETS:
+    buckets = hashes.different_buckets
+    for _ in range(_MAX_PASSES):
+        if len(buckets) <= _MAX_BUCKETS:
+            break
         time.sleep(wait)
         hashes = _hash_both(uri, table, source)
-    buckets = hashes.different_buckets
+        buckets = sorted({*buckets} & {*hashes.different_buckets})  # what differs for long differs in both
     _log.info("Comparing the rows of %s buckets that differ", f"{len(buckets):,}")
     differences = _lasting_differences(uri, table, source, buckets[:_MAX_BUCKETS], wait)
     return Comparison(
@@ -115,7 +121,7 @@ class _Hashes(NamedTuple):
 
 def _hash_both(uri: str, table: StreamTable, source: Source) -> _Hashes:
     _log.info("Hashing the rows of %s in the database", source.name)
-    with open_source(source.url, table, source.name) as database:
+    with open_source(source.url, table, source.name, _stored_names(uri)) as database:
         database_buckets, columns = database.buckets(), database.columns
     _log.info("Hashing the rows of %s", table.name)
     return _Hashes(database_buckets, _hash_rows(uri, columns), columns)
@@ -125,10 +131,13 @@ def equals_database(settings: Settings, table: StreamTable) -> Finding:
     """Check a table against the database of the settings; a difference counts if it lasts for a minute."""
     url = settings.database_url.get_secret_value() if settings.database_url else ""
     comparison = compare(settings, table, Source(url, source_name(table)), _LASTING_SECONDS)
-    problems = [
+    problems = [f"{comparison.buckets:,} parts of the rows differ, and only {_MAX_BUCKETS} were compared."]
+    problems = problems if comparison.is_part else []
+    problems += [
         f"The key {', '.join(map(str, item.key))} {_describe(item, comparison)}." for item in comparison.differences
     ]
-    fact = f"{comparison.table_rows:,} rows equal the {comparison.database_rows:,} rows of the database"
+    omitted_text = f", except in {', '.join(comparison.other_names)}" if comparison.other_names else ""
+    fact = f"{comparison.table_rows:,} rows equal the {comparison.database_rows:,} rows of the database{omitted_text}"
     return finding("equals_database", problems, fact, f"Each value: lakehouse compare {table.name}")
 
 
@@ -147,10 +156,12 @@ def _lasting_differences(
     uri: str, table: StreamTable, source: Source, buckets: Collection[int], wait: float
 ) -> list[Difference]:
     """Return the differences in some buckets in which the row of the table stays the same for ``wait`` seconds."""
-    deadline = time.monotonic() + wait
     lasting_differences = _find_differences(uri, table, source, buckets)
-    while lasting_differences and time.monotonic() < deadline:
-        time.sleep(_PAUSE)
+    deadline = time.monotonic() + wait
+    is_last = False
+    while lasting_differences and not is_last:
+        is_last = time.monotonic() + _PAUSE >= deadline
+        time.sleep(min(_PAUSE, max(deadline - time.monotonic(), 0.0)))
         # the row of the database may change meanwhile; a row of the table that stays wrong does not follow it
         found_differences = _find_differences(uri, table, source, buckets)
         lasting_differences = {
@@ -165,21 +176,19 @@ def _find_differences(
     """Return what differs in some buckets now, by key and row of the table; nothing without buckets."""
     if not buckets:
         return {}
-    with open_source(source.url, table, source.name) as database:
-        return {(item.key, item.table): item for item in _differences(uri, database, buckets)}
-
-
-def _differences(uri: str, database: SourceTable, buckets: Collection[int]) -> Iterator[Difference]:
-    """Yield what differs now: the database at the moment of its transaction, then the newest version of the table."""
-    key_size = len(database.columns.key)
-    database_rows = {row[:key_size]: tuple(row) for row in database.rows(list(buckets))}
-    wanted_buckets = frozenset(buckets)
+    with open_source(source.url, table, source.name, _stored_names(uri)) as database:
+        columns, key_size = database.columns, len(database.columns.key)
+        database_rows = {row[:key_size]: tuple(row) for row in database.rows(list(buckets))}
+    # the newest version of the table after that moment of the database
     table_rows = {
-        row[:key_size]: row for row in _read_rows(uri, database.columns) if bucket_of(row[:key_size]) in wanted_buckets
+        row[:key_size]: row for row in _read_rows(uri, columns) if bucket_of(row[:key_size]) in frozenset(buckets)
     }
-    for key in database_rows.keys() | table_rows.keys():
-        if database_rows.get(key) != table_rows.get(key):
-            yield Difference(key, database_rows.get(key), table_rows.get(key))
+    differences = (
+        Difference(key, database_rows.get(key), table_rows.get(key))
+        for key in database_rows.keys() | table_rows.keys()
+        if database_rows.get(key) != table_rows.get(key)
+    )
+    return {(item.key, item.table): item for item in differences}
 
 
 def _hash_rows(uri: str, columns: ComparedColumns) -> dict[int, Bucket]:
@@ -193,11 +202,20 @@ def _hash_rows(uri: str, columns: ComparedColumns) -> dict[int, Bucket]:
 
 def _read_rows(uri: str, columns: ComparedColumns) -> Iterator[Texts]:
     """Yield the texts of the rows of the newest version."""
+    dataset = _open(uri).to_pyarrow_dataset()
+    for batch in dataset.to_batches(columns=list(columns.names), batch_size=_ROWS_PER_BATCH):
+        texts = [[canonical_text(value) for value in column.to_pylist()] for column in batch.columns]
+        yield from zip(*texts, strict=True)
+
+
+def _stored_names(uri: str) -> list[str]:
+    """Return the names of the columns of the newest version."""
+    return [field.name for field in _open(uri).schema().fields]
+
+
+def _open(uri: str) -> DeltaTable:
     table = open_table(uri)
     if table is None:
         name = uri.rstrip("/").rpartition("/")[2]
         raise TableError("The table does not exist yet", where=uri, action=f"First run: lakehouse merge {name}")
-    dataset = table.to_pyarrow_dataset()
-    for batch in dataset.to_batches(columns=list(columns.names), batch_size=_ROWS_PER_BATCH):
-        texts = [[canonical_text(value) for value in column.to_pylist()] for column in batch.columns]
-        yield from zip(*texts, strict=True)
+    return table

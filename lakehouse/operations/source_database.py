@@ -1,6 +1,6 @@
 """The rows of a table in PostgreSQL, at one moment, without a lock: hashes of buckets, and rows of some buckets."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
@@ -12,9 +12,12 @@ from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.operations.canonical_rows import DatabaseColumn, Texts, bucket_sql, canonical_sql, row_sql
 
 _COLUMNS = (
-    "SELECT column_name, udt_name, character_maximum_length FROM information_schema.columns"
+    "SELECT column_name, CASE WHEN typtype = 'e' THEN 'enum' ELSE udt_name END, character_maximum_length,"
+    " datetime_precision FROM information_schema.columns JOIN pg_type ON typname = udt_name"
+    " JOIN pg_namespace ON pg_namespace.oid = typnamespace AND nspname = udt_schema"
     " WHERE table_schema = %s AND table_name = %s"
 )
+_SESSION = ("TimeZone = 'UTC'", "client_encoding = 'UTF8'", "extra_float_digits = 1")
 _SECONDS_TO_CONNECT = 10
 _ROWS_PER_FETCH = 10_000
 
@@ -61,27 +64,33 @@ class SourceTable:
         bucket = bucket_sql(texts[: len(self.columns.key)])
         with self.connection.cursor("rows") as cursor:
             cursor.itersize = _ROWS_PER_FETCH
-            cursor.execute(f"SELECT {', '.join(texts)} FROM {self.name} WHERE {bucket} = ANY(%s)", [list(buckets)])
+            query = f"SELECT {', '.join(texts)} FROM {self.name} WHERE {bucket} = ANY(".replace("%", "%%")
+            cursor.execute(f"{query}%s)", [list(buckets)])
             yield from cursor
 
 
 @contextmanager
-def open_source(url: str, table: StreamTable, name: str) -> Iterator[SourceTable]:
+def open_source(url: str, table: StreamTable, name: str, stored_names: Collection[str]) -> Iterator[SourceTable]:
     """Open a table of a database, as ``SCHEMA.TABLE``, in a transaction that reads one moment and locks no row.
+
+    ``stored_names`` are the columns of the Delta table: only these are compared.
 
     Raises ``SetupError`` without the package psycopg, and ``LakehouseError`` if the database refuses, or if the table
     or a key column is missing.
     """
     psycopg = _driver()
     schema, _, table_name = name.rpartition(".")
+    _require_readable(psycopg, url)
     try:
-        with psycopg.connect(url, connect_timeout=_SECONDS_TO_CONNECT, options="-c TimeZone=UTC") as connection:
+        with psycopg.connect(url, connect_timeout=_SECONDS_TO_CONNECT) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
+            for setting in _SESSION:
+                connection.execute(f"SET LOCAL {setting}")
             found_columns = connection.execute(_COLUMNS, (schema or "public", table_name)).fetchall()
-            columns = {row[0]: DatabaseColumn(_quoted(row[0]), row[1], row[2]) for row in found_columns}
+            columns = {row[0]: DatabaseColumn(_quoted(row[0]), *row[1:]) for row in found_columns}
             full_name = f"{_quoted(schema or 'public')}.{_quoted(table_name)}"
-            yield SourceTable(connection, full_name, _compared_columns(table, columns, name))
+            yield SourceTable(connection, full_name, _compared_columns(table, columns, name, stored_names))
     except psycopg.Error as error:
         message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise LakehouseError(
@@ -91,11 +100,14 @@ def open_source(url: str, table: StreamTable, name: str) -> Iterator[SourceTable
         ) from None
 
 
-def _compared_columns(table: StreamTable, columns: Mapping[str, DatabaseColumn], name: str) -> ComparedColumns:
+def _compared_columns(
+    table: StreamTable, columns: Mapping[str, DatabaseColumn], name: str, stored_names: Collection[str]
+) -> ComparedColumns:
     """Return the columns that both tables have, the key first."""
     by_name = table.by_name
     ordered_columns = [by_name[key] for key in table.key] + [c for c in table.columns if c.name not in table.key]
-    texts = {column.name: text for column in ordered_columns if (text := _text(column, columns)) is not None}
+    stored_columns = [column for column in ordered_columns if column.name in stored_names]
+    texts = {column.name: text for column in stored_columns if (text := _text(column, columns)) is not None}
     missing_names = [key for key in table.key if key not in texts]
     if missing_names:
         raise LakehouseError(
@@ -109,19 +121,29 @@ def _compared_columns(table: StreamTable, columns: Mapping[str, DatabaseColumn],
 
 
 def _text(column: Column, columns: Mapping[str, DatabaseColumn]) -> str | None:
+    """Return the SQL of the text of a column; ``None`` if the declaration makes it differ from the database."""
     field = column.field
-    if column.sql is not None or field.part != VALUE or len(field.names) > 1 or field.names[0] not in columns:
-        return None
-    return canonical_sql(columns[field.names[0]], column.type)
+    is_changed = column.sql is not None or field.part != VALUE or field.default is not None or field.null_values
+    names = [path[0] for path in (field.names, field.former) if len(path) == 1 and path[0] in columns]
+    return None if is_changed or not names else canonical_sql(columns[names[0]], column.type)
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _require_readable(psycopg: ModuleType, url: str) -> None:
+    """Refuse a URL that the driver cannot parse, with a message that quotes nothing of it."""
+    try:
+        psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        action = "Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with special characters as %XX."
+        raise LakehouseError("The URL of the database cannot be read", action=action) from None
+
+
 def _driver() -> ModuleType:
     try:
-        import psycopg  # noqa: PLC0415 - an optional package
+        import psycopg.conninfo  # noqa: PLC0415 - an optional package
     except ImportError:
         raise SetupError(
             "The package psycopg is missing, which connects to PostgreSQL",

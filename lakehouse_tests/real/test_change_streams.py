@@ -188,6 +188,9 @@ def test_a_database_that_went_back_is_noticed_by_deleted_rows_and_a_person_may_a
     stream.table = replace(stream.table, format=Debezium(accepted_snapshot=200))
     stream.merge()
     assert notes(stream) == {2: "x"}
+    stream.send(change("r", 200, row(3)), change("r", 40, row(4)))
+    with pytest.raises(LedgerError, match="has a snapshot at position 40 after"):
+        stream.merge()
 
 
 @pytest.mark.slow
@@ -201,6 +204,12 @@ def test_offsets_of_another_topic_or_partition_decide_nothing(stream: Stream) ->
     stream.send(change("r", 100, row(2, "snapshot")), partition=1)
     stream.merge()
     assert notes(stream) == {1: "snapshot", 2: "snapshot", 3: "back"}
+    stream.send(
+        change("u", 110, row(3)), change("u", 120, row(1, "before it moved")), change("r", 200, row(2, "again"))
+    )
+    stream.send(change("u", 130, row(1, "moved")), partition=1)
+    stream.merge()
+    assert notes(stream) == {1: "moved", 2: "again", 3: "x"}
 
 
 @pytest.mark.invariant("15.2")

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, Debezium, StreamTable
+from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import create_topic
 from lakehouse.local.broker import EmbeddedBroker
@@ -21,6 +22,7 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.worker import Point, dying
 from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.brokers.streams import Stream
+from lakehouse_tests.helpers.change_records import change
 from lakehouse_tests.helpers.databases import workload
 from lakehouse_tests.helpers.databases.connect import Connect, connector_of
 from lakehouse_tests.helpers.databases.postgres import Postgres, program, running_postgres
@@ -136,6 +138,13 @@ def test_a_change_of_a_transaction_that_was_open_when_the_snapshot_was_taken_is_
         mirror.connect.kill()
 
 
+SIMPLE = [
+    Column("id", "BIGINT", "Number.", required=True),
+    Column("n", "BIGINT", "How often it changed."),
+    Column("note", "STRING", "A text that changes with it."),
+]
+
+
 def compare_with(mirror: Mirror, wait: float = 0.0) -> Comparison:
     return compare(mirror.stream.settings, mirror.stream.table, Source(url_of(mirror), "public.items"), wait)
 
@@ -182,6 +191,59 @@ def test_compare_names_each_value_that_differs_and_none_if_all_is_well(
     assert f"The key {first[0]}, {first[1]} differs in n64, name." in result.detail
 
 
+def test_compare_knows_each_type_and_names_the_columns_that_it_cannot_compare(
+    spark: SparkSession, broker: Settings, postgres: Postgres
+) -> None:
+    """The rows are written as the connector sends them; no connector is needed to compare."""
+    database = f"types_{uuid4().hex[:8]}"
+    postgres.run(f"CREATE DATABASE {database}")
+    values = (
+        "1, interval '1 mon 2 days 00:00:03.5', time '00:00:01.5', 'infinity', date '-infinity', null, 7, 'x%', 1e20"
+    )
+    postgres.run(
+        "CREATE TABLE items (id bigint PRIMARY KEY, span interval, short time(3), at timestamp, day date, number int,"
+        ' points int, "per%cent" text, big float8)',
+        f"INSERT INTO items VALUES ({values})",
+        database=database,
+    )
+    columns = [
+        SIMPLE[0],
+        Column("span", "BIGINT", "Microseconds."),
+        Column("short", "BIGINT", "Milliseconds."),
+        Column("at", "TIMESTAMP", "When."),
+        Column("day", "DATE", "Day."),
+        Column("number", "INT", "A number.", default=0),
+        Column("points", "STRING", "A text."),
+        Column("per_cent", "STRING", "A share.", source="per%cent"),
+        Column("big", "DOUBLE", "A number."),
+    ]
+    stream = Stream(
+        spark, broker, StreamTable(database, f"{database}.public.items", "", columns, ["id"], format=Debezium())
+    )
+    create_topic(broker, stream.table)
+    fields = {
+        "id": 1,
+        "span": 2_802_603_500_000,
+        "short": 1500,
+        "number": None,
+        "points": "7",
+        "per%cent": "x%",
+        "big": 1e20,
+    }
+    stream.send(change("r", 7, fields))
+    stream.merge()
+    url = f"postgresql://postgres@127.0.0.1:{postgres.port}/{database}"
+    comparison = compare(broker, stream.table, Source(url, "public.items"), 0.0)
+    (difference,) = comparison.differences
+    assert {name for name, *_ in difference.columns(comparison.names)} == {"at", "day"}, (
+        "infinite times cannot be stored"
+    )
+    assert comparison.other_names == ("number", "points")
+    with pytest.raises(LakehouseError) as raised:
+        compare(broker, stream.table, Source("postgresql://me:s3%cret@127.0.0.1/shop", "public.items"), 0.0)
+    assert "cret" not in str(raised.value)
+
+
 def test_compare_reports_only_differences_that_last(
     spark: SparkSession, broker: Settings, postgres: Postgres, tmp_path: Path
 ) -> None:
@@ -203,11 +265,6 @@ def test_compare_reports_only_differences_that_last(
 
 ROWS, ROUNDS = 20_000, 5
 DEATHS = ("ingest.batches.store_rejected", "ingest.deletes.store_rows", "ingest.batches.require_accounted")
-SIMPLE = [
-    Column("id", "BIGINT", "Number.", required=True),
-    Column("n", "BIGINT", "How often it changed."),
-    Column("note", "STRING", "A text that changes with it."),
-]
 
 
 @pytest.fixture

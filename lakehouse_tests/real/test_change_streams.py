@@ -70,6 +70,7 @@ def test_what_is_sent_again_changes_nothing(stream: Stream) -> None:
     assert notes(stream) == {2: "x"}
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("15.2")
 def test_a_change_after_a_snapshot_is_newer_even_if_its_position_is_smaller(stream: Stream) -> None:
     merge(stream, *(change("r", 100, row(number)) for number in (1, 2, 3)))

@@ -125,7 +125,7 @@ def test_a_failed_run_of_another_code_location_makes_no_pause(world):
 
 def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch):
     publish(world.settings, world.table, LINES)
-    ledger = SimpleNamespace(progress=None)
+    ledger = SimpleNamespace(newest=None, progress=None)
 
     def look_and_commit(*arguments: Any, **options: Any) -> TopicState:
         state = read_topic(*arguments, **options)
@@ -135,7 +135,7 @@ def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch)
     monkeypatch.setattr(
         waiting,
         "merged_ledger",
-        lambda *_: SimpleNamespace(progress=ledger.progress, has_undone_progress=False, reached={}),
+        lambda *_: SimpleNamespace(newest=None, progress=ledger.progress, has_undone_progress=False, reached={}),
     )
     monkeypatch.setattr(waiting, "read_topic", look_and_commit)
     assert len(world.tick().run_requests) == 1
@@ -153,7 +153,9 @@ def test_expired_records_request_a_run_if_the_declaration_accepts_gaps(world, mo
     state = read_topic(accepting_world.settings, topic)
     progress = Progress(state.source, dict.fromkeys(end, 0))
     monkeypatch.setattr(
-        waiting, "merged_ledger", lambda *_: SimpleNamespace(progress=progress, has_undone_progress=False, reached={})
+        waiting,
+        "merged_ledger",
+        lambda *_: SimpleNamespace(newest=None, progress=progress, has_undone_progress=False, reached={}),
     )
     (request,) = accepting_world.tick().run_requests
     assert request.tags["lakehouse/lag"] == str(left_per_partition * len(end))

@@ -81,9 +81,9 @@ class Source:
 def compare(settings: Settings, table: StreamTable, source: Source, wait: float) -> Comparison:
     """Compare a table with its database; a difference counts if the row of the table stays wrong for ``wait`` seconds.
 
-    Reads both tables once as a whole, and again rows that differ. If very many rows differ, as with a table that lags,
-    waits first and reads both once more. Writes and locks nothing. Raises ``TableError`` if the table does not exist
-    yet, and what ``open_source`` raises.
+    Reads both tables as a whole, and then rows that differ. If very many rows differ, as with a table that lags, waits
+    and reads both again, up to three times. Writes nothing and locks no row. Raises ``TableError`` if the table does
+    not exist yet, and what ``open_source`` raises.
     """
     uri = settings.table_uri(table.name)
     hashes = _hash_both(uri, table, source)
@@ -93,7 +93,7 @@ def compare(settings: Settings, table: StreamTable, source: Source, wait: float)
             break
         time.sleep(wait)
         hashes = _hash_both(uri, table, source)
-        buckets = sorted({*buckets} & {*hashes.different_buckets})  # what differs for long differs in both
+        buckets = sorted({*buckets} & {*hashes.different_buckets})  # what differs for long differs in each
     _log.info("Comparing the rows of %s buckets that differ", f"{len(buckets):,}")
     differences = _lasting_differences(uri, table, source, buckets[:_MAX_BUCKETS], wait)
     return Comparison(
@@ -179,10 +179,9 @@ def _find_differences(
     with open_source(source.url, table, source.name, _stored_names(uri)) as database:
         columns, key_size = database.columns, len(database.columns.key)
         database_rows = {row[:key_size]: tuple(row) for row in database.rows(list(buckets))}
+    numbers = frozenset(buckets)
     # the newest version of the table after that moment of the database
-    table_rows = {
-        row[:key_size]: row for row in _read_rows(uri, columns) if bucket_of(row[:key_size]) in frozenset(buckets)
-    }
+    table_rows = {row[:key_size]: row for row in _read_rows(uri, columns) if bucket_of(row[:key_size]) in numbers}
     differences = (
         Difference(key, database_rows.get(key), table_rows.get(key))
         for key in database_rows.keys() | table_rows.keys()

@@ -100,7 +100,7 @@ _TEXT_TYPES = ("text", "varchar", "uuid", "json", "jsonb", "xml", "cidr", "macad
 _WHOLE_TYPES = ("int2", "int4", "int8")
 _SQL: dict[tuple[str, str], MakeSql] = {
     **{("STRING", type_): _plain_sql for type_ in _TEXT_TYPES},
-    **{(declared, type_): _plain_sql for declared in ("INT", "BIGINT") for type_ in _WHOLE_TYPES},
+    **{(whole_type, type_): _plain_sql for whole_type in ("INT", "BIGINT") for type_ in _WHOLE_TYPES},
     **{("DECIMAL", type_): _decimal_sql for type_ in ("numeric", *_WHOLE_TYPES)},
     **{("DOUBLE", type_): _double_sql for type_ in ("float4", "float8")},
     **{("TIMESTAMP", type_): _microseconds_sql for type_ in ("timestamp", "timestamptz")},

@@ -213,6 +213,7 @@ def test_offsets_of_another_topic_or_partition_decide_nothing(stream: Stream) ->
     assert notes(stream) == {1: "moved", 2: "again", 3: "x"}
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("15.2")
 def test_a_table_of_a_change_stream_cannot_get_another_format(stream: Stream) -> None:
     merge(stream, change("r", 1, row(1)))

@@ -48,8 +48,8 @@ def compare(
 ) -> None:
     """Compare a table with the PostgreSQL table that it follows, value by value. Exit code 1 if they differ.
 
-    Reads both by hashes, then the rows whose hashes differ. Locks and changes nothing. The database may change
-    meanwhile: only differences that stay the same for --wait seconds are reported. Merge before, or let Dagster merge.
+    Reads both by hashes, then the rows whose hashes differ. Changes nothing, and locks no row. The database may change
+    meanwhile: only rows that stay wrong for --wait seconds are reported. Merge before, or let Dagster merge.
     Needs no Spark, and the extra postgres of the package.
     """
     from lakehouse.operations.compare import Source, source_name

@@ -65,8 +65,7 @@ class Verdict(NamedTuple):
     """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
 
     ``deletes``: it deletes the row of its key, and has no other values. ``sequence`` is its place in the order of its
-    source, ``snapshot`` that of ``Change``. ``is_rowless``: it is about no row of its own,
-    and has no values.
+    source, ``snapshot`` that of ``Change``. ``is_rowless``: it is about no row of its own, and has no values.
 
     ``parsed`` is the parsed value, ``None`` if it cannot be parsed, and ``memory`` its bytes of memory at most.
     ``explicit_nulls`` says for each field of ``Rules.null_erases`` whether the record has an explicit null for it.

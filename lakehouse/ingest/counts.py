@@ -112,7 +112,7 @@ def _count_unmapped_fields(records: DataFrame) -> dict[str, int]:
 
 
 def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
-    """Count records by outcome for each key; rejected records have the key NULL, and so have those that only repeat.
+    """Count records by outcome for each key; rejected records have the key NULL, and so have those without a row.
 
     Only simple sums, so that Spark uses a hash aggregate. For a log table, one total: each of its records is a row.
     """

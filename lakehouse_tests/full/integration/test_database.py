@@ -191,6 +191,19 @@ def test_compare_names_each_value_that_differs_and_none_if_all_is_well(
     assert f"The key {first[0]}, {first[1]} differs in n64, name." in result.detail
 
 
+TYPES = [
+    SIMPLE[0],
+    Column("span", "BIGINT", "Microseconds."),
+    Column("short", "BIGINT", "Milliseconds."),
+    Column("at", "TIMESTAMP", "When."),
+    Column("day", "DATE", "Day."),
+    Column("number", "INT", "A number.", default=0),
+    Column("points", "STRING", "A text."),
+    Column("per_cent", "STRING", "A share.", source="per%cent"),
+    Column("big", "DOUBLE", "A number."),
+]
+
+
 def test_compare_knows_each_type_and_names_the_columns_that_it_cannot_compare(
     spark: SparkSession, broker: Settings, postgres: Postgres
 ) -> None:
@@ -206,19 +219,8 @@ def test_compare_knows_each_type_and_names_the_columns_that_it_cannot_compare(
         f"INSERT INTO items VALUES ({values})",
         database=database,
     )
-    columns = [
-        SIMPLE[0],
-        Column("span", "BIGINT", "Microseconds."),
-        Column("short", "BIGINT", "Milliseconds."),
-        Column("at", "TIMESTAMP", "When."),
-        Column("day", "DATE", "Day."),
-        Column("number", "INT", "A number.", default=0),
-        Column("points", "STRING", "A text."),
-        Column("per_cent", "STRING", "A share.", source="per%cent"),
-        Column("big", "DOUBLE", "A number."),
-    ]
     stream = Stream(
-        spark, broker, StreamTable(database, f"{database}.public.items", "", columns, ["id"], format=Debezium())
+        spark, broker, StreamTable(database, f"{database}.public.items", "", TYPES, ["id"], format=Debezium())
     )
     create_topic(broker, stream.table)
     fields = {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakehouse.declaration import StreamTable
-    from lakehouse.decoding.verdicts import Rules
+    from lakehouse.decoding.judge import Rules
     from lakehouse.kafka import Record
     from lakehouse.settings import Settings
 
@@ -82,7 +82,6 @@ def _find_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
 
 def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules":
     from lakehouse.decoding.formats.format import NO_SCHEMAS
-    from lakehouse.decoding.verdicts import Rules
 
     schemas = NO_SCHEMAS
     if table.has_schemas:
@@ -91,14 +90,14 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
 
         values = (record.value for record in records)
         schemas = look_up_schemas(settings, table.format, values, kept_schemas(settings, table))
-    return Rules(table.fields, table.late.rule if table.late else None, table.format.parser(schemas), table.delete_rule)
+    return table.rules(schemas)
 
 
 def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
     from lakehouse.decoding.fields import TIMELESS
+    from lakehouse.decoding.judge import judge
     from lakehouse.decoding.nested_types import shown_value
     from lakehouse.decoding.record_parts import HEADER
-    from lakehouse.decoding.verdicts import judge
     from lakehouse.kafka import is_timeless, timeless_detail
 
     if is_timeless(record.milliseconds):
@@ -114,6 +113,7 @@ def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
         "reason": verdict.reason,
         "detail": verdict.detail,
         "late": verdict.late,
+        **({"truncates": verdict.truncates} if verdict.is_rowless else {}),
         **({"sequence": verdict.sequence} if rules.has_changes else {}),
     }
 
@@ -127,11 +127,9 @@ def _record_row(fields: dict[str, Any]) -> dict[str, Any]:
     if fields["row"] is None:
         return record | {"becomes": f"rejected, {fields['reason']}: {fields['detail']}"}
     row: dict[str, Any] = fields["row"]
-    if not row:
-        is_truncate = fields.get("sequence") is not None
-        return record | {
-            "becomes": "a truncate: it deletes older rows" if is_truncate else "no row: it follows a delete"
-        }
+    if "truncates" in fields:
+        becomes = "a truncate: it deletes older rows" if fields["truncates"] else "no row: it follows a delete"
+        return record | {"becomes": becomes}
     values = ", ".join(f"{name} = {'NULL' if value is None else value_text(value)}" for name, value in row.items())
     if fields["deletes"]:
         return record | {"becomes": f"a delete of {values}"}

@@ -62,10 +62,10 @@ def _verdicts(
 
     from lakehouse.decoding.fast.plain_records import decode_plain
     from lakehouse.decoding.staged import DETAIL, REASON
-    from lakehouse.decoding.verdicts import Rules, decode_slices
+    from lakehouse.decoding.verdicts import decode_slices
     from lakehouse.kafka.publish import write_line
 
-    rules, numbers = Rules(table.fields, None, table.format.parser(), table.delete_rule), count(first)
+    rules, numbers = table.rules()._replace(lateness=None), count(first)
     writer = table.format.writer()
     values = (write_line(writer, line, number, _CORRECT) for number, line in enumerate(lines, first))
     while chunk := list(islice(values, _CHUNK)):

@@ -19,19 +19,20 @@ class StreamTable(TableParts):
     """A table that is kept up to date from a topic, with everything that is derived from it.
 
     Grain: one row per ``key``. If the key is empty, one row per record: this is a log table, to which each record is
-    added once. A log table has no change feed, because it is one.
-    ``version`` names a column that decides which record is newer, before the broker's timestamp does.
-    ``order="offset"`` uses offsets alone instead, for topics whose producers set the timestamps and whose keys stay in
-    one partition. The topic must never get more partitions: keys would move to partitions with lower offsets, and
-    their updates would count as older. ``gaps`` decides what happens if records expire in the topic before they are
-    merged: stop with an error, or record the gap and continue. Any other loss stops until a person accepts it.
-    ``cluster_by`` names columns; nightly compaction stores rows with similar values in the same files. It requires a
-    table without partitions. ``max_records`` is how many positions a batch takes at most, unless a run requests another
-    number. ``fresh`` promises that no record waits longer than that to be merged, and ``max_lag`` that at most so many
-    positions wait: checks in Dagster fail while a promise is broken. ``retention`` is how far back every table of the
-    declaration can at least be read as of an earlier time. ``replay_from`` is the first day whose records can be
-    replayed in Dagster; without it, there is no asset for that. ``apply_as_deletes`` says which records delete the row
-    of their key; an older record that arrives later does not bring the row back.
+    added once. A log table has no change feed, because it is one. ``version`` names a column that decides which record
+    is newer, before the broker's timestamp does. ``order="offset"`` uses offsets alone instead, for topics whose
+    producers set the timestamps and whose keys stay in one partition. The topic must never get more partitions: keys
+    would move to partitions with lower offsets, and their updates would count as older. ``gaps`` decides what happens
+    if records expire in the topic before they are merged: stop with an error, or record the gap and continue. Any other
+    loss stops until a person accepts it. ``cluster_by`` names columns; nightly compaction stores rows with similar
+    values in the same files. It requires a table without partitions. ``max_records`` is how many positions a batch
+    takes at most, unless a run requests another number. ``fresh`` promises that no record waits longer than that to be
+    merged, and ``max_lag`` that at most so many positions wait: checks in Dagster fail while a promise is broken.
+    ``retention`` is how far back every table of the declaration can at least be read as of an earlier time.
+    ``replay_from`` is the first day whose records can be replayed in Dagster; without it, there is no asset for that.
+    ``apply_as_deletes`` says which records delete the row of their key; an older record that arrives later does not
+    bring the row back. ``apply_as_truncates`` says which records delete every older row. ``purge_deletes`` is for how
+    long deletes are remembered at least; without it, always.
     """
 
     def __post_init__(self) -> None:
@@ -53,19 +54,19 @@ class StreamTable(TableParts):
         ``key``, ``headers`` and the broker's ``time``, which must have a zone, are used if a column reads them. If the
         format has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness is not
         checked, because it depends on when the broker received the record. Computed columns are left to Spark. A delete
-        has only its key and version, and a record that repeats the one before it has no value. Raises ``Rejection``
-        with the reason and the detail if the record is rejected, ``ValueError`` if the time has no zone.
+        has only its key and version, a truncate only its version, and the tombstone after a delete has no value. Raises
+        ``Rejection`` with the reason and the detail if the record is rejected, ``ValueError`` if the time has no zone.
         """
         if time and time.tzinfo is None:
             raise ValueError(f"The broker's time has no zone: {time}")
         header_values: dict[str, Any] = {f"{HEADER}{name}": content for name, content in (headers or {}).items()}
         microseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
         parts = {**header_values, "key": key, TIME: microseconds}
-        rule, parser = self.delete_rule, self.format.parser(Schemas(schemas, {}))
-        change = read_change(value, parser, self.fields, rule)
-        if rule and (change.deletes or change.is_rowless):
-            read_fields = () if change.is_rowless else rule.read_fields(self.fields)
-            return self._no_values | convert(change.fields, read_fields, parts)
+        rules = self.rules(Schemas(schemas, {}))
+        change = read_change(value, rules.parser, self.fields, rules.deletes, rules.truncates)
+        if change.deletes or change.is_rowless:
+            rule = rules.deletes if change.deletes else rules.truncates
+            return self._no_values | convert(change.fields, rule.read_fields(self.fields) if rule else (), parts)
         return convert(change.fields, self.fields, parts)
 
     @property

@@ -12,6 +12,8 @@ from lakehouse.declaration.vocabulary import Check, Column, Late, Reference, Rol
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
+from lakehouse.decoding.judge import Rules
 from lakehouse.decoding.nested_types import as_spark_says
 
 
@@ -45,6 +47,8 @@ class TableParts:
     fresh: timedelta | None = None
     max_lag: int | None = None
     apply_as_deletes: Tombstone | FieldIs | None = None
+    apply_as_truncates: FieldIs | None = None
+    purge_deletes: timedelta | None = None
 
     @property
     def is_log(self) -> bool:
@@ -89,15 +93,31 @@ class TableParts:
 
     @property
     def delete_rule(self) -> DeleteRule | None:
-        """The rule by which records delete rows; ``None`` if no record does."""
+        """The rule by which records delete the row of their key; ``None`` if no record deletes a row.
+
+        If records only truncate the table, no value means a delete.
+        """
         if self.has_changes:
             return DeleteRule((), (), tuple(self.key))
-        if self.apply_as_deletes is None:
-            return None
         names = (*self.key, *([self.version] if self.version else []))
         if isinstance(self.apply_as_deletes, Tombstone):
             return DeleteRule((), (), names)
-        return DeleteRule(self.apply_as_deletes.path, tuple(self.apply_as_deletes.values), names)
+        if self.apply_as_deletes:
+            return DeleteRule(self.apply_as_deletes.path, tuple(self.apply_as_deletes.values), names)
+        return DeleteRule(self.apply_as_truncates.path, (), names) if self.apply_as_truncates else None
+
+    @property
+    def truncate_rule(self) -> DeleteRule | None:
+        """The rule by which records delete every older row; ``None`` if none does, or if the format says which do."""
+        if self.apply_as_truncates is None:
+            return None
+        names = (self.version,) if self.version else ()
+        return DeleteRule(self.apply_as_truncates.path, tuple(self.apply_as_truncates.values), names)
+
+    def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
+        """Return the rules by which its records are judged; ``schemas`` are those of its format."""
+        lateness = self.late.rule if self.late else None
+        return Rules(self.fields, lateness, self.format.parser(schemas), self.delete_rule, self.truncate_rule)
 
     @property
     def keep(self) -> tuple[str, ...]:
@@ -200,6 +220,7 @@ class TableParts:
         options += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
         options += [(c.name, "null_erases") for c in self.columns if c.null_erases]
         options += [("deletes", self.delete_rule)] if self.delete_rule else []
+        options += [("truncates", self.truncate_rule)] if self.truncate_rule else []
         columns = tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in self.columns)
         parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)
         return fingerprint_of(*parts)

@@ -10,6 +10,8 @@ SCHEMA_REASONS = ("wrong_magic", "unknown_schema", "unusable_schema")
 """Reasons to reject a record that apply only to values with a schema id in front."""
 TIMELESS = "no_such_time"
 """The reason to reject a record whose own time is outside the range of timestamps; decoding never gives it."""
+BEYOND_HORIZON = "beyond_horizon"
+"""The reason to reject a record that a purged delete may have deleted; decoding never gives it."""
 REASONS = (
     "tombstone",
     "empty_value",
@@ -31,6 +33,7 @@ REASONS = (
     *SCHEMA_REASONS,
     "late",
     TIMELESS,
+    BEYOND_HORIZON,
 )
 """Reasons that records of any format may have; ``Format.reasons`` are those of one format alone."""
 Epoch = Literal["seconds", "milliseconds", "microseconds", "days"]

@@ -32,11 +32,12 @@ LATE = "_late"
 DELETED = "_deleted"
 """Whether the record deletes the row of its key, BOOLEAN; only in tables that declare deletes."""
 SNAPSHOT = "_snapshot"
-"""Of a record of a snapshot: whether it is one of the whole table, BOOLEAN; NULL for a change. Only in tables of change
-streams."""
+"""Of a record of a snapshot, STRING: ``WHOLE`` if it is one of the whole table, ``LAST`` if it also ends it, else
+``PART``; NULL for a change. Only in tables of change streams."""
+PART, WHOLE, LAST = "part", "whole", "last"
 ROWLESS = "_rowless"
-"""Whether the record is about no row of its own, BOOLEAN: the tombstone after a delete, or a truncate, which has a
-sequence. Only in tables of change streams."""
+"""Whether the record is about no row of its own, BOOLEAN: a truncate; in a change stream, where truncates have a
+sequence, also the tombstone after a delete. Only in tables that declare truncates or follow a change stream."""
 UNMAPPED_FIELDS = "_others"
 """Unmapped fields of some records, STRING."""
 EXPLICIT_NULL = "_explicit_null_"

@@ -13,17 +13,11 @@ import pyarrow as pa
 from pyarrow.compute import binary_length, if_else
 
 from lakehouse.decoding.arrow_types import arrow_type
-from lakehouse.decoding.changes import read_change
-from lakehouse.decoding.deletes import DeleteRule
-from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.format import Parser
-from lakehouse.decoding.formats.json_format import JsonParser
-from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY, column_memory_per_byte, row_memory
-from lakehouse.decoding.record_parts import TIME
+from lakehouse.decoding.judge import Rules, Verdict, column_memory, judge
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
 from lakehouse.decoding.staged import DELETED, DETAIL, EXPLICIT_NULL, LATE, REASON, ROWLESS, SEQUENCE, SNAPSHOT
-from lakehouse.decoding.times import Lateness, judge_late
 from lakehouse.decoding.unmapped_fields import count_unmapped
-from lakehouse.decoding.values import NO_PARTS, convert, has_explicit_null
+from lakehouse.decoding.values import NO_PARTS, has_explicit_null
 
 PartArrays = Mapping[str, pa.Array]
 """The other parts of records that fields are read from, by part: binary; of a header the newest with its name."""
@@ -32,56 +26,6 @@ FastDecoder = Callable[[pa.Array, pa.Array | None, "Rules", PartArrays], Any]
 
 
 _MAX_PARSED_MEMORY = 16 * 1000 * 1000  # bytes of parsed records that are kept until their unmapped fields are counted
-
-
-class Rules(NamedTuple):
-    """The rules for a record: for each field, for lateness and for deletes, and the parser of its value."""
-
-    fields: tuple[Field, ...]
-    lateness: Lateness | None
-    parser: Parser = JsonParser()
-    deletes: DeleteRule | None = None
-
-    @property
-    def has_changes(self) -> bool:
-        """Whether records are changes of a source, with its order."""
-        return self.parser.has_changes
-
-    @property
-    def null_erases(self) -> tuple[Field, ...]:
-        """The fields for which an explicit null and a missing field differ."""
-        return tuple(field for field in self.fields if field.null_erases)
-
-    @property
-    def mapped_fields(self) -> tuple[Field, ...]:
-        """The fields that are read: those of columns, and the one that decides about deletes."""
-        path = self.deletes.path if self.deletes else ()
-        return (
-            (*self.fields, Field("", ".".join(path), "STRING", False, None, None, None, path)) if path else self.fields
-        )
-
-
-class Verdict(NamedTuple):
-    """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
-
-    ``deletes``: it deletes the row of its key, and has no other values. ``sequence`` is its place in the order of its
-    source, ``snapshot`` that of ``Change``. ``is_rowless``: it is about no row of its own, and has no values.
-
-    ``parsed`` is the parsed value, ``None`` if it cannot be parsed, and ``memory`` its bytes of memory at most.
-    ``explicit_nulls`` says for each field of ``Rules.null_erases`` whether the record has an explicit null for it.
-    """
-
-    parsed: dict[str, Any] | None
-    row: dict[str, Any]
-    reason: str | None
-    detail: str | None
-    late: bool
-    explicit_nulls: tuple[bool, ...] = ()
-    memory: int = 0
-    deletes: bool = False
-    sequence: int | None = None
-    snapshot: bool | None = None
-    is_rowless: bool = False
 
 
 class DecodedRecords(NamedTuple):
@@ -125,11 +69,6 @@ def slice_bounds(values: pa.Array, rules: Rules) -> Iterator[tuple[int, int]]:
     return split_range(0, len(values))
 
 
-def column_memory(rules: Rules) -> tuple[int, int]:
-    """The bytes of memory in columns at most: of a record, and of each byte of its value."""
-    return row_memory(rules.fields), column_memory_per_byte(rules.fields, rules.parser.smallest_item)
-
-
 def _decoded_memory(rules: Rules) -> tuple[int, int]:
     """Like ``column_memory``, with the memory of the parsed value."""
     per_row, per_byte = column_memory(rules)
@@ -163,8 +102,8 @@ def decode_values(
     plain_records = decode_fast(_set_null(values, _oversized_rows(values, rules)), broker_times, rules, parts)
     count = len(plain_records.late)  # fewer than the values if these take much memory
     nulls = pa.nulls(count, pa.string())
-    deletes = [pa.repeat(pa.scalar(False), count)] if rules.deletes else []  # the strict path decodes deletes
-    fast_verdicts = _verdict_array([nulls, nulls, plain_records.late, *plain_records.columns, *deletes], rules)
+    flags = [pa.repeat(pa.scalar(False), count) for _ in rules.flags]  # the strict path decodes these records
+    fast_verdicts = _verdict_array([nulls, nulls, plain_records.late, *plain_records.columns, *flags], rules)
     unmapped_counts, rows = count_unmapped(plain_records.objects, rules.mapped_fields), plain_records.uncertain_rows
     if not rows:
         return DecodedRecords(fast_verdicts, unmapped_counts)
@@ -207,12 +146,11 @@ def _decode_strictly(
         pa.array([verdict.explicit_nulls[index] for verdict in verdicts], pa.bool_())
         for index in range(len(rules.null_erases))
     ]
-    if rules.deletes:
-        columns.append(pa.array([verdict.deletes for verdict in verdicts], pa.bool_()))
+    flags = {DELETED: [verdict.deletes for verdict in verdicts], ROWLESS: [verdict.is_rowless for verdict in verdicts]}
+    columns += [pa.array(flags[name], pa.bool_()) for name in rules.flags]
     if rules.has_changes:
         columns.append(pa.array([verdict.sequence for verdict in verdicts], pa.int64()))
-        columns.append(pa.array([verdict.snapshot for verdict in verdicts], pa.bool_()))
-        columns.append(pa.array([verdict.is_rowless for verdict in verdicts], pa.bool_()))
+        columns.append(pa.array([verdict.snapshot for verdict in verdicts], pa.string()))
     return DecodedRecords(_verdict_array(columns, rules), unmapped_counts)
 
 
@@ -237,42 +175,7 @@ def _judge_records(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tup
     return verdicts, unmapped_counts + count_unmapped(parsed, rules.mapped_fields)
 
 
-def judge(
-    value: bytes | None,
-    broker_time: int | None,
-    rules: Rules,
-    parts: Mapping[str, bytes | None] = NO_PARTS,
-    memory_limits: tuple[int, int] | None = None,
-) -> Verdict:
-    """Decode one record strictly; ``memory_limits`` are those of ``column_memory``, if the caller has them."""
-    lateness, delete_rule, memory = rules.lateness, rules.deletes, 0
-    parsed: dict[str, Any] | None = None
-    all_parts = {**parts, TIME: broker_time}
-    try:
-        change = read_change(value, rules.parser, rules.fields, delete_rule)
-        parsed = change.fields
-        if change.is_rowless:
-            return Verdict(parsed, {}, None, None, False, sequence=change.sequence, is_rowless=True)
-        memory = rules.parser.memory_of(value)
-        counted_memory = memory if may_be_too_large(memory, value, memory_limits or column_memory(rules)) else None
-        if delete_rule and change.deletes:
-            row = convert(parsed, delete_rule.read_fields(rules.fields), all_parts, counted_memory)
-            return Verdict(parsed, row, None, None, False, (), memory, True, change.sequence)
-        row = convert(parsed, rules.fields, all_parts, counted_memory)
-        is_late = lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
-        return Verdict(parsed, row, None, None, is_late, (), memory, False, change.sequence, change.snapshot)
-    except Rejection as rejection:
-        return Verdict(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late", memory=memory)
-
-
-def may_be_too_large(memory: int, value: bytes | None, memory_limits: tuple[int, int]) -> bool:
-    """Whether a record's columns may take too much, in addition to the ``memory`` of its parsed value."""
-    per_row, per_byte = memory_limits
-    return memory + per_row + len(value or b"") * per_byte > MAX_RECORD_MEMORY
-
-
 def _verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
     names = [*(field.name for field in rules.fields), *(f"{EXPLICIT_NULL}{field.name}" for field in rules.null_erases)]
-    names += [DELETED] if rules.deletes else []
-    names += [SEQUENCE, SNAPSHOT, ROWLESS] if rules.has_changes else []
+    names += [*rules.flags, *((SEQUENCE, SNAPSHOT) if rules.has_changes else ())]
     return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])

@@ -21,6 +21,7 @@ from lakehouse.ledger.audit import Finding, audit, every_change_kept, finding
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations import verify
 from lakehouse.operations.compare import equals_database
+from lakehouse.operations.verify_changes import ROWS_IN_SNAPSHOT, VALUES_SENT, verify_snapshot, verify_values
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 
@@ -39,6 +40,12 @@ _KEYS_DOC = (
     "No key (in a log table, no record) occurs in two rows, and each row is in its partition. If it fails, restore a"
     " version before the wrong write (the result has the command), then run lakehouse merge {table}."
 )
+_CHANGES_DOCS = {
+    ROWS_IN_SNAPSHOT: "The newest snapshot of the database has every row that is older than it. It warns if deletes"
+    " never arrived, for example because records expired. To see the rows: lakehouse compare {table}.",
+    VALUES_SENT: "The value of each kept column was sent at least once. It warns if a value is NULL only because the"
+    " database never sent it. Then let Debezium take an incremental snapshot of the rows.",
+}
 _WARNING_DOCS = {
     "rejected_share": "At most 1% of the records that were read in the last 24 hours are rejected. If it warns, see"
     " the reasons: lakehouse rejected {table}.",
@@ -99,9 +106,10 @@ def merged_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     """Prove that the merged table is correct, from its whole history and from all its rows."""
     table = entry.table
     audit_docs = {name: f"{doc} {_AUDIT_ADVICE}" for name, doc in _AUDIT_DOCS.items()}
-    docs = _with_table({**audit_docs, "keys_unique": _KEYS_DOC}, table)
+    change_docs = _CHANGES_DOCS if table.has_changes else {}
+    docs = _with_table({**audit_docs, "keys_unique": _KEYS_DOC, **change_docs}, table)
     specs = _specs(entry, docs | {check.name: check.doc or check.sql for check in table.checks})
-    warnings = {check.name for check in table.checks if check.severity == "warn"}
+    warnings = {check.name for check in table.checks if check.severity == "warn"} | _CHANGES_DOCS.keys()
 
     @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
@@ -118,6 +126,7 @@ def _row_findings(
 ) -> Iterator[Finding]:
     """The findings of the selected checks in the rows of the merged table."""
     checks: dict[str, Callable[[TableContext], Finding]] = {"keys_unique": verify.verify_keys}
+    checks |= {ROWS_IN_SNAPSHOT: verify_snapshot, VALUES_SENT: verify_values} if table.has_changes else {}
     checks |= {check.name: partial(verify.verify_rows, check=check) for check in table.checks}
     for name in (name for name in checks if name in selected_names):
         yield checks[name](lakehouse.table_context(table)) if exists else finding(name, [], "there are no rows yet")

@@ -11,7 +11,8 @@ import dagster as dg
 from lakehouse.declaration import StreamTable
 from lakehouse.ingest.batches import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ledger.accounting import shown_totals, sums
-from lakehouse.ledger.commits import OF_RECORDS, Entry, Totals
+from lakehouse.ledger.commit_values import Totals
+from lakehouse.ledger.commits import OF_RECORDS, Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse.operations.open_rejections import count_rejected

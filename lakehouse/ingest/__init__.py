@@ -10,7 +10,9 @@
 - ``rejected_records``: records that cannot become rows; ``unresolved_rejections`` selects those that still cannot.
 - ``newest_per_key``: one row for each key.
 - ``deletes``: stores the deletes of a batch, and finds those that count.
-- ``truncates``: deletes the rows before a truncate of a change stream; ``snapshots`` stops if its database went back.
+- ``truncates``: deletes the rows before a truncate; ``snapshots`` stops if the database of a change stream went back.
+- ``purge``: forgets the oldest deletes; ``horizon`` rejects what they may have deleted.
+- ``found_order``: the greatest or least order among rows, in the form that a commit names.
 - ``merge``: compares rows with the stored rows (of a ``merge_target``) and stores them; for a log table, ``append``.
 
 Other sources of rows for the same merge are ``load`` and ``sources`` (base files), ``replay`` (ranges again; ``days``

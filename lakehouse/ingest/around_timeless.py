@@ -42,7 +42,7 @@ RECORD_SCHEMA = pa.schema(
 
 
 def stage_around_timeless(
-    context: TableContext, plan: Plan, kind: Kind, failure: TimelessRecordError
+    context: TableContext, plan: Plan, kind: Kind, failure: TimelessRecordError, keep_raw: str = ""
 ) -> tuple[Plan, DataFrame]:
     """Stage the records of a plan, as ``stage_records`` does, with the timeless ones among them as rejected.
 
@@ -53,7 +53,7 @@ def stage_around_timeless(
     cut = _cut_plan(context, plan, failure)
     try:
         with read_failures(cut.plan, failure.command):
-            return cut.plan, _stage_cut(context, cut, kind)
+            return cut.plan, _stage_cut(context, cut, kind, keep_raw)
     except TimelessRecordError as error:
         wrong_error = error
     raise wrong_error.__cause__ or wrong_error
@@ -84,9 +84,9 @@ def _read_cut(context: TableContext, cut: CutPlan) -> DataFrame:
     return reduce(DataFrame.unionByName, frames)
 
 
-def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind) -> DataFrame:
+def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind, keep_raw: str) -> DataFrame:
     spark = context.spark
-    staged_records = stage_records(context, _read_cut(context, cut), kind)
+    staged_records = stage_records(context, _read_cut(context, cut), kind, keep_raw)
     rejected_records = _to_arrow(cut.timeless_records)
     rejection_columns = {
         staged.REASON: pa.array([TIMELESS] * len(rejected_records), pa.string()),

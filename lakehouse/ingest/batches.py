@@ -14,9 +14,10 @@ from lakehouse.ingest.around_timeless import stage_around_timeless
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, count_batch, require_accounted, with_counts
 from lakehouse.ingest.deletes import deletes_layout, merge_by_key
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
+from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.load import merge_base
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
-from lakehouse.ingest.snapshots import require_greater_positions
+from lakehouse.ingest.snapshots import note_snapshot_end, require_greater_positions
 from lakehouse.ingest.staging import stage_records
 from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
@@ -202,19 +203,20 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     spark, settings, table = context.spark, context.settings, context.table
     layout = context.merged.layout
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
-    words = source_words(plan.source)
+    words, is_beyond = source_words(plan.source), is_beyond_horizon(table, ledger, plan.source)
     _log.info("Reading %s %ss of %s %s", f"{plan.span:,}", words.position, words.source, plan.stream)
     with rows_expected(spark, plan.span):
         try:
             with read_failures(plan, command):
-                records = stage_records(context, read_records(spark, settings, plan), commit.kind)
+                records = stage_records(context, read_records(spark, settings, plan), commit.kind, is_beyond)
         except TimelessRecordError as error:
-            plan, records = stage_around_timeless(context, plan, commit.kind, error)
+            plan, records = stage_around_timeless(context, plan, commit.kind, error, is_beyond)
         state_after = read_topic(context.settings, context.table.topic, PATIENCE)
         require_same_topic(plan, state_after, command)
         progress = dict(plan.progress.positions) if commit.kind == "batch" else commit.progress
         commit = commit.with_fields(stream=plan.stream, ranges=plan.ranges, progress=progress)
-        counts = count_batch(records, table)
+        counts = count_batch(records, table, is_beyond)
+        records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
     stored_rows += count_rows(settings.table_uri(table.deletes_name)) if table.delete_rule else 0
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
@@ -228,8 +230,8 @@ def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) ->
     table, rejected_table = context.table, context.stored_table(rejected_layout)
     if table.has_changes:
         require_greater_positions(context, batch, counts)
-        batch = delete_truncated(context, batch, counts)
     batch = replace(batch, commit=with_counts(batch.commit, counts, table))
+    batch = delete_truncated(context, note_snapshot_end(table, batch, counts), counts)
     has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, is_committed=False)
     entry = _store_rows(context, batch, counts)
     if has_unmarked:

@@ -13,14 +13,12 @@ from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.positions import SourceId
-from lakehouse.storage.layout import TEXT_BOUND, literal
+from lakehouse.storage.layout import TEXT_BOUND, literal, text_literal
 
 PRUNE_ALL = "false"  # prunes every file: for a batch without rows
 _TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a broadcast: rows, and bytes of their text
 MAX_UNMAPPED_FIELDS = 100
 """Maximum number of unmapped fields that are listed for one batch."""
-_POSITIONS = {"snapshot_position": f"{staged.SNAPSHOT} IS NOT NULL", "truncate_position": staged.ROWLESS}
-"""By the name of a position of the source that decides about rows: which records have it, if they have a sequence."""
 _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the key prunes well enough
 
 
@@ -31,10 +29,11 @@ class Counts:
     ``partitions`` are the partitions of the table to which the rows belong, if the key determines them. ``prune`` is a
     condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch;
     ``key_ranges`` is the part of it about the key, with ``{side}`` for the alias of the table. ``deleted_keys`` is the
-    number of keys with a delete. ``text`` is the size of the text columns of the valid records, in bytes.
-    ``unmapped_fields`` has the number of records with each unmapped field. ``snapshot_position`` and
-    ``truncate_position`` are the greatest positions of a snapshot and of a truncate in the batch, ``None`` if it has
-    none.
+    number of keys with a delete, ``truncates`` that of truncates, and ``beyond_horizon`` that of rows which a purged
+    delete may have deleted. ``text`` is the size of the text columns of the valid records, in bytes.
+    ``unmapped_fields`` has the number of records with each unmapped field. In a change stream, ``snapshot_position`` is
+    the greatest position of a snapshot in the batch, ``None`` if it has none; ``snapshot_ends`` counts the records that
+    end one; ``moved_keys`` counts the keys in several partitions.
     """
 
     read: int
@@ -47,8 +46,10 @@ class Counts:
     unmapped_fields: Mapping[str, int] = field(default_factory=dict)
     deleted_keys: int = 0
     key_ranges: str = "true"
+    truncates: int = 0
+    beyond_horizon: int = 0
     snapshot_position: int | None = None
-    truncate_position: int | None = None
+    snapshot_ends: int = 0
     moved_keys: int = 0
 
     @property
@@ -73,12 +74,12 @@ class Counts:
         return self.text + self.rows * orders * len(source.text if source else "")
 
 
-def count_batch(records: DataFrame, table: StreamTable) -> Counts:
+def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str = "") -> Counts:
     """Count a batch in one aggregate over its staged records (with ``_reason``, NULL if a record is valid).
 
-    Raises ``AccountingError`` if Spark returns no counts.
+    ``is_beyond_horizon`` is the condition of that name. Raises ``AccountingError`` if Spark returns no counts.
     """
-    row = _count_by_key(records, table).agg(*_totals(table)).first()
+    row = _count_by_key(records, table, is_beyond_horizon).agg(*_totals(table)).first()
     if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     read, rejected = int(row["read"]), int(row["rejected"])
@@ -97,9 +98,10 @@ def count_batch(records: DataFrame, table: StreamTable) -> Counts:
         text=int(row["text"]),
         unmapped_fields=unmapped_fields,
         deleted_keys=deleted_keys,
+        beyond_horizon=int(row["beyond_horizon"]),
         prune=prune,
         key_ranges=_all_of(key_conditions),
-        **{name: row[name] for name in (*_POSITIONS, "moved_keys") if table.has_changes},
+        **{name: row[name] for name in _names_of_changes(table)},
     )
 
 
@@ -111,19 +113,23 @@ def _count_unmapped_fields(records: DataFrame) -> dict[str, int]:
     return dict(totals.most_common(MAX_UNMAPPED_FIELDS))
 
 
-def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
+def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str) -> DataFrame:
     """Count records by outcome for each key; rejected records have the key NULL, and so have those without a row.
 
     Only simple sums, so that Spark uses a hash aggregate. For a log table, one total: each of its records is a row.
     """
     aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
     aggregates += [F.count_if(staged.LATE).alias("_late")]
+    aggregates.append(F.expr(f"count_if({is_beyond_horizon or 'false'})").alias("_beyond_horizon"))
+    if table.truncate_rule or table.has_changes:
+        truncates = f"{staged.ROWLESS} AND {staged.SEQUENCE} IS NOT NULL" if table.has_changes else staged.ROWLESS
+        aggregates += [F.count_if(staged.ROWLESS).alias("_rowless"), F.count_if(F.expr(truncates)).alias("_truncates")]
     if table.has_changes:
-        aggregates.append(F.count_if(staged.ROWLESS).alias("_rowless"))
         partition = f"IF({staged.ROWLESS} OR {staged.REASON} IS NOT NULL, NULL, {staged.PARTITION})"
         aggregates += [F.expr(f"{name}({partition})").alias(f"_{name}_partition") for name in ("min", "max")]
-        for name, flag in _POSITIONS.items():
-            aggregates.append(F.expr(f"max(IF({flag}, {staged.SEQUENCE}, NULL))").alias(f"_{name}"))
+        snapshot_position = f"max(IF({staged.SNAPSHOT} IS NOT NULL, {staged.SEQUENCE}, NULL))"
+        aggregates.append(F.expr(snapshot_position).alias("_snapshot_position"))
+        aggregates.append(F.count_if(F.expr(f"{staged.SNAPSHOT} = '{staged.LAST}'")).alias("_snapshot_ends"))
     aggregates += [F.count_if(staged.DELETED).alias("_deletes")] if table.delete_rule else []
     if table.partition_by and _partition_follows_key(table):
         aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
@@ -139,14 +145,19 @@ def _count_by_key(records: DataFrame, table: StreamTable) -> DataFrame:
 def _totals(table: StreamTable) -> list[Column]:
     """Return the aggregates of a batch, over the counts of its keys."""
     totals = [
-        F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in ("read", "rejected", "late", "text", "others")
+        F.expr(f"coalesce(sum(_{name}), 0)").alias(name)
+        for name in ("read", "rejected", "late", "text", "others", "beyond_horizon")
     ]
-    without_row = "_rejected + _rowless" if table.has_changes else "_rejected"
+    without_row = "_rejected + _rowless" if _names_of_changes(table) else "_rejected"
     keys = F.count_if(F.expr(f"_read > {without_row}")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
     totals.append(keys.alias("keys"))
     totals += [F.count_if(F.expr("_deletes > 0")).alias("deleted_keys")] if table.delete_rule else []
+    totals += [F.expr("coalesce(sum(_truncates), 0)").alias("truncates")] if _names_of_changes(table) else []
     if table.has_changes:
-        totals += [F.expr(f"max(_{name})").alias(name) for name in _POSITIONS]
+        totals += [
+            F.max("_snapshot_position").alias("snapshot_position"),
+            F.sum("_snapshot_ends").alias("snapshot_ends"),
+        ]
         totals.append(F.count_if(F.expr("_min_partition < _max_partition")).alias("moved_keys"))
     if _partition_follows_key(table):
         totals.append(F.expr("CAST(collect_set(_table_partition) AS ARRAY<STRING>)").alias("partitions"))
@@ -155,6 +166,13 @@ def _totals(table: StreamTable) -> list[Column]:
             F.expr(f"CAST({function}(`{name}`) AS STRING)").alias(f"{function}_{name}") for function in ("min", "max")
         ]
     return totals
+
+
+def _names_of_changes(table: StreamTable) -> tuple[str, ...]:
+    """Return the names of the counts that only tables with truncates, or of a change stream, have."""
+    if table.has_changes:
+        return ("truncates", "snapshot_position", "snapshot_ends", "moved_keys")
+    return ("truncates",) if table.truncate_rule else ()
 
 
 def _partition_follows_key(table: StreamTable) -> bool:
@@ -197,30 +215,21 @@ def _range_conditions(column: str, minimum: str, maximum: str, type_: str) -> li
     """Return conditions that hold if a column is in a range; of a long text, only the beginning counts."""
     if type_ != "STRING":
         return [f"{column} BETWEEN {literal(minimum, type_)} AND {literal(maximum, type_)}"]
-    upper_conditions = [f"{column} <= {_text_literal(maximum)}"] if len(maximum) <= TEXT_BOUND else []
-    return [f"{column} >= {_text_literal(minimum[:TEXT_BOUND])}", *upper_conditions]
-
-
-def _text_literal(value: str) -> str:
-    """Return a text from a record as a SQL literal of character codes, so that it cannot change the statement."""
-    return "'" + "".join(f"\\u{ord(c):04x}" if ord(c) <= 0xFFFF else f"\\U{ord(c):08x}" for c in value) + "'"
+    upper_conditions = [f"{column} <= {text_literal(maximum)}"] if len(maximum) <= TEXT_BOUND else []
+    return [f"{column} >= {text_literal(minimum[:TEXT_BOUND])}", *upper_conditions]
 
 
 def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
     """Return the commit with the counts of its batch, and the declaration that decided them."""
-    positions = {name: _greatest(getattr(commit, name), getattr(counts, name)) for name in _POSITIONS}
+    snapshot_positions = [p for p in (commit.snapshot_position, counts.snapshot_position) if p is not None]
     return commit.with_fields(
         read=counts.read,
         rejected=counts.rejected,
         duplicate=counts.duplicate,
         late=counts.late,
         declaration=table.fingerprint,
-        **positions,
+        snapshot_position=max(snapshot_positions, default=None),
     )
-
-
-def _greatest(*positions: int | None) -> int | None:
-    return max((position for position in positions if position is not None), default=None)
 
 
 def require_accounted(entry: Entry, table: StreamTable) -> Entry:

@@ -21,8 +21,10 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
+from lakehouse.decoding.formats.json_format import JsonParser
+from lakehouse.decoding.judge import Rules
 from lakehouse.decoding.record_parts import HEADER, TIME, VALUE
-from lakehouse.decoding.verdicts import DecodedRecords, Rules, decode_slices
+from lakehouse.decoding.verdicts import DecodedRecords, decode_slices
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
 _SCHEMA = (
@@ -32,35 +34,36 @@ _SCHEMA = (
 _VERDICT = f"{staged.UNMAPPED_FIELDS} STRING, {staged.REASON} STRING, {staged.DETAIL} STRING, {staged.LATE} BOOLEAN"
 
 
-def decode_records(records: DataFrame, table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> DataFrame:
+def decode_records(
+    records: DataFrame, table: StreamTable, schemas: Schemas = NO_SCHEMAS, keep_raw: str = ""
+) -> DataFrame:
     """Decode each record into a row or a reason; ``schemas`` are the known schemas, if records have schema ids.
 
     In: the columns of ``staged.PLACE`` and ``staged.RAW``. Out, one row for each record: its position; ``_reason`` and
-    ``_detail`` (NULL if the record is valid); the raw parts (NULL if it is); ``_late``; ``_others`` (JSON: the unmapped
+    ``_detail`` (NULL if the record is valid); the raw parts (NULL if it is, unless it
+    meets the condition ``keep_raw``); ``_late``; ``_others`` (JSON: the unmapped
     fields of a group of records, on one record of the group); the declared columns (NULL if it may not), computed ones
     among them, and the partition column; for each column whose null erases, whether the record has a null
     (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only its key
-    and its version; in a change stream, ``_sequence``, ``_snapshot`` and ``_rowless``; and, if its format has schema
-    ids, ``_schema``: the id of its schema, NULL if it cannot be read. No declared name begins with an underscore.
+    and its version; if truncates are declared, and in a change stream, ``_rowless``; in a change stream, ``_sequence``
+    and ``_snapshot``; and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it cannot be read.
+    No declared name begins with an underscore.
     """
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
-    flags = [f"{staged.DELETED} BOOLEAN"] if table.delete_rule else []
-    flags += (
-        [f"{staged.SEQUENCE} BIGINT", f"{staged.SNAPSHOT} BOOLEAN", f"{staged.ROWLESS} BOOLEAN"]
-        if table.has_changes
-        else []
-    )
+    flags = [f"{name} BOOLEAN" for name in table.rules().flags]
+    flags += [f"{staged.SEQUENCE} BIGINT", f"{staged.SNAPSHOT} STRING"] if table.has_changes else []
     columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags, *flags])
     decode = F.arrow_udf(_decoder(table, schemas), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
     parts = [F.expr(_part_sql(part)) for part in _required_parts(table)]  # only these are sent to the workers
     judged_records = records.withColumn("_verdict", decode_once(staged.VALUE, *parts))
-    raw = (F.expr(f"CASE WHEN _verdict.{staged.REASON} IS NOT NULL THEN {name} END").alias(name) for name in staged.RAW)
     schema = [F.expr(_SCHEMA).alias(staged.SCHEMA)] if table.format.framed else []
     place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
-    decoded_records = judged_records.select(*place, *raw, *schema, "_verdict.*")
-    return with_computed(decoded_records, table)
+    decoded_records = judged_records.select(*place, *staged.RAW, *schema, "_verdict.*")
+    keeps_raw = f"{staged.REASON} IS NOT NULL" + (f" OR {keep_raw}" if keep_raw else "")
+    raw = {name: F.expr(f"CASE WHEN {keeps_raw} THEN {name} END") for name in staged.RAW}
+    return with_computed(decoded_records.withColumns(raw), table)
 
 
 def with_computed(rows: DataFrame, table: StreamTable) -> DataFrame:
@@ -74,8 +77,7 @@ def with_computed(rows: DataFrame, table: StreamTable) -> DataFrame:
 
 def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they do not need this package."""
-    fields, late_rule, record_format = table.fields, table.late.rule if table.late else None, table.format
-    delete_rule = table.delete_rule
+    record_format, rules_of_any_format = table.format, table.rules()._replace(parser=JsonParser())
     _ship_by_value(record_format)
     pickled_path = _pickle_fast_path()
     unmapped_column = staged.UNMAPPED_FIELDS  # a string: workers may not have the module
@@ -89,7 +91,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
         return pa.StructArray.from_arrays([column, *verdicts.flatten()], [unmapped_column, *names])
 
     def load() -> tuple[Rules, Any]:
-        rules = Rules(fields, late_rule, record_format.parser(schemas), delete_rule)
+        rules = rules_of_any_format._replace(parser=record_format.parser(schemas))
         try:
             return rules, pickle.loads(pickled_path)  # noqa: S301 - the driver's own function
         except ImportError:

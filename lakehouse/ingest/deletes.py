@@ -20,13 +20,15 @@ from lakehouse.ingest.merge_target import Target
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.active_files import holds_files
-from lakehouse.ledger.commits import Commit, Consumed, Entry
+from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger, has_consumed_version, version_to_consume
 from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
 from lakehouse.settings import Settings
+from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds, bounds_of
 from lakehouse.storage.layout import NO_VERSION, Layout
-from lakehouse.storage.row_order import NO_BOUNDS, ChangeBounds, bounds_of, merged_layout
+from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
 
@@ -168,7 +170,8 @@ def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
 def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Store the deletes of a batch, then merge its rows in one commit; raises what ``merge_rows`` raises."""
     table = context.table
-    is_row = f"{staged.REASON} IS NULL AND NOT {staged.ROWLESS}" if table.has_changes else f"{staged.REASON} IS NULL"
+    has_rowless = table.has_changes or table.truncate_rule
+    is_row = f"{staged.REASON} IS NULL AND NOT {staged.ROWLESS}" if has_rowless else f"{staged.REASON} IS NULL"
     rows = batch.records.where(is_row).selectExpr("*", f"CAST(NULL AS BIGINT) AS {staged.BASE}")
     deletes = settle_deletes(context, batch.ledger)
     if deletes and counts.deleted_keys:

@@ -11,7 +11,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Gap, Plan, Progress, SourceState, find_expired, find_gap, plan_batch
 from lakehouse.ledger.reached import reached_beyond
-from lakehouse.storage.row_order import NO_BOUNDS, bounds_after
+from lakehouse.storage.bounds import bounds_after
 
 
 def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
@@ -68,7 +68,7 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
 
     Such rows are from a deleted topic, from another one, or from the time before the broker was rolled back.
     """
-    if not table.has_changes and bounds_after(ledger) != NO_BOUNDS:
+    if not table.has_changes and bounds_after(ledger).are_of_changes:
         raise DeclarationError(
             f"Table {table.name} has rows of a change stream. Records of format {table.format.name} have no position in"
             " the log of a database, so they cannot be compared with these rows",

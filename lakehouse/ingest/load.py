@@ -210,11 +210,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
             staged.BASE: F.lit(ledger.next_number).cast("bigint"),
             **{f"{staged.EXPLICIT_NULL}{name}": F.lit(False) for name in table.null_erases},
             **({staged.DELETED: F.lit(False)} if table.delete_rule else {}),
-            **(
-                {staged.ROWLESS: F.lit(False), staged.SNAPSHOT: F.lit(None).cast("boolean")}
-                if table.has_changes
-                else {}
-            ),
+            **({staged.ROWLESS: F.lit(False)} if table.truncate_rule else {}),
         }
     )
     counts = count_batch(rows, table)

@@ -18,13 +18,7 @@ from lakehouse.ingest.merge_target import Target
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.storage.comparison import comparable_row, struct_of
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
-from lakehouse.storage.row_order import (
-    KEPT,
-    kept_order,
-    newer_than_stored,
-    same_record,
-    stored_order_fields,
-)
+from lakehouse.storage.row_order import KEPT, kept_order, newer_than_stored, same_record, stored_order_fields
 from lakehouse.storage.stored_table import ExpectedRows
 
 

@@ -7,9 +7,11 @@ from pyspark.sql import DataFrame
 
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.ledger.log import open_table
+from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
 from lakehouse.storage.layout import COLUMNS_PROPERTY
 from lakehouse.storage.merge_spec import equal_keys
-from lakehouse.storage.row_order import KEPT, NO_BOUNDS, ChangeBounds, not_deleted, not_truncated
+from lakehouse.storage.named_orders import not_truncated
+from lakehouse.storage.row_order import KEPT, not_deleted
 from lakehouse.storage.stored_table import StoredTable
 
 

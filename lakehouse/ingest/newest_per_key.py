@@ -10,8 +10,9 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.ledger.positions import SourceId
+from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
 from lakehouse.storage.layout import TableColumn
-from lakehouse.storage.row_order import KEPT, NO_BOUNDS, ORDER, ChangeBounds, kept_order, order_of
+from lakehouse.storage.row_order import KEPT, ORDER, kept_order, order_of
 
 _SOURCE = "source"  # the same for all rows of a batch: added after the reduction to few rows
 

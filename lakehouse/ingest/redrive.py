@@ -15,6 +15,7 @@ from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, merge_decided, prepare
 from lakehouse.ingest.counts import count_batch
+from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
 from lakehouse.ingest.unresolved_rejections import unresolved_sql
@@ -113,8 +114,10 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     start_time = time.monotonic()
     ledger = whole_ledger(context.settings, context.table)
     rows = part.rows(context, ledger)
-    records = stage_records(context, rows.selectExpr(*_RECORD), "redrive")
-    counts = count_batch(records, context.table)
+    is_beyond = is_beyond_horizon(context.table, ledger, part.source)
+    records = stage_records(context, rows.selectExpr(*_RECORD), "redrive", is_beyond)
+    counts = count_batch(records, context.table, is_beyond)
+    records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     plan = Plan(context.table.topic, part.source, _covering_ranges(records))
     batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.read == counts.rejected:

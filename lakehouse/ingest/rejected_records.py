@@ -10,7 +10,8 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.ingest.unresolved_rejections import open_sql, undone_sql
 from lakehouse.ledger.active_files import count_rows
-from lakehouse.ledger.commits import Commit, Consumed
+from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import Plan, Range

@@ -4,19 +4,23 @@ A database that is restored from a backup, or replaced by another server, gives 
 older than the stored rows, and would be lost without an error.
 """
 
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.declaration import StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.errors import LedgerError
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.deletes import deletes_layout
+from lakehouse.ingest.found_order import greatest_order
 from lakehouse.ingest.rejected_records import DecodedBatch
-from lakehouse.storage.row_order import bounds_after
+from lakehouse.storage.bounds import NO_BOUNDS, bounds_after
+from lakehouse.storage.named_orders import record_fields
 from lakehouse.storage.table_context import TableContext
 
 _IS_LATER = "s.sequence > n.sequence AND (s.source IS NULL OR s.partition = n.partition AND s.position < n.position)"
@@ -33,7 +37,7 @@ def require_greater_positions(context: TableContext, batch: DecodedBatch, counts
     known_position = bounds_after(batch.ledger).snapshot
     known_positions = [p for p in (known_position, context.table.format.accepted_snapshot) if p is not None]
     place = (f"{staged.PARTITION} AS partition", f"{staged.POSITION} AS position", f"{staged.SEQUENCE} AS sequence")
-    snapshots = batch.records.where(staged.SNAPSHOT).selectExpr(*place)
+    snapshots = batch.records.where(f"{staged.SNAPSHOT} <> '{staged.PART}'").selectExpr(*place)
     new_snapshots = snapshots.where(~F.col("sequence").isin(known_positions)) if known_positions else snapshots
     first_records = new_snapshots.groupBy("partition", "sequence").agg(F.min("position").alias("position"))
     if first_records.isEmpty():
@@ -51,6 +55,18 @@ def require_greater_positions(context: TableContext, batch: DecodedBatch, counts
     found_pair = pairs.selectExpr("n.*", "s.sequence AS later").first()
     if found_pair is not None:
         raise _went_back_error(context, found_pair)
+
+
+def note_snapshot_end(table: StreamTable, batch: DecodedBatch, counts: Counts) -> DecodedBatch:
+    """Return the batch with the order of the record that ends its newest snapshot of the whole table, if one does."""
+    if not counts.snapshot_ends:
+        return batch
+    fields = record_fields(table, batch.plan.source)
+    ends = batch.records.where(f"{staged.SNAPSHOT} = '{staged.LAST}'")
+    end = greatest_order(ends, table, fields, NO_BOUNDS)
+    former_end = batch.commit.snapshot_end
+    is_newer = end and (former_end is None or (end.sequence or 0) >= (former_end.sequence or 0))
+    return replace(batch, commit=batch.commit.with_fields(snapshot_end=end)) if is_newer else batch
 
 
 def _went_back_error(context: TableContext, pair: Row) -> LedgerError:

@@ -15,23 +15,23 @@ from lakehouse.storage.table_context import TableContext
 _MAX_IDS = 10_000
 
 
-def stage_records(context: TableContext, records: DataFrame, kind: Kind) -> DataFrame:
+def stage_records(context: TableContext, records: DataFrame, kind: Kind, keep_raw: str = "") -> DataFrame:
     """Decode records by the schemas that are kept for the table, and by new ones, and stage them in a checkpoint.
 
     The staged records contain the schema ids: if some of them are new, the records are decoded again. For a batch, the
-    registry must confirm that kept schemas have not changed. A replay sends it no request: records with an unknown
-    schema were rejected before. Raises ``RegistryError``.
+    registry must confirm that kept schemas have not changed. ``keep_raw`` is that of ``decode_records``. A replay sends
+    it no request: records with an unknown schema were rejected before. Raises ``RegistryError``.
     """
     table = context.table
     known_schemas = kept_schemas(context.settings, table)
-    decoded_records = decode_records(records, table, known_schemas).localCheckpoint()
+    decoded_records = decode_records(records, table, known_schemas, keep_raw).localCheckpoint()
     if not table.has_schemas or kind == "replay":
         return decoded_records
     from lakehouse.ingest.schema_resolution import resolve_schemas  # noqa: PLC0415 - the registry is slow to import
 
     schemas = resolve_schemas(context, known_schemas, _schema_ids(decoded_records), confirm=kind == "batch")
     if schemas.by_id.keys() > known_schemas.by_id.keys():
-        decoded_records = decode_records(records, table, schemas).localCheckpoint()
+        decoded_records = decode_records(records, table, schemas, keep_raw).localCheckpoint()
     return _explain_rejections(decoded_records, schemas.unusable_reasons)
 
 

@@ -1,41 +1,52 @@
-"""Truncates of a change stream: every row that is older than the truncate is deleted, in a commit of its own.
+"""Truncates: every row that is older than a truncate is deleted, in a commit of its own.
 
-The commit comes before the batch that read the truncate. It names the position of the truncate, and so does every later
-commit: an older change that arrives later does not become a row. If the batch dies, the commit remains: the
-truncate is the same in every batch that reads it.
+The commit comes before the batch that read the truncate. It names the order of the truncate, and so does every later
+commit: an older record that arrives later does not become a row. If the batch dies, the commit remains: the truncate is
+the same in every batch that reads it.
 """
 
 from dataclasses import replace
 
+from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError
 from lakehouse.ingest.counts import Counts
+from lakehouse.ingest.found_order import greatest_order
 from lakehouse.ingest.rejected_records import DecodedBatch
+from lakehouse.ledger.commit_values import RecordOrder
+from lakehouse.storage.bounds import bounds_after
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
-from lakehouse.storage.row_order import bounds_after, order_fields
+from lakehouse.storage.named_orders import compare_with, not_truncated, record_fields
 from lakehouse.storage.table_context import TableContext
 
 
 def delete_truncated(context: TableContext, batch: DecodedBatch, counts: Counts) -> DecodedBatch:
     """Delete the rows before the newest truncate of a batch, unless that was done before; return the batch to merge.
 
-    Writes nothing if no row is older. Raises ``ConflictError`` if another writer was first.
+    Commits no row if no row is older. Raises ``ConflictError`` if another writer was first.
     """
-    position, former_position = counts.truncate_position, bounds_after(batch.ledger).truncate
-    if position is None or (former_position is not None and position <= former_position):
+    truncate = _find_truncate(context, batch) if counts.truncates else None
+    if truncate is None:
         return batch
-    is_older = f"coalesce({order_fields(context.table, 't')['sequence']} < {position}, true)"
-    keys = context.merged.rows(batch.ledger.version).alias("t").where(is_older).select(*context.table.key)
+    table, bounds = context.table, bounds_after(batch.ledger)._replace(truncate=truncate)
+    is_older = f"NOT {not_truncated(table, bounds, 't')}"
+    keys = context.merged.rows(batch.ledger.version).alias("t").where(is_older).select(*table.key)
     if keys.isEmpty():
-        return batch
-    spec = MergeSpec(f"{equal_keys(context.table.key)} AND {is_older}", delete_if="true")
-    commit = batch.ledger.next_commit("truncate", batch.commit.run).with_fields(truncate_position=position)
+        return replace(batch, commit=batch.commit.with_fields(truncate=truncate))
+    spec = MergeSpec(f"{equal_keys(table.key)} AND {is_older}", delete_if="true")
+    commit = batch.ledger.next_commit("truncate", batch.commit.run).with_fields(truncate=truncate)
     entry = context.merged.merge(keys, spec, commit)
     ledger = context.ledger()
     if ledger.version != entry.version or entry.version != commit.table_version + 1:
-        message = f"Another writer changed {context.table.name} at the same moment"
-        raise ConflictError(message, where=context.table.name, action="Nothing was merged. Run it again.")
-    next_commit = ledger.next_commit(batch.commit.kind, batch.commit.run)
-    carried = {
-        name: getattr(next_commit, name) for name in ("number", "table_version", "rows_version", "totals_before")
-    }
-    return replace(batch, ledger=ledger, commit=batch.commit.with_fields(**carried))
+        message = f"Another writer changed {table.name} at the same moment"
+        raise ConflictError(message, where=table.name, action="Nothing was merged. Run it again.")
+    return replace(batch, ledger=ledger, commit=ledger.replan(batch.commit))
+
+
+def _find_truncate(context: TableContext, batch: DecodedBatch) -> RecordOrder | None:
+    """Return the order of the newest truncate of a batch; ``None`` if a commit before names it, or a newer one."""
+    table, bounds = context.table, bounds_after(batch.ledger)
+    fields = record_fields(table, batch.plan.source)
+    is_truncate = f"{staged.ROWLESS} AND ({staged.SEQUENCE} IS NOT NULL OR {str(not table.has_changes).lower()})"
+    is_new = compare_with(table, fields, ">", bounds.truncate, bounds) if bounds.truncate else "true"
+    truncates = batch.records.where(f"{is_truncate} AND {is_new}")
+    return greatest_order(truncates, table, fields, bounds)

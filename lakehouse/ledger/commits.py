@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
+from lakehouse.ledger.commit_values import Consumed, Frozen, RecordOrder, Totals
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.ledger.reached import ReachedEnds
 
@@ -38,56 +39,22 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 10
+VERSION: Final = 11
 _FIRST_VERSION: Final = 8  # of the first release
-
-
-class Frozen(BaseModel):
-    """An immutable value that is written as JSON; an unknown field is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def with_fields(self, **fields: Any) -> Self:
-        """Return a copy with other values of some fields; ``ValidationError`` if a value is invalid."""
-        return type(self)(**{**dict(self), **fields})
-
-
-class Consumed(Frozen):
-    """A version of a table that a commit has consumed.
-
-    ``commit`` is the identity of the commit that made it, because a table that is restored from a backup reuses version
-    numbers; ``None`` if the log no longer held the commit.
-    """
-
-    table_id: str
-    version: int
-    commit: str | None = None
-
-
-class Totals(Frozen):
-    """Sums over the batches of a table; replays and base rows are not included."""
-
-    batches: int = 0
-    read: int = 0
-    rejected: int = 0
-    duplicate: int = 0
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    deletes_without_row: int = 0
-    stale: int = 0
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[8, 9, 10] = VERSION
+    metadata: Literal[8, 9, 10, 11] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
 
 class Commit(Frozen):
-    """The metadata of a commit, version 10; version 8 has no deletes, version 9 no change streams.
+    """The metadata of a commit, version 11.
+
+    Version 8 has no deletes, version 9 no change streams, and version 10 no order of a truncate: it has its position.
 
     - ``table_version``: the version of the table on which this commit was planned.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
@@ -102,15 +69,16 @@ class Commit(Frozen):
       commit before declared deletes. Deletes in newer versions do not count.
     - ``snapshot_position``: the greatest position of a snapshot that was read, in the order of the source. Below it,
       offsets decide which change is newer.
-    - ``truncate_position``: the position of the newest truncate that was read, in the order of the source. No row is
-      older.
+    - ``snapshot_end``: the order of the record that ended the newest snapshot of a whole table.
+    - ``truncate``: the order of the newest truncate that was read. No row is older.
+    - ``purged``: the greatest order of a delete that was purged. A record up to it whose key has no row is rejected.
     - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
       carry on the previous one.
     - ``unaccounted``: the older versions with open differences.
     - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[8, 9, 10] = VERSION
+    metadata: Literal[8, 9, 10, 11] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -120,7 +88,7 @@ class Commit(Frozen):
     source: SourceId | None = None
     ranges: tuple[Range, ...] = ()
     progress: dict[int, int] | None = None
-    reached: ReachedEnds = {}
+    reached: ReachedEnds = Field(default_factory=dict)
     read: int = 0
     rejected: int = 0
     duplicate: int = 0
@@ -128,7 +96,9 @@ class Commit(Frozen):
     deletes_without_row: int = 0
     deletes_table: Consumed | None = None
     snapshot_position: int | None = None
-    truncate_position: int | None = None
+    snapshot_end: RecordOrder | None = None
+    truncate: RecordOrder | None = None
+    purged: RecordOrder | None = None
     totals_before: Totals = Totals()
     consumed: Consumed | None = None
     gap: tuple[Range, ...] = ()
@@ -139,6 +109,16 @@ class Commit(Frozen):
     unaccounted: tuple[int, ...] = ()
     accepted: tuple[int, ...] = ()
     reason: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_version_10(cls, document: Any) -> Any:
+        """Turn the position of a truncate, as version 10 has it, into an order."""
+        if not isinstance(document, dict) or "truncate_position" not in document:
+            return document
+        position = document["truncate_position"]
+        truncate = {"truncate": None if position is None else {"sequence": position}}
+        return {name: value for name, value in document.items() if name != "truncate_position"} | truncate
 
     @property
     def ends(self) -> ReachedEnds:

@@ -12,7 +12,8 @@ from typing import Any
 from deltalake import DeltaTable
 
 from lakehouse.errors import LedgerError
-from lakehouse.ledger.commits import Commit, Consumed, Entry, Kind, Totals, entry_of, identity_of
+from lakehouse.ledger.commit_values import Consumed, Totals
+from lakehouse.ledger.commits import Commit, Entry, Kind, entry_of, identity_of
 from lakehouse.ledger.differences import unaccounted_versions
 from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.log_cache import LogCache
@@ -25,6 +26,13 @@ from lakehouse.ledger.table_failures import log_failures
 from lakehouse.ledger.understood import require_readable
 from lakehouse.settings import Settings
 
+_CARRIED = (
+    *("stream", "source", "progress", "consumed", "folder", "deletes_table"),
+    *("snapshot_position", "snapshot_end", "truncate", "purged", "declaration"),
+)
+"""The fields of a commit that the next one repeats, unless it has others."""
+_PLANNED = ("number", "table_version", "rows_version", "totals_before", "truncate")
+"""The fields of a commit that change if a commit without records comes before it."""
 _NEWEST_COMMITS = 100  # read first: they nearly always contain the entry in question
 
 
@@ -75,20 +83,17 @@ class Ledger:
             attempt=uuid.uuid4().hex,
             table_version=self.version,
             rows_version=self.rows_version,
-            stream=last.stream if last else None,
-            source=last.source if last else None,
-            progress=last.progress if last else None,
             reached=reached_beyond(self.reached, last.ends if last else {}),
             totals_before=self.totals,
-            consumed=last.consumed if last else None,
-            folder=last.folder if last else None,
-            deletes_table=last.deletes_table if last else None,
-            snapshot_position=last.snapshot_position if last else None,
-            truncate_position=last.truncate_position if last else None,
-            declaration=last.declaration if last else "",
             run=run,
             unaccounted=self.unaccounted,
+            **({name: getattr(last, name) for name in _CARRIED} if last else {}),
         )
+
+    def replan(self, commit: Commit) -> Commit:
+        """Return a commit that was planned on an older version of this ledger, planned on this one."""
+        following = self.next_commit(commit.kind, commit.run)
+        return commit.with_fields(**{name: getattr(following, name) for name in _PLANNED})
 
     @property
     def progress(self) -> Progress | None:

@@ -1,4 +1,4 @@
-"""Maintenance: compaction and vacuum of every table of a declaration. It changes no row.
+"""Maintenance: compaction and vacuum of every table of a declaration. It changes no row of a merged table.
 
 Maintenance of a table compacts its small files and removes the files that its retention no longer needs. Then it
 commits one empty MERGE that repeats the state of the ledger, so that an idle table keeps this state after its log
@@ -14,8 +14,8 @@ from typing import Any
 from lakehouse.declaration import StreamTable
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.deletes import settle_deletes
-from lakehouse.ledger.commits import Consumed
+from lakehouse.ingest.purge import purge_deletes
+from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger, has_consumed_version, ledger_of
 from lakehouse.ledger.log import active_files, read_history
 from lakehouse.operations.layouts import derived_layouts, layouts_of
@@ -78,8 +78,7 @@ def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lam
             continue
         with failures.collect():
             if layout.name == context.table.deletes_name:
-                # VACUUM must keep the deletes that count
-                retry_on_conflict(lambda: settle_deletes(context, context.ledger()))
+                retry_on_conflict(lambda: purge_deletes(context))  # VACUUM must keep the deletes that count
             stored_table = context.merged if layout.name == context.table.name else StoredTable(context.spark, layout)
             if stored_table.ledger().exists:
                 results.append(_maintain_table(context, stored_table, refresh_errors or {}))

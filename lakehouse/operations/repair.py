@@ -18,7 +18,8 @@ from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.kafka import read_failures, read_records, read_topic
-from lakehouse.ledger.commits import Commit, Consumed, Entry
+from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of, version_to_consume
 from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, source_words

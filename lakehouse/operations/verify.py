@@ -82,16 +82,20 @@ def verify_rows(context: TableContext, check: Check) -> Finding:
 
     If Spark cannot parse the condition, or cannot compute it for a row, the check fails and reports the error.
     """
-    table, rows = context.table, context.merged.rows()
     try:
-        failing_rows = rows.where(f"NOT ({check.sql}\n)")
-        examples = failing_rows.select(*_identity_text(table)).limit(_MAX_SHOWN).collect()
-        count = failing_rows.count() if examples else 0
+        problems = find_rows(context, f"NOT ({check.sql}\n)")
     except _CONDITION_ERRORS as error:
         problem = f"The condition cannot be computed: {error_text(error).splitlines()[0]}."
         return finding(check.name, [problem], check.sql, "Correct the check in the declaration.")
-    advice = f"Rows that do not pass: {count}." if examples else ""
-    return finding(check.name, [f"Row {', '.join(map(str, row))}." for row in examples], check.sql, advice)
+    return finding(check.name, problems, check.sql)
+
+
+def find_rows(context: TableContext, condition: str, fact: str = "") -> list[str]:
+    """Describe the first rows of the merged table that meet a condition, and how many there are, in sentences."""
+    failing_rows = context.merged.rows().where(condition)
+    examples = failing_rows.select(*_identity_text(context.table)).limit(_MAX_SHOWN).collect()
+    count = [f"Rows that do not pass: {failing_rows.count()}."] if examples else []
+    return [*(f"Row {', '.join(map(str, row))}{fact}." for row in examples), *count]
 
 
 @spark_failures()

@@ -4,7 +4,8 @@ Steps use ``stored_table``: it creates a table by its layout, reads it, and writ
 other modules are parts of it, or read a table without a session.
 
 The stored form: ``layout`` (columns, partitions, properties), ``row_order`` (which row is newer, and the layout of the
-merged table, which stores that order), ``schema_change`` (from the schema of a table to the declared one),
+merged table, which stores that order), ``bounds`` and ``named_orders`` (what a commit says about the order of all
+rows), ``schema_change`` (from the schema of a table to the declared one),
 ``sql_analysis`` (whether Spark can compute the SQL of a declaration), ``comparison`` (of rows in SQL), ``table_files``
 (reads few rows of the newest version directly from files). The writers: ``spark_writer`` (the one fenced commit, with
 the MERGE of ``merge_spec``), and ``delta_rs_writer`` for few rows if ``eligibility`` allows it, in files like Spark's

@@ -250,6 +250,11 @@ def partitions_sql(column: str, layout: Layout, partitions: Iterable[str]) -> st
     return f"{column} IN ({values})" if values else "false"
 
 
+def text_literal(value: str) -> str:
+    """Return a text from a record as a SQL literal of character codes, so that it cannot change the statement."""
+    return "'" + "".join(f"\\u{ord(c):04x}" if ord(c) <= 0xFFFF else f"\\U{ord(c):08x}" for c in value) + "'"
+
+
 def literal(value: str, kind: str) -> str:
     """Return a number or a time, passed as text, in Spark SQL; ``kind`` is its type."""
     if kind in ("DATE", "TIMESTAMP"):

@@ -9,15 +9,13 @@ columns in ``_kept``) and compared as a struct, in which NULL is smallest: base 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.snapshot import facts_of
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.staged import DELETE
-from lakehouse.ledger.commits import Commit
-from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
+from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
 from lakehouse.storage.layout import Layout, TableColumn
 
 _SOURCE = "The source, as kind:identity; for Kafka the ids of cluster and topic, as kafka:CLUSTER/TOPIC."
@@ -39,30 +37,6 @@ KEPT = "_kept"
 _KEYED_DOC = "The newest record of the row; for a base row, the commit that inserted it."
 _LOG_DOC = "The record of the row: its position, and when the broker received it."
 _KEPT_DOC = "For each kept column, the record that its value came from."
-
-
-class ChangeBounds(NamedTuple):
-    """Positions of the source of a change stream that decide about rows, as in ``Commit``; ``None`` if there are none.
-
-    Changes of one partition before ``snapshot`` are compared by their offset alone. Changes before ``truncate`` are
-    deleted.
-    """
-
-    snapshot: int | None = None
-    truncate: int | None = None
-
-
-NO_BOUNDS = ChangeBounds()
-
-
-def bounds_of(commit: Commit) -> ChangeBounds:
-    """Return the positions of the source that decide about the rows of a commit."""
-    return ChangeBounds(commit.snapshot_position, commit.truncate_position)
-
-
-def bounds_after(ledger: Ledger) -> ChangeBounds:
-    """Return the positions of the source that decide about the rows that a table has now."""
-    return bounds_of(ledger.newest.commit) if ledger.newest else NO_BOUNDS
 
 
 def merged_layout(table: TableParts, settings: Settings) -> Layout:
@@ -128,15 +102,18 @@ def _kept_doc(name: str) -> str:
     return f"The record {name} came with."
 
 
-def order_of(table: TableParts, bounds: ChangeBounds = NO_BOUNDS) -> str:
-    """Return the order of a record that was read, as a SQL struct that can be compared with others of its batch."""
-    return _order_sql(table, order_fields(table, ""), bounds, "true")
+def order_of(table: TableParts, bounds: ChangeBounds = NO_BOUNDS, fields: Mapping[str, str] | None = None) -> str:
+    """Return the order of a record that was read, as a SQL struct that can be compared with others of its batch.
+
+    ``fields`` are those of the order, in SQL, if they are not those of a staged row.
+    """
+    return _order_sql(table, fields or order_fields(table, ""), bounds, "true")
 
 
-def _compare(
+def compare_orders(
     table: TableParts, left: Mapping[str, str], operator: str, right: Mapping[str, str], bounds: ChangeBounds
 ) -> str:
-    """Return the SQL of a comparison of two orders, given by their fields."""
+    """Return the SQL condition of a comparison of two orders, given by their fields."""
     is_same_partition = " AND ".join(f"{left[name]} <=> {right[name]}" for name in ("source", "partition"))
     orders = (_order_sql(table, fields, bounds, is_same_partition) for fields in (left, right))
     return f" {operator} ".join(orders)
@@ -213,7 +190,7 @@ def newer_than_stored(table: TableParts, bounds: ChangeBounds = NO_BOUNDS) -> Ne
 
     def is_newer(name: str | None = None) -> str:
         source_fields, stored_fields = (order_fields(table, side, name) for side in ("s", "t"))
-        return f"({_compare(table, source_fields, '>', stored_fields, bounds)})"
+        return f"({compare_orders(table, source_fields, '>', stored_fields, bounds)})"
 
     return NewerConditions(is_newer(), {name: is_newer(name) for name in table.keep})
 
@@ -226,19 +203,10 @@ def not_deleted(table: TableParts, bounds: ChangeBounds, side: str, name: str | 
     A column without a value has no order, and is older than any delete.
     """
     fields = order_fields(table, side, name)
-    is_not_older = _compare(table, fields, ">=", order_fields(table, "d"), bounds)
+    is_not_older = compare_orders(table, fields, ">=", order_fields(table, "d"), bounds)
     is_spared = f"(d.`{table.key[0]}` IS NULL OR {is_not_older})"
     if side != "t":
         return is_spared
     delete = {field.name: f"s.{DELETE}.{field.name}" for field in kept_order(table)}
-    is_own_delete = _compare(table, fields, "<=", delete, bounds)
+    is_own_delete = compare_orders(table, fields, "<=", delete, bounds)
     return f"{is_spared} AND NOT ({delete['position']} IS NOT NULL AND {is_own_delete})"
-
-
-def not_truncated(table: TableParts, bounds: ChangeBounds, side: str, name: str | None = None) -> str:
-    """Return the condition that a row, or its kept column ``name``, is not older than the newest truncate.
-
-    A column without a value has no position, and is older.
-    """
-    sequence = order_fields(table, side, name)["sequence"]
-    return "true" if bounds.truncate is None else f"coalesce({sequence} >= {bounds.truncate}, false)"

@@ -15,6 +15,7 @@ from lakehouse.errors import DeclarationError, LedgerError
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import create_topic, delete_topic
+from lakehouse.operations.verify_changes import verify_snapshot, verify_values
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.clients import with_client
@@ -229,6 +230,31 @@ def test_a_database_that_went_back_within_a_batch_stops_the_merge(stream: Stream
     with pytest.raises(LedgerError, match="went back"):
         stream.merge()
     assert notes(stream) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.8")
+def test_a_check_names_the_rows_that_the_newest_snapshot_does_not_have(stream: Stream) -> None:
+    last = {"snapshot": "last"}
+    merge(stream, change("r", 100, row(1)), change("r", 100, row(2), source=last), change("c", 150, row(3)))
+    assert verify_snapshot(stream.context).passed
+    merge(stream, change("r", 300, row(3)))
+    assert verify_snapshot(stream.context).passed, "the snapshot has not ended"
+    merge(stream, change("r", 300, row(2), source=last), change("u", 290, row(4)))
+    found = verify_snapshot(stream.context)
+    assert not found.passed
+    assert "Row 1. Rows that do not pass: 1." in found.detail
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.8")
+def test_a_check_names_the_values_that_were_never_sent(stream: Stream) -> None:
+    merge(stream, change("r", 1, row(1)), change("u", 2, row(1) | {"large": UNAVAILABLE}), change("u", 3, row(3)))
+    assert verify_values(stream.context).passed
+    merge(stream, change("u", 4, row(2) | {"large": UNAVAILABLE}))
+    found = verify_values(stream.context)
+    assert not found.passed
+    assert "Row 2 has no value of large, because none was sent." in found.detail
 
 
 @pytest.mark.invariant("15.1", "15.3", "15.5")

@@ -16,6 +16,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
         yield f"format {form} requires a key", "Name the columns of the primary key in the database."
     options = {
         "apply_as_deletes": table.apply_as_deletes,
+        "apply_as_truncates": table.apply_as_truncates,
         "version": table.version,
         "late": table.late,
         "base": table.base,
@@ -47,6 +48,7 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
 _ORDER = "The position in the log of the database decides which change is newer."
 _WHY_NOT = {
     "apply_as_deletes": "The records themselves say which rows are deleted.",
+    "apply_as_truncates": "The records themselves say when rows are deleted.",
     "version": _ORDER,
     'order="offset"': _ORDER,
     "base": "A snapshot of the database contains the rows that were there before.",

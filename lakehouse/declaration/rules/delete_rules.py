@@ -1,24 +1,42 @@
-"""The rules for deletes: a delete must contain what is read of it, and its order must survive."""
+"""The rules for deletes and truncates: a delete must contain what is read of it, and its order must survive."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from lakehouse.declaration.delete_conditions import FieldIs, Tombstone
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.record_parts import VALUE
 
+_MIN_PURGE = timedelta(days=1)  # maintenance runs once a day
+
 
 def delete_problems(table: TableParts) -> Iterator[Problem]:
-    """What is wrong with ``apply_as_deletes`` of a table with a key."""
-    condition = table.apply_as_deletes
-    if condition is None or not table.key:
+    """What is wrong with the deletes and truncates of a table with a key."""
+    if not table.key:
         return
-    if isinstance(condition, FieldIs) and not (condition.values and all(condition.path)):
-        example = 'Write, for example: FieldIs("operation", ["DELETE"])'
-        yield "apply_as_deletes: FieldIs needs the name of a field, and at least one value", example
+    yield from _purge_problems(table)
+    conditions = {"apply_as_deletes": table.apply_as_deletes, "apply_as_truncates": table.apply_as_truncates}
+    for option, condition in conditions.items():
+        if isinstance(condition, FieldIs) and not (condition.values and all(condition.path)):
+            example = 'Write, for example: FieldIs("operation", ["DELETE"])'
+            yield f"{option}: FieldIs needs the name of a field, and at least one value", example
+    condition = table.apply_as_deletes
     for name in (*table.key, *([table.version] if table.version else [])):
         column = table.by_name[name]
         if isinstance(condition, Tombstone) and column.field.part == VALUE:
             source = "RecordKey()" if name in table.key else 'RecordHeader("...")'
             message = f"apply_as_deletes: column {name} is a field of the value, but a tombstone has no value"
             yield message, f"Declare source={source} for it, or use FieldIs if the deletes have a value."
+
+
+def _purge_problems(table: TableParts) -> Iterator[Problem]:
+    if table.purge_deletes is None:
+        return
+    if table.purge_deletes < _MIN_PURGE:
+        yield f"purge_deletes is {table.purge_deletes}, but the minimum is one day", "Declare how late a record may be."
+    if not table.delete_rule:
+        yield "purge_deletes requires deletes", "Declare apply_as_deletes, or remove it."
+    if table.base:
+        message = "purge_deletes and base cannot be combined"
+        yield message, "Base rows are older than any delete, and would come back. Remove one of them."

@@ -111,6 +111,8 @@ def _log_table(table: TableParts) -> Iterator[Problem]:
     kept_columns = [f"column {column.name}: keep" for column in table.columns if column.keep]
     options = {
         "apply_as_deletes": table.apply_as_deletes,
+        "apply_as_truncates": table.apply_as_truncates,
+        "purge_deletes": table.purge_deletes,
         "version": table.version,
         "base": table.base,
         'order="offset"': table.order == "offset",

@@ -20,11 +20,11 @@ from lakehouse.decoding.fast.plain_columns import ConvertedColumn, convert_colum
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.unique_names import RecordBytes, has_unique_names, record_bytes_of
 from lakehouse.decoding.fields import Field, Rejection
+from lakehouse.decoding.judge import Rules, column_memory, may_be_too_large
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
 from lakehouse.decoding.record_parts import TIME, VALUE
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value
-from lakehouse.decoding.verdicts import Rules, column_memory, may_be_too_large
 
 _HUGE_EXPONENT = re.compile(rb"[eE][+-]?\d{9}")
 _MAX_TIME = 2**62
@@ -66,7 +66,7 @@ def decode_plain(
         else convert_column(read_parts(part_values.get(field.part, nulls), field), field)
         for field in fields
     ]
-    is_plain &= _is_certainly_no_delete(objects, rules.deletes)
+    is_plain &= _is_certainly_no_delete(objects, rules.deletes) & _is_certainly_no_delete(objects, rules.truncates)
     for field, column in zip(fields, columns, strict=True):
         is_plain &= column.is_plain & _is_unambiguous(objects, part_values, field)
     if record_bytes:

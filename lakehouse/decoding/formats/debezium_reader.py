@@ -14,11 +14,13 @@ from lakehouse.decoding.formats.debezium_values import is_unavailable, iso_time
 from lakehouse.decoding.formats.format import Change, Parser, Schemas
 from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.staged import LAST, PART, WHOLE
 from lakehouse.decoding.values import number_in
 
 _OPERATIONS = ("c", "u", "d", "r", "t")
 _UPDATE, _DELETE, _READ, _TRUNCATE = "u", "d", "r", "t"
-_WHOLE = (True, "true", "first", "last", "first_in_data_collection", "last_in_data_collection")
+_WHOLE_SNAPSHOT = (True, "true", "first", "first_in_data_collection")
+_LAST_OF_SNAPSHOT = ("last", "last_in_data_collection")
 _PREFIX = "__"
 _METADATA = ("op", "deleted", "lsn", "file", "pos", "connector")
 _NO_SCALE = (
@@ -64,9 +66,12 @@ class _Event(NamedTuple):
         return source_position(self.source)
 
     @property
-    def snapshot(self) -> bool | None:
-        """Whether the row is part of a snapshot of the whole table; ``None`` if it is part of none."""
-        return self.source.get("snapshot") in _WHOLE if self.operation == _READ else None
+    def snapshot(self) -> str | None:
+        """What the row is in a snapshot, as in ``Change``; ``None`` if it is part of none."""
+        if self.operation != _READ:
+            return None
+        marker = self.source.get("snapshot")
+        return LAST if marker in _LAST_OF_SNAPSHOT else WHOLE if marker in _WHOLE_SNAPSHOT else PART
 
 
 class ChangeReader:
@@ -85,7 +90,7 @@ class ChangeReader:
         message = self._parse(value)
         event = _flat_event(message.content) if self._rules.is_flattened else _enveloped_event(message.content)
         if event.operation == _TRUNCATE:
-            return Change({}, sequence=event.position, is_rowless=True)
+            return Change({}, sequence=event.position, is_rowless=True, truncates=True)
         unavailable = frozenset(name for name, raw in event.row.items() if is_unavailable(raw))
         if event.operation != _DELETE:
             _require_values(unavailable, fields, event)

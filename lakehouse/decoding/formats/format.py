@@ -67,17 +67,18 @@ class Change(NamedTuple):
 
     ``fields`` are the values of the row by name; of a delete, at least those of its key. ``sequence`` is the place of
     the change in the order of the source. ``snapshot``: not ``None`` if the source sent the row as it was at that
-    place, not a change of it; true if that was a snapshot of the whole table. ``unavailable`` names the fields whose
+    place, not a change of it: ``WHOLE``, ``LAST`` or ``PART`` of ``staged``. ``unavailable`` names the fields whose
     value the source did not send because it did not change; they are not in ``fields``. ``is_rowless``: the record is
-    about no row of its own. It is the tombstone after a delete; or, if it has a sequence, it deletes every older row.
+    about no row of its own. It is the tombstone after a delete, or it deletes every older row: ``truncates``.
     """
 
     fields: dict[str, Any]
     deletes: bool = False
     sequence: int | None = None
-    snapshot: bool | None = None
+    snapshot: str | None = None
     unavailable: frozenset[str] = frozenset()
     is_rowless: bool = False
+    truncates: bool = False
 
 
 class Parser(ABC):

@@ -10,7 +10,8 @@ from lakehouse.cli import main
 from lakehouse.declaration import StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import TopicState
-from lakehouse.ledger.commits import Commit, Consumed
+from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import SourceId
 from lakehouse.operations import status as status_module

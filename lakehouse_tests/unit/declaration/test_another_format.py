@@ -15,7 +15,8 @@ from lakehouse.decoding import formats
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import FORMATS, likely_formats
 from lakehouse.decoding.formats.format import Format, RegisteredSchema, UnusableSchemaError, WriterSchema
-from lakehouse.decoding.verdicts import Rules, decode_slices
+from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.verdicts import decode_slices
 from lakehouse.errors import DeclarationError, TopicError
 from lakehouse.ingest.decode import _decoder
 from lakehouse.kafka.publish import _make_value_writer, record_key

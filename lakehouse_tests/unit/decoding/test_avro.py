@@ -23,10 +23,11 @@ from lakehouse.decoding.formats import KNOWN_REASONS, avro_nodes, avro_reader
 from lakehouse.decoding.formats.avro_reader import reader_of
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.judge import Rules
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.values import convert
-from lakehouse.decoding.verdicts import Rules, decode_slices, decode_values
+from lakehouse.decoding.verdicts import decode_slices, decode_values
 from lakehouse_tests.helpers.brokers.registries import body as encode
 
 AMOUNT = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}

@@ -17,7 +17,8 @@ from lakehouse.decoding.formats.debezium_position import source_position
 from lakehouse.decoding.formats.debezium_values import converter_of
 from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.verdicts import Rules, decode_values
+from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
 
 COLUMNS = [
@@ -49,8 +50,8 @@ def reason_of(value: bytes | None, form: Debezium | None = None) -> tuple[str, s
     return verdict["_reason"], verdict["_detail"]
 
 
-@pytest.mark.parametrize(("op", "snapshot"), [("c", None), ("u", None), ("r", True)])
-def test_a_row_has_the_values_after_the_change_and_the_position_of_its_source(op: str, snapshot: bool | None) -> None:
+@pytest.mark.parametrize(("op", "snapshot"), [("c", None), ("u", None), ("r", "whole")])
+def test_a_row_has_the_values_after_the_change_and_the_position_of_its_source(op: str, snapshot: str | None) -> None:
     verdict = verdict_of(change(op, 7, ROW))
     assert {name: verdict[name] for name in ROW} == ROW
     assert (verdict["_sequence"], verdict["_snapshot"], verdict["_deleted"], verdict["_rowless"]) == (
@@ -61,9 +62,14 @@ def test_a_row_has_the_values_after_the_change_and_the_position_of_its_source(op
     )
 
 
+@pytest.mark.parametrize("marker", ["last", "last_in_data_collection"])
+def test_the_last_record_of_a_snapshot_says_that_it_ends(marker: str) -> None:
+    assert verdict_of(change("r", 7, ROW, source={"snapshot": marker}))["_snapshot"] == "last"
+
+
 @pytest.mark.parametrize("snapshot", ["incremental", None, "false", 2])
 def test_only_a_record_that_says_so_is_of_a_snapshot_of_the_whole_table(snapshot: Any) -> None:
-    assert verdict_of(change("r", 7, ROW, source={"snapshot": snapshot}))["_snapshot"] is False
+    assert verdict_of(change("r", 7, ROW, source={"snapshot": snapshot}))["_snapshot"] == "part"
 
 
 def test_a_delete_has_only_its_key_and_its_other_values_may_be_anything() -> None:

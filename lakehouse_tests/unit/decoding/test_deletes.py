@@ -1,6 +1,7 @@
 """Deletes are decoded from their key and version alone, on the fast path as on the strict path."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,9 +10,8 @@ import pytest
 
 from lakehouse.declaration import Column, FieldIs, Late, RecordKey, StreamTable, Tombstone
 from lakehouse.decoding.fast.plain_records import decode_plain
-from lakehouse.decoding.formats.json_format import JsonParser
-from lakehouse.decoding.staged import DELETED
-from lakehouse.decoding.verdicts import Rules, decode_values
+from lakehouse.decoding.staged import DELETED, ROWLESS
+from lakehouse.decoding.verdicts import decode_values
 
 COLUMNS = [
     Column("id", "BIGINT", "Number.", required=True),
@@ -33,8 +33,7 @@ TABLE = StreamTable(
 
 def decode(values: list[bytes | None], table: StreamTable = TABLE, keys: list[bytes] | None = None) -> list[Any]:
     """Decode on both paths, which must agree; return the verdicts."""
-    late = table.late.rule if table.late else None
-    rules = Rules(table.fields, late, JsonParser(), table.delete_rule)
+    rules = table.rules()
     arrays = pa.array(values, pa.binary()), pa.array([10**15] * len(values), pa.int64())
     parts = {"key": pa.array(keys, pa.binary())} if keys else {}
     fast, strict = (decode_values(*arrays, rules, decoder, parts) for decoder in (decode_plain, None))
@@ -103,6 +102,47 @@ def test_a_tombstone_deletes_by_the_key_of_its_record() -> None:
 def test_one_record_is_decoded_like_many() -> None:
     assert TABLE.decode(record("d", revision=3)) == {"id": 1, "revision": 3, "at": None, "note": None}
     assert TABLE.decode(record("c", at=10**9))["at"] is not None
+
+
+TRUNCATED = replace(TABLE, apply_as_truncates=FieldIs(["source", "op"], ["TRUNCATE"]))
+
+
+@pytest.mark.invariant("14.7")
+def test_a_truncate_needs_only_its_version_and_is_never_late() -> None:
+    truncate, row, delete = decode(
+        [
+            b'{"revision": 9, "at": "no time", "source": {"op": "TRUNCATE"}}',
+            record("c", at=10**9),
+            record("d", revision=1),
+        ],
+        TRUNCATED,
+    )
+    assert (truncate["_reason"], truncate["_late"], truncate["revision"], truncate["id"]) == (None, False, 9, None)
+    assert [(v[ROWLESS], v[DELETED]) for v in (truncate, row, delete)] == [(True, False), (False, False), (False, True)]
+    assert TRUNCATED.decode(record("TRUNCATE", revision=3)) == {"id": None, "revision": 3, "at": None, "note": None}
+
+
+@pytest.mark.invariant("14.7")
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"source": {"op": "TRUNCATE"}}', "missing_field"),
+        (b'{"revision": "x", "source": {"op": "TRUNCATE"}}', "wrong_type"),
+    ],
+)
+def test_an_invalid_truncate_is_rejected(value: bytes, reason: str) -> None:
+    (verdict,) = decode([value], TRUNCATED)
+    assert (verdict["_reason"], verdict[ROWLESS]) == (reason, False)
+
+
+def test_truncates_change_the_fingerprint() -> None:
+    assert TABLE.fingerprint != TRUNCATED.fingerprint
+
+
+def test_a_table_with_truncates_alone_deletes_no_single_row() -> None:
+    table = replace(TRUNCATED, apply_as_deletes=None)
+    truncate, row = decode([record("TRUNCATE", revision=1), record("d", at=10**9)], table)
+    assert [(v[ROWLESS], v[DELETED]) for v in (truncate, row)] == [(True, False), (False, False)]
 
 
 def test_deletes_change_the_fingerprint() -> None:

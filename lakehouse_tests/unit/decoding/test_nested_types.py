@@ -14,10 +14,11 @@ from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.judge import Rules
 from lakehouse.decoding.nested_types import as_spark_says, nested, plain_types, shown_value
 from lakehouse.decoding.records import decode
 from lakehouse.decoding.unmapped_fields import count_unmapped
-from lakehouse.decoding.verdicts import Rules, decode_slices, decode_values, slice_bounds
+from lakehouse.decoding.verdicts import decode_slices, decode_values, slice_bounds
 
 LINES = "ARRAY<STRUCT<sku: STRING, price: DECIMAL(10,2), tags: MAP<STRING, INT>>>"
 SCALAR_TYPES = ["STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL(8,2)", "DATE"]

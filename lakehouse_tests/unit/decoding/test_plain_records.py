@@ -14,12 +14,13 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fast import plain_records
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import REASONS, SCHEMA_REASONS, TIMELESS, Rejection
+from lakehouse.decoding.judge import Rules, judge
 from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.records import decode, parse
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import has_explicit_null
-from lakehouse.decoding.verdicts import Rules, decode_values
+from lakehouse.decoding.verdicts import decode_values
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.tables.written import (
     EDGES,
@@ -414,7 +415,6 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(
         strict_values.append(value)
         return judge(value, *arguments)
 
-    judge = verdicts.judge
     monkeypatch.setattr(verdicts, "judge", judge_and_note)
     valid_records = [
         GOOD,

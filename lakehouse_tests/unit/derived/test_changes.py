@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from lakehouse.derived import changes
 from lakehouse.derived.changes import Upstream, net_changes
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ledger.commits import Consumed
+from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout

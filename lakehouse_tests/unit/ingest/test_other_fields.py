@@ -8,7 +8,8 @@ from lakehouse.cli.merge_verbs import show_outcomes
 from lakehouse.defs.figures import count_records
 from lakehouse.ingest.batches import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS
-from lakehouse.ledger.commits import Commit, Entry, Metrics, Totals
+from lakehouse.ledger.commit_values import Totals
+from lakehouse.ledger.commits import Commit, Entry, Metrics
 
 
 def outcome(fields: int, prefix: str = "f") -> Outcome:

@@ -18,7 +18,8 @@ from lakehouse.ingest.rejected_records import (
     rejected_layout,
     store_rejected,
 )
-from lakehouse.ledger.commits import Commit, Consumed
+from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, SourceId
 from lakehouse.settings import Settings

@@ -11,12 +11,11 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pydantic import BaseModel
 
 from lakehouse.errors import LedgerError
+from lakehouse.ledger.commit_values import Consumed, RecordOrder, Totals
 from lakehouse.ledger.commits import (
     VERSION,
     Commit,
-    Consumed,
     Metrics,
-    Totals,
     UnreadableMetadata,
     Upkeep,
     entry_of,
@@ -130,13 +129,13 @@ def field_names(model: type[BaseModel]) -> str:
 
 
 @pytest.mark.invariant("1.10")
-def test_the_form_of_version_10_is_unchanged():
+def test_the_form_of_version_11_is_unchanged():
     """A different form needs a new version: raise ``VERSION``, and correct this test."""
-    assert VERSION == 10
+    assert VERSION == 11
     assert field_names(Upkeep) == "metadata kind run"
     assert field_names(Commit) == (
         "metadata kind number attempt table_version rows_version stream source ranges progress reached read"
-        " rejected duplicate late deletes_without_row deletes_table snapshot_position truncate_position"
+        " rejected duplicate late deletes_without_row deletes_table snapshot_position snapshot_end truncate purged"
         " totals_before consumed gap folder reconciled"
         " declaration run unaccounted accepted reason"
     )
@@ -144,3 +143,13 @@ def test_the_form_of_version_10_is_unchanged():
     assert [field.name for field in fields(SourceId)] == ["kind", "identity"]
     assert [field.name for field in fields(Range)] == ["partition", "start", "end"]
     assert field_names(Consumed) == "table_id version commit"
+    assert field_names(RecordOrder) == "version source partition position sequence time"
+
+
+@pytest.mark.invariant("1.10")
+@pytest.mark.parametrize(("position", "order"), [(7, RecordOrder(sequence=7)), (None, None)])
+def test_the_truncate_of_version_10_is_read_as_an_order(position, order):
+    document = {name: value for name, value in COMMIT.items() if name not in ("snapshot_end", "truncate", "purged")}
+    commit = parse_metadata(json.dumps(document | {"metadata": 10, "truncate_position": position}))
+    assert isinstance(commit, Commit)
+    assert commit.truncate == order

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.ledger.commits import Consumed
+from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import has_consumed_version, version_to_consume
 from lakehouse_tests.helpers.tables.logs import WrittenTable
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from lakehouse.ledger.commits import Consumed, Upkeep
+from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.commits import Upkeep
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.restores import valid_history
 from lakehouse.ledger.row_versions import unchanged_versions

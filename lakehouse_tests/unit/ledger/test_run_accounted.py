@@ -8,7 +8,8 @@ import pytest
 
 from lakehouse.ledger.accounting import FIGURES, describe_counts, describe_entry, figures, sums
 from lakehouse.ledger.audit import Finding, audit, batches_accounted, rows_unchanged
-from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics, Totals
+from lakehouse.ledger.commit_values import Totals
+from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Range, SourceId
 

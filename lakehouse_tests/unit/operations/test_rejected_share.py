@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics, Totals
+from lakehouse.ledger.commit_values import Totals
+from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.operations.verify import rejected_share
 

@@ -22,6 +22,12 @@ EXAMPLES = [
         with_columns(format=Debezium()),
     ),
     Example(
+        "format Debezium and apply_as_truncates cannot be combined",
+        "The records themselves say when rows are deleted. Remove it.",
+        with_columns(format=Debezium(), apply_as_truncates=FieldIs("op", ["t"])),
+        with_columns(format=Debezium()),
+    ),
+    Example(
         'format Debezium and order="offset" cannot be combined',
         ORDER,
         with_columns(format=Debezium(), order="offset"),

@@ -1,12 +1,16 @@
 """Deletes: what must be in a record that deletes a row."""
 
+from datetime import timedelta
+
 from lakehouse.declaration import FieldIs, RecordHeader, RecordKey, Tombstone
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example
 from lakehouse_tests.unit.declaration.ratings import column, declare, log_table, with_columns
 
 KEY = column("id", "BIGINT", required=True, source=RecordKey())
 VERSION = column("revision", "INT", source=RecordHeader("revision"))
 DELETED = FieldIs("operation", ["DELETE", 1, True])
+TRUNCATED = FieldIs("operation", ["TRUNCATE"])
 EXAMPLES = [
     Example(
         "apply_as_deletes: FieldIs needs the name of a field, and at least one value",
@@ -31,6 +35,46 @@ EXAMPLES = [
             {},
             other_parts={"key": b"1"},
         ),
+    ),
+    Example(
+        "apply_as_truncates: FieldIs needs the name of a field, and at least one value",
+        'Write, for example: FieldIs("operation", ["DELETE"])',
+        with_columns(apply_as_truncates=FieldIs("", ["TRUNCATE"])),
+        with_columns(apply_as_truncates=TRUNCATED),
+    ),
+    Example(
+        "apply_as_truncates requires a key, but this is a log table, in which each record is a row",
+        "Remove it, or name the columns that identify a row as the key.",
+        log_table(apply_as_truncates=TRUNCATED),
+        log_table(),
+        with_columns(apply_as_truncates=TRUNCATED),
+    ),
+    Example(
+        "purge_deletes requires a key, but this is a log table, in which each record is a row",
+        "Remove it, or name the columns that identify a row as the key.",
+        log_table(purge_deletes=timedelta(days=30)),
+        log_table(),
+        with_columns(purge_deletes=timedelta(days=30), apply_as_deletes=DELETED),
+    ),
+    Example(
+        "purge_deletes is 1:00:00, but the minimum is one day",
+        "Declare how late a record may be.",
+        with_columns(purge_deletes=timedelta(hours=1), apply_as_deletes=DELETED),
+        with_columns(purge_deletes=timedelta(days=1), apply_as_deletes=DELETED),
+    ),
+    Example(
+        "purge_deletes requires deletes",
+        "Declare apply_as_deletes, or remove it.",
+        with_columns(purge_deletes=timedelta(days=30)),
+        with_columns(purge_deletes=timedelta(days=30), apply_as_deletes=DELETED),
+        with_columns(),
+    ),
+    Example(
+        "purge_deletes and base cannot be combined",
+        "Base rows are older than any delete, and would come back. Remove one of them.",
+        with_columns(purge_deletes=timedelta(days=30), apply_as_deletes=DELETED, base=temperatures.base),
+        with_columns(purge_deletes=timedelta(days=30), apply_as_deletes=DELETED),
+        with_columns(apply_as_deletes=DELETED, base=temperatures.base),
     ),
     Example(
         "apply_as_deletes requires a key, but this is a log table, in which each record is a row",

@@ -1,0 +1,55 @@
+"""The values that the metadata of a commit is made of."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Frozen(BaseModel):
+    """An immutable value that is written as JSON; an unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def with_fields(self, **fields: Any) -> Self:
+        """Return a copy with other values of some fields; ``ValidationError`` if a value is invalid."""
+        return type(self)(**{**dict(self), **fields})
+
+
+class Consumed(Frozen):
+    """A version of a table that a commit has consumed.
+
+    ``commit`` is the identity of the commit that made it, because a table that is restored from a backup reuses version
+    numbers; ``None`` if the log no longer held the commit.
+    """
+
+    table_id: str
+    version: int
+    commit: str | None = None
+
+
+class Totals(Frozen):
+    """Sums over the batches of a table; replays and base rows are not included."""
+
+    batches: int = 0
+    read: int = 0
+    rejected: int = 0
+    duplicate: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    deletes_without_row: int = 0
+    stale: int = 0
+
+
+class RecordOrder(Frozen):
+    """The order of a record, as rows store it, with the value of its version column as text.
+
+    ``time`` is in microseconds since 1970, UTC. A missing field is ``None``, which is smallest.
+    """
+
+    version: str | None = None
+    source: str | None = None
+    partition: int | None = None
+    position: int | None = None
+    sequence: int | None = None
+    time: int | None = None

@@ -1,0 +1,130 @@
+"""Purging: old deletes are forgotten, and no record that one of them may have deleted becomes a row."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from lakehouse.declaration import FieldIs
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ingest import purge
+from lakehouse.ingest.purge import purge_deletes
+from lakehouse.ingest.redrive import redrive
+from lakehouse.settings import Settings
+from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
+
+PERIOD = timedelta(days=30)
+
+
+@pytest.fixture
+def stream(spark: SparkSession, broker: Settings) -> Stream:
+    """A table whose records have a revision that orders them."""
+    revision = replace(temperatures.columns[3], name="revision", source=None, type="INT", keep=False, between=None)
+    columns = [*temperatures.columns, revision]
+    conditions = {"apply_as_deletes": FieldIs("operation", ["DELETE"]), "purge_deletes": PERIOD}
+    return Stream.create(spark, broker, columns=columns, version="revision", partitions=1, base=None, **conditions)
+
+
+def row(hour: str, revision: int, **fields: Any) -> bytes:
+    return record(time=hour, revision=revision, **fields)
+
+
+def delete(hour: str, revision: int) -> bytes:
+    return row(hour, revision, operation="DELETE", temperature_2m=None)
+
+
+def outcome(stream: Stream, *values: bytes) -> dict[str, int]:
+    """Merge values in one batch; return its counts."""
+    stream.send(*values)
+    (merge_outcome,) = stream.merge()
+    stream.assert_accounted()
+    return {name: count for name, count in counts(merge_outcome.entry).items() if count}
+
+
+def remembered(stream: Stream) -> int:
+    table = DeltaTable(stream.settings.table_uri(stream.table.deletes_name))
+    return int(table.to_pyarrow_table().num_rows)
+
+
+def age(stream: Stream, received_before: datetime) -> None:
+    """Purge as if what was received before a time was received before the declared period."""
+    purge_deletes(stream.context, received_before + PERIOD)
+
+
+@pytest.mark.invariant("14.8")
+def test_a_record_that_a_purged_delete_may_have_deleted_does_not_become_a_row(stream: Stream) -> None:
+    first, second, third, fourth = stream.hours(4)
+    outcome(stream, row(first, 1), row(second, 1), row(third, 1))
+    outcome(stream, delete(first, 5), delete(second, 3))
+    now = datetime.now(UTC)
+    age(stream, now)
+    assert remembered(stream) == 2, "no record since shows that new ones have a greater order"
+    outcome(stream, row(fourth, 9))
+    age(stream, now)
+    assert remembered(stream) == 0
+    assert outcome(stream, row(first, 4), row(third, 2), row(second, 6)) == {
+        "read": 3,
+        "rejected": 1,
+        "updated": 1,
+        "inserted": 1,
+    }
+    assert set(stream.temperatures()) == {second, third, fourth}
+    (rejected,) = stream.sql("SELECT reason, CAST(value AS STRING) FROM {rejected}")
+    assert rejected == ("beyond_horizon", row(first, 4).decode())
+    assert redrive(stream.context) == []
+    stream.replay()
+    assert set(stream.temperatures()) == {second, third, fourth}
+
+
+@pytest.mark.invariant("14.8")
+def test_a_delete_with_a_version_in_the_far_future_is_not_purged(stream: Stream) -> None:
+    first, second, third = stream.hours(3)
+    outcome(stream, delete(first, 5), delete(second, 2_000_000_000))
+    now = datetime.now(UTC)
+    outcome(stream, row(third, 9))
+    age(stream, now)
+    assert remembered(stream) == 1
+    assert outcome(stream, row(first, 10), row(second, 10)) == {"read": 2, "inserted": 1, "stale": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("14.8")
+def test_a_purge_that_dies_between_its_commits_forgets_nothing(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = stream.hours(2)
+    outcome(stream, delete(first, 5))
+    now = datetime.now(UTC)
+    outcome(stream, row(second, 9))
+
+    class DiedError(Exception):
+        pass
+
+    def die(*_: Any) -> None:
+        raise DiedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(purge, "version_to_consume", die)
+        with pytest.raises(DiedError):
+            age(stream, now)
+    assert remembered(stream) == 0
+    assert outcome(stream, row(first, 4)) == {"read": 1, "stale": 1}
+    assert remembered(stream) == 1
+    age(stream, now)
+    assert remembered(stream) == 0
+    before = stream.ledger.version
+    age(stream, now)
+    assert stream.ledger.version == before
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("14.8")
+def test_an_old_value_of_a_kept_column_does_not_return_after_a_purge(stream: Stream) -> None:
+    first, second = stream.hours(2)
+    outcome(stream, row(first, 1, temperature_2m=20.0), delete(first, 5))
+    now = datetime.now(UTC)
+    outcome(stream, row(first, 8, temperature_2m=None), row(second, 9))
+    age(stream, now)
+    assert outcome(stream, row(first, 4, temperature_2m=21.0)) == {"read": 1, "rejected": 1}
+    assert stream.temperatures() == {first: None, second: 20.0}

@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from lakehouse.declaration.delete_conditions import FieldIs
 from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, proposed_key, value_at
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
 from lakehouse.declaration.inference.proposed_types import are_keys, fits, kind_of, omitted_fields, type_of
@@ -36,6 +37,7 @@ class Proposal:
 
     ``month_of`` is a time in the key whose month may partition the table. ``unread`` is how many of ``records`` the
     format ``form`` cannot read, for example because they are not JSON objects; ``refusal`` is the most common reason.
+    ``origin`` is what else the proposal was made from; the options after it come from there.
     """
 
     columns: tuple[Column, ...]
@@ -46,27 +48,38 @@ class Proposal:
     unread: int
     refusal: str
     form: Format
+    origin: str = ""
+    version: str | None = None
+    deletes: FieldIs | None = None
+    truncates: FieldIs | None = None
 
 
-def propose(values: Iterable[bytes | None], form: Format = DEFAULT_FORMAT, schemas: Schemas = NO_SCHEMAS) -> Proposal:
+def propose(
+    values: Iterable[bytes | None],
+    form: Format = DEFAULT_FORMAT,
+    schemas: Schemas = NO_SCHEMAS,
+    only: Callable[[str], bool] | None = None,
+) -> Proposal:
     """Propose a declaration for the values of some records; pure and deterministic.
 
     If the format's ``schemas`` have types, the columns have these types, regardless of what the records contain.
+    ``only`` selects the fields that become columns, by their outermost names. The key is then not proposed.
     """
     contents = list(values)
     objects, refusals = _read_objects(contents, form, schemas)
     warnings: list[str] = []
     schema_fields = _schema_fields(objects, form, schemas)
     paths = list(schema_fields if schema_fields is not None else _field_paths(objects))[:_MAX_FIELDS]
+    paths = [path for path in paths if only is None or only(path[0])]
     if len(paths) == _MAX_FIELDS:
         warnings.append(f"Only the first {_MAX_FIELDS:,} fields were examined.")
     proposed_columns = [_propose_column(path, objects, warnings, (schema_fields or {}).get(path)) for path in paths]
     columns = _without_duplicates([column for column in proposed_columns if column], warnings)
-    kinds = _record_kinds(columns, objects, form, schemas)
-    key = () if kinds else proposed_key(columns, objects, warnings)
+    kinds = None if only else _record_kinds(columns, objects, form, schemas)
+    key = () if kinds or only else proposed_key(columns, objects, warnings)
     warnings += [_SEVERAL_TYPES.format(kinds)] if kinds else []
     columns = [_allow_null(column, key, schema_fields or {}, warnings) for column in columns]
-    if any(column.required for column in columns) and objects:
+    if any(column.required for column in columns) and objects and not only:
         warnings.append(
             "Columns that all these records have are required. Remove required=True if a record may come without one."
         )

@@ -9,16 +9,14 @@ import typer
 
 from lakehouse.cli.arguments import examples
 from lakehouse.cli.output import count_text, print_line
-from lakehouse.cli.table_session import broker, load_settings, registry
+from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import LakehouseError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lakehouse.declaration import StreamTable
     from lakehouse.declaration.inference.proposal import Proposal
-    from lakehouse.decoding.formats import Format
-    from lakehouse.decoding.formats.format import Schemas
-    from lakehouse.kafka import Record
     from lakehouse.settings import Settings
 
 commands = typer.Typer()
@@ -26,12 +24,22 @@ commands = typer.Typer()
 _NEEDED_RECORDS = "Choose a topic or a file with records that are JSON objects, or Avro with a schema id."
 
 SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of JSON lines.")]
+AutoCdcOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from-auto-cdc",
+        metavar="FILE",
+        help="Read the AUTO CDC flow of a pipeline in Python or SQL. Add --from-topic, so that records show the types.",
+    ),
+]
 
 
 @commands.command(
     name="new-table",
     epilog=examples(
-        "lakehouse new-table prices --from-topic prices", "lakehouse new-table prices --from-sample prices.jsonl"
+        "lakehouse new-table prices --from-topic prices",
+        "lakehouse new-table prices --from-sample prices.jsonl",
+        "lakehouse new-table users --from-auto-cdc pipeline.sql --from-topic users",
     ),
 )
 def new_table(
@@ -40,6 +48,7 @@ def new_table(
         str | None, typer.Option("--from-topic", metavar="TOPIC", help="Read the newest records of this topic.")
     ] = None,
     sample: SampleOption = None,
+    auto_cdc: AutoCdcOption = None,
     records: Annotated[int, typer.Option(min=1, metavar="N", help="Read at most N records.")] = 1_000,
 ) -> None:
     """Write a declaration from real records: types, required fields, times, and a key if records have a unique id.
@@ -47,37 +56,68 @@ def new_table(
     For Avro, the types come from the schemas at the registry. The file works as it is; its comments list what to check.
     Existing files are not changed.
 
+    --from-auto-cdc takes the key, the order, the deletes and the choice of columns from the flow whose target is NAME,
+    or from the only flow of the file. The file is not run. What cannot be translated is an error or a comment.
+
     --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
+    from lakehouse.cli.proposals import propose_for_topic, propose_without_topic, read_flow, read_sample, topic_of
     from lakehouse.cli.proposed_file import declaration_text
-    from lakehouse.declaration import Month, StreamTable, require_distinct_names
-    from lakehouse.declaration.inference.proposal import propose
+    from lakehouse.declaration import require_distinct_names
     from lakehouse.discovery import find_tables
 
     settings = load_settings()
-    _require_names(new, topic, sample)
-    values = _read_sample(sample, records) if sample else []
+    _require_names(new, topic, sample, auto_cdc)
+    flow = read_flow(auto_cdc, new) if auto_cdc else None
+    values = read_sample(sample, records) if sample else None
     file = _free_file(settings, new)
-    proposal = _propose_for_topic(settings, topic, records) if topic else propose(values)
+    if topic:
+        proposal = propose_for_topic(settings, topic, records, flow)
+    else:
+        topic = topic_of(flow) if flow else new
+        proposal = propose_without_topic(values, topic, flow)
     if not proposal.columns:
         no_columns = proposal.warnings[0] if len(proposal.warnings) > 1 else "No record has a field."
-        reason = no_columns if proposal.records > proposal.unread else _explain_unreadable(proposal, values)
+        reason = no_columns if proposal.records > proposal.unread else _explain_unreadable(proposal, values or [])
         what = f"No declaration can be proposed. {reason.rstrip('.')}"
-        raise LakehouseError(what, where=sample or topic or "", action=_NEEDED_RECORDS)
-    topic = topic or new
-    month = Month(proposal.month_of) if proposal.month_of else None
-    stream_table = StreamTable(new, topic, "", proposal.columns, proposal.key, month, format=proposal.form)
+        raise LakehouseError(what, where=sample or topic, action=_NEEDED_RECORDS)
+    stream_table = _table_of(proposal, new, topic)
     require_distinct_names(*find_tables(settings), stream_table)  # refuses a name that is invalid or already used
     _write(file, declaration_text(new, topic, proposal))
-    kind = "changes of rows" if stream_table.has_changes else "JSON objects"
-    problem = "cannot be read by their schemas" if stream_table.has_schemas else f"are not {kind}"
-    unread_text = f"; {proposal.unread:,} of them {problem}" if proposal.unread else ""
-    print_line(f"Wrote {file}, from {count_text(proposal.records, 'record')}{unread_text}.")
+    print_line(f"Wrote {file}, from {_origin(proposal, stream_table)}.")
     for warning in proposal.warnings:
         print_line(f"  - {warning}")
     command = f"lakehouse publish {new} {quote(sample)}" if sample else f"lakehouse peek {new}"
     print_line(f"Next: {command}, then lakehouse merge {new}")
+
+
+def _table_of(proposal: "Proposal", new: str, topic: str) -> "StreamTable":
+    """The proposed table; raises ``DeclarationError`` if its options contradict each other."""
+    from lakehouse.declaration import Month, StreamTable
+
+    return StreamTable(
+        new,
+        topic,
+        "",
+        proposal.columns,
+        proposal.key,
+        Month(proposal.month_of) if proposal.month_of else None,
+        proposal.version,
+        apply_as_deletes=proposal.deletes,
+        format=proposal.form,
+    )
+
+
+def _origin(proposal: "Proposal", table: "StreamTable") -> str:
+    """What the declaration was proposed from, and how many records could not be read."""
+    kind = "changes of rows" if table.has_changes else "JSON objects"
+    problem = "cannot be read by their schemas" if table.has_schemas else f"are not {kind}"
+    unread_text = f"; {proposal.unread:,} of them {problem}" if proposal.unread else ""
+    records = f"{count_text(proposal.records, 'record')}{unread_text}"
+    if not proposal.origin:
+        return records
+    return f"{proposal.origin} and {records}" if proposal.records else proposal.origin
 
 
 def _write(file: Path, text: str) -> None:
@@ -101,13 +141,13 @@ def _explain_unreadable(proposal: "Proposal", lines: "Sequence[bytes | None]") -
     return f"No record is a JSON object{'; a file needs one on each line' if lines else ''}{detail}."
 
 
-def _require_names(new: str, topic: str | None, sample: str | None) -> None:
+def _require_names(new: str, topic: str | None, sample: str | None, auto_cdc: str | None) -> None:
     from lakehouse.declaration.names import SHAPE, is_name
     from lakehouse.declaration.rules.table_rules import TOPIC
 
     if not is_name(new):
         raise typer.BadParameter(f"{new!r}: {SHAPE}", param_hint="NAME")
-    if (topic is None) == (sample is None):
+    if (topic is not None and sample is not None) or topic is sample is auto_cdc is None:
         raise typer.BadParameter("use either --from-topic or --from-sample", param_hint="--from-topic")
     if topic and not TOPIC.fullmatch(topic):
         raise typer.BadParameter(f"{topic} is not a valid topic name", param_hint="--from-topic")
@@ -131,51 +171,3 @@ def _free_file(settings: "Settings", new: str) -> Path:
         if path.exists():
             raise typer.BadParameter(f"{path} already exists", param_hint="NAME")
     return file
-
-
-def _propose_for_topic(settings: "Settings", topic: str, count: int) -> "Proposal":
-    """Propose columns for the newest records of a topic; looks up their schemas in a registry if they refer to any.
-
-    Raises ``RegistryError`` if the registry cannot be reached.
-    """
-    from lakehouse.decoding.formats import likely_formats
-    from lakehouse.kafka import newest_records
-
-    with broker(settings):
-        records = newest_records(settings, topic, count)
-        values = [record.value for record in records]
-        formats = likely_formats(values)
-        if not formats[0].needs_schemas:
-            return _propose(records, formats[0])
-        from lakehouse.ingest.schema_resolution import look_up_schemas
-
-        with registry(settings, needed=True):
-            schemas = [(form, look_up_schemas(settings, form, values)) for form in formats]
-        # of formats that can use equally many schemas, the first one, or changes in their envelope
-        return _propose(records, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
-
-
-def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:
-    count = sum(map(form.may_use, schemas.by_id.values()))
-    return count, form.has_changes and count > 0
-
-
-def _propose(records: "Sequence[Record]", form: "Format", schemas: "Schemas | None" = None) -> "Proposal":
-    """Propose columns for the records of a topic in a format."""
-    from lakehouse.declaration.inference.proposal import propose
-    from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
-    from lakehouse.decoding.formats.format import NO_SCHEMAS
-
-    if form.has_changes:
-        return propose_changes(
-            [KeyedValue(record.key, record.value) for record in records], form, schemas or NO_SCHEMAS
-        )
-    return propose([record.value for record in records], form, schemas or NO_SCHEMAS)
-
-
-def _read_sample(file: str, count: int) -> list[bytes | None]:
-    try:
-        with Path(file).open("rb") as lines:
-            return [line.strip() for line, _ in zip(lines, range(count), strict=False) if line.strip()]
-    except OSError as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None

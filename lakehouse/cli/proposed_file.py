@@ -1,32 +1,51 @@
 """The file that ``new-table`` writes: a proposed declaration."""
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakehouse.declaration import Column
+    from lakehouse.declaration import Column, FieldIs
     from lakehouse.declaration.inference.proposal import Proposal
+
+_WIDTH = 120
 
 
 def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     """The text of a file with the proposed declaration, formatted as a person would write it."""
     format_text = proposal.form.declared_as
     uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True, format_text.partition("(")[0]: format_text}
-    uses["Avro"] = "Avro()" in format_text
+    uses |= {"Avro": "Avro()" in format_text, "FieldIs": bool(proposal.deletes or proposal.truncates)}
     imported_names = sorted(name for name, is_used in uses.items() if is_used)
     doc = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
     parts = [f"name={_quoted(table)}", f"topic={_quoted(topic)}", f"doc={_quoted(doc)}", "file=__file__"]
     parts += [f"format={format_text}"] if format_text else []
     columns = "".join(f"        {_column(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(_quoted, proposal.key))}]"]
+    parts += [f"version={_quoted(proposal.version)}"] if proposal.version else []
     if proposal.month_of:
         parts.append(f"partition_by=Month({_quoted(proposal.month_of)})")
-    warnings = "".join(f"# - {warning}\n" for warning in proposal.warnings)
-    comment = f"# Proposed from {proposal.records:,} records. Check these points:\n{warnings}" if warnings else ""
+    conditions = {"apply_as_deletes": proposal.deletes, "apply_as_truncates": proposal.truncates}
+    parts += [f"{option}={_field_is(condition)}" for option, condition in conditions.items() if condition]
+    comment = _comment(proposal) if proposal.warnings else ""
     body = "".join(f"    {part},\n" for part in parts)
     head = f'"""The table of topic {topic}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
     return f"{head}{comment}{table} = StreamTable(\n{body})\n"
+
+
+def _comment(proposal: "Proposal") -> str:
+    """What the proposal was made from, and what a person has to check."""
+    records = f"{proposal.records:,} records" if proposal.records or not proposal.origin else ""
+    origins = " and ".join(filter(None, (proposal.origin, records)))
+    texts = [f"Proposed from {origins}. Check these points:", *(f"- {warning}" for warning in proposal.warnings)]
+    lines = [wrap(text, _WIDTH - 2, subsequent_indent="  ", break_long_words=False) for text in texts]
+    return "".join(f"# {line}\n" for text_lines in lines for line in text_lines)
+
+
+def _field_is(condition: "FieldIs") -> str:
+    values = ", ".join(_quoted(value) if isinstance(value, str) else repr(value) for value in condition.values)
+    return f"FieldIs({_source(condition.path)}, [{values}])"
 
 
 def _column(column: "Column") -> str:

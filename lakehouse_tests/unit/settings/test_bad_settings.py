@@ -23,6 +23,7 @@ WRONG_VALUES = {
     "new": "No-Table",
     "topic": "no/topic",
     "sample": "missing.jsonl",
+    "auto_cdc": "missing.sql",
     "records": "0",
     "file": "missing.jsonl",
     "generate": "rain",

@@ -1,0 +1,114 @@
+"""What ``new-table`` proposes a declaration from: a topic, a sample or a flow of AUTO CDC."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from lakehouse.cli.table_session import broker, registry
+from lakehouse.errors import LakehouseError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lakehouse.declaration.inference.auto_cdc.flow import AutoCdcFlow
+    from lakehouse.declaration.inference.proposal import Proposal
+    from lakehouse.decoding.formats import Format
+    from lakehouse.decoding.formats.format import Schemas
+    from lakehouse.kafka import Record
+    from lakehouse.settings import Settings
+
+
+def propose_for_topic(settings: "Settings", topic: str, count: int, flow: "AutoCdcFlow | None") -> "Proposal":
+    """Propose columns for the newest records of a topic; looks up their schemas in a registry if they refer to any.
+
+    Raises ``RegistryError`` if the registry cannot be reached.
+    """
+    from lakehouse.decoding.formats import likely_formats
+    from lakehouse.kafka import newest_records
+
+    with broker(settings):
+        records = newest_records(settings, topic, count)
+        values = [record.value for record in records]
+        formats = likely_formats(values)
+        if not formats[0].needs_schemas:
+            return _propose(records, topic, flow, formats[0])
+        from lakehouse.ingest.schema_resolution import look_up_schemas
+
+        with registry(settings, needed=True):
+            schemas = [(form, look_up_schemas(settings, form, values)) for form in formats]
+        # of formats that can use equally many schemas, the first one, or changes in their envelope
+        return _propose(records, topic, flow, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
+
+
+def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:
+    count = sum(map(form.may_use, schemas.by_id.values()))
+    return count, form.has_changes and count > 0
+
+
+def _propose(
+    records: "Sequence[Record]",
+    topic: str,
+    flow: "AutoCdcFlow | None",
+    form: "Format",
+    schemas: "Schemas | None" = None,
+) -> "Proposal":
+    """Propose columns for the records of a topic in a format."""
+    from lakehouse.declaration.inference.auto_cdc.proposed_flow import propose_flow
+    from lakehouse.declaration.inference.proposal import propose
+    from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
+    from lakehouse.decoding.formats.format import NO_SCHEMAS
+
+    values = [record.value for record in records]
+    if form.has_changes and flow:
+        what = f"The records of topic {topic} are changes of a database, which have their own order and deletes"
+        raise LakehouseError(what, where=flow.place, action=f"Propose without the flow: --from-topic {topic} alone.")
+    if form.has_changes:
+        keyed_values = [KeyedValue(record.key, record.value) for record in records]
+        return propose_changes(keyed_values, form, schemas or NO_SCHEMAS)
+    if flow:
+        return propose_flow(flow, topic, values, form, schemas or NO_SCHEMAS)
+    return propose(values, form, schemas or NO_SCHEMAS)
+
+
+def propose_without_topic(
+    values: "Sequence[bytes | None] | None", topic: str, flow: "AutoCdcFlow | None"
+) -> "Proposal":
+    """Propose columns for the lines of a sample; those that the flow names if there is no sample."""
+    from lakehouse.declaration.inference.auto_cdc.proposed_flow import propose_flow, propose_names
+    from lakehouse.declaration.inference.proposal import propose
+
+    if flow:
+        return propose_names(flow, topic) if values is None else propose_flow(flow, topic, values)
+    return propose(values or [])
+
+
+def read_flow(file: str, table: str) -> "AutoCdcFlow":
+    """The flow of a file for a table; raises ``LakehouseError`` if none can be chosen or translated."""
+    from lakehouse.declaration.inference.auto_cdc.select import read_flow as select_flow
+
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise typer.BadParameter(f"{file} cannot be read: {reason}", param_hint="--from-auto-cdc") from None
+    return select_flow(text, file, table)
+
+
+def topic_of(flow: "AutoCdcFlow") -> str:
+    """The topic that the source of a flow may be named after; raises ``LakehouseError`` if no topic has such a name."""
+    from lakehouse.declaration.rules.table_rules import TOPIC
+
+    if not TOPIC.fullmatch(flow.topic):
+        what = f"The source of the flow does not name a topic: {flow.source or 'its name is computed'}"
+        raise LakehouseError(what, where=flow.place, action="Name the topic: --from-topic TOPIC.")
+    return flow.topic
+
+
+def read_sample(file: str, count: int) -> list[bytes | None]:
+    """The lines of a sample that are not empty, at most ``count``."""
+    try:
+        with Path(file).open("rb") as lines:
+            return [line.strip() for line, _ in zip(lines, range(count), strict=False) if line.strip()]
+    except OSError as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None

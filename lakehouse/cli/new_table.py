@@ -105,6 +105,7 @@ def _table_of(proposal: "Proposal", new: str, topic: str) -> "StreamTable":
         Month(proposal.month_of) if proposal.month_of else None,
         proposal.version,
         apply_as_deletes=proposal.deletes,
+        apply_as_truncates=proposal.truncates,
         format=proposal.form,
     )
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError, LedgerError
@@ -26,10 +28,10 @@ from lakehouse.ledger.ledger import Ledger, has_consumed_version, version_to_con
 from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
 from lakehouse.settings import Settings
-from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds, bounds_of
+from lakehouse.storage.bounds import NO_BOUNDS, bounds_of
 from lakehouse.storage.layout import NO_VERSION, Layout
-from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.stored_table import StoredTable
+from lakehouse.storage.row_order import ORDER, merged_layout
+from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 from lakehouse.storage.table_context import TableContext
 
 
@@ -173,54 +175,55 @@ def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
     has_rowless = table.has_changes or table.truncate_rule
     is_row = f"{staged.REASON} IS NULL AND NOT {staged.ROWLESS}" if has_rowless else f"{staged.REASON} IS NULL"
     rows = batch.records.where(is_row).selectExpr("*", f"CAST(NULL AS BIGINT) AS {staged.BASE}")
-    deletes = settle_deletes(context, batch.ledger)
-    if deletes and counts.deleted_keys:
-        deletes = _add_deletes(table, deletes, rows, batch, counts)
     newest_rows = newest_per_key(
         rows,
         table,
         batch.plan.source,
         has_unique_keys=not counts.duplicate,
-        bounds=_bounds_within(batch, counts),
+        # offsets of several partitions do not order the records of a key
+        bounds=NO_BOUNDS if counts.moved_keys else bounds_of(batch.commit),
     )
-    return store_rows(context, newest_rows, counts, batch.commit, deletes)
+    return store_rows(context, newest_rows, counts, batch.commit, settle_deletes(context, batch.ledger))
 
 
 def store_rows(
     context: TableContext, newest_rows: DataFrame, counts: Counts, commit: Commit, deletes: Deletes | None
 ) -> Entry:
-    """Merge rows, one for each key, in one commit that names the deletes that count; raises like ``merge_rows``."""
+    """Merge rows, one for each key, in one commit that names the deletes that count; raises like ``merge_rows``.
+
+    New deletes among the rows are stored before it, in a version that only this commit names.
+    """
     if deletes is None:
         return merge_rows(Target(context.table, context.merged), newest_rows, counts, commit)
-    target = Target(context.table, context.merged, deletes.rows, bounds_of(commit))
-    return merge_rows(target, newest_rows, counts, commit.with_fields(deletes_table=deletes.counted_version))
+    commit = commit.with_fields(deletes_table=deletes.counted_version)
+    target = Target(context.table, context.merged, deletes.rows, bounds_of(commit), counts.deleted_keys > 0)
+    if not counts.deleted_keys:
+        return merge_rows(target, newest_rows, counts, commit)
+
+    def store_deletes(compared_rows: DataFrame, commit: Commit) -> Commit:
+        new_deletes = compared_rows.where(f"{staged.DELETE} IS NOT NULL")
+        if new_deletes.isEmpty():
+            return commit
+        return commit.with_fields(deletes_table=_store_deletes(context.table, deletes, new_deletes, counts, commit))
+
+    return merge_rows(target, newest_rows, counts, commit, store_deletes)
 
 
-def _bounds_within(batch: DecodedBatch, counts: Counts) -> ChangeBounds:
-    """Return the bounds that compare records of a batch; offsets of several partitions do not order those of a key."""
-    return NO_BOUNDS if counts.moved_keys else bounds_of(batch.commit)
-
-
-def _add_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, batch: DecodedBatch, counts: Counts) -> Deletes:
-    """Store the newest delete of each key of a batch, unless a newer one is stored.
+def _store_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, counts: Counts, commit: Commit) -> Consumed:
+    """Store the delete (``_delete``) of each of these rows, which is the newest of its key; return the new version.
 
     Raises ``ConflictError`` if another writer was first: its deletes do not count.
     """
-    parts = _as_table(table)
-    newest_deletes = newest_per_key(
-        rows.where(staged.DELETED),
-        parts,
-        batch.plan.source,
-        has_unique_keys=not counts.duplicate,
-        bounds=_bounds_within(batch, counts),
+    stored_table = deletes.stored_table
+    record = ", ".join(f"{staged.DELETE}.{field.name}" for field in ORDER)
+    version = [f"{staged.DELETE}.version AS `{table.version}`"] if table.version else []
+    new_deletes = rows.selectExpr(*(f"`{name}`" for name in table.key), *version, f"struct({record}) AS {RECORD}")
+    planned = deletes.ledger.next_commit("deletes", commit.run).with_fields(source=commit.source)
+    expected = ExpectedRows(counts.deleted_keys, counts.text_from(commit.source))
+    entry = stored_table.merge_keyed(
+        new_deletes.withColumn(staged.REMOVES, F.lit(False)), table.key, staged.REMOVES, planned, expected
     )
-    key_counts = replace(
-        counts, read=counts.deleted_keys, rejected=0, duplicate=0, partitions=None, prune=counts.prune_by_key("t")
-    )
-    commit = deletes.ledger.next_commit("deletes", batch.commit.run).with_fields(source=batch.plan.source)
-    target = Target(parts, deletes.stored_table, bounds=bounds_of(batch.commit))
-    entry = merge_rows(target, newest_deletes, key_counts, commit)
-    ledger = deletes.stored_table.ledger()
-    if entry.version != commit.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:
-        raise _conflict(deletes.stored_table)
-    return Deletes(deletes.stored_table, ledger, version_to_consume(ledger))
+    ledger = stored_table.ledger()
+    if entry.version != planned.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:
+        raise _conflict(stored_table)
+    return version_to_consume(ledger)

@@ -12,6 +12,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
+from lakehouse.decoding.staged import DELETE
 from lakehouse.errors.troubles import ANOTHER_ROW
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.merge_target import Target
@@ -19,16 +20,19 @@ from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.storage.comparison import comparable_row, struct_of
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.storage.row_order import KEPT, kept_order, newer_than_stored, same_record, stored_order_fields
-from lakehouse.storage.stored_table import ExpectedRows
+from lakehouse.storage.stored_table import BeforeCommit, ExpectedRows, keep_commit
 
 
-def merge_rows(target: Target, newest_rows: DataFrame, counts: Counts, commit: Commit) -> Entry:
+def merge_rows(
+    target: Target, newest_rows: DataFrame, counts: Counts, commit: Commit, before_commit: BeforeCommit = keep_commit
+) -> Entry:
     """Merge rows, one for each key, into the merged table; rows that are older than the table's are stale.
 
     Each row is compared once with the stored row of its key, which gives the row to store; the commit only writes it.
     If the stored row has changed since, or has been added since, the commit fails (``ConflictError``). Stale rows take
     part in no match and no insert, so that a replay writes no data file. They still count: Delta reports every row of
-    the batch as a source row.
+    the batch as a source row. ``before_commit`` is that of ``StoredTable.store_compared``; it receives each delete of
+    the batch that has to be stored (``_delete``).
     """
 
     def compare_few(stored_rows: DataFrame) -> DataFrame:
@@ -46,7 +50,7 @@ def merge_rows(target: Target, newest_rows: DataFrame, counts: Counts, commit: C
     # stored values of kept columns were not counted
     text = None if target.text_columns & {*keep} else counts.text_from(commit.source, 1 + len(keep))
     expected = ExpectedRows(counts.rows, text, counts.partitions)
-    return target.merged.store_compared(compare_few, compare_many, commit, expected)
+    return target.merged.store_compared(compare_few, compare_many, commit, expected, before_commit)
 
 
 def _store_spec(target: Target, stored_rows: DataFrame, counts: Counts) -> MergeSpec:
@@ -71,16 +75,17 @@ def _with_stored_orders(stored_rows: DataFrame, newest_rows: DataFrame, table: T
     def order_sql(kept_field: StructField) -> str:
         values = {
             field.name: f"{KEPT}.`{kept_field.name}`.{field.name}" if field.name in order_fields else "NULL"
-            for field in _fields(kept_field.dataType)
+            for field in fields_of(kept_field.dataType)
         }
         fields = (f"'{name}', {value}" for name, value in values.items())
         return f"named_struct({', '.join(fields)})" if kept_field.name in table.keep else "NULL"
 
-    orders = ", ".join(f"'{kept_field.name}', {order_sql(kept_field)}" for kept_field in _fields(type_))
+    orders = ", ".join(f"'{kept_field.name}', {order_sql(kept_field)}" for kept_field in fields_of(type_))
     return newest_rows.withColumn(KEPT, F.expr(f"CAST(named_struct({orders}) AS {type_.simpleString()})"))
 
 
-def _fields(type_: DataType) -> list[StructField]:
+def fields_of(type_: DataType) -> list[StructField]:
+    """Return the fields of a struct; none if it is another type."""
     return type_.fields if isinstance(type_, StructType) else []
 
 
@@ -100,16 +105,18 @@ def _compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, cou
             F.expr(f"{equal_keys(target.table.key, 'd')} AND {counts.prune_by_key('d')}"),
             "left",
         )
+    new_delete = {DELETE: target.new_delete} if target.has_new_deletes else {}
     pairs = rows.selectExpr(
         "struct(s.*) AS s",
         f"IF({has_stored}, struct({_qualified_names('t', value_columns)}), NULL) AS t",
-        *(f"{condition} AS `{flag}`" for flag, condition in flags.items()),
+        *(f"{condition} AS `{flag}`" for flag, condition in (flags | new_delete).items()),
     )
     return pairs.selectExpr(
         *(f"s.`{name}`" for name in target.table.key),
         *(f"{value} AS `{name}`" for name, value in _stored_values(target, stored_rows).items()),
         f"{comparable_row('t', target.column_types(value_columns))} AS {staged.MATCHED_ROW}",
         *(f"{condition} AS {name}" for name, condition in _outcomes(target).items()),
+        *new_delete,
     )
 
 
@@ -162,7 +169,7 @@ def _stored_values(target: Target, stored_rows: DataFrame) -> dict[str, str]:
         if c != KEPT
     }
     if KEPT in value_columns:
-        kept_fields = _fields(stored_rows.schema[KEPT].dataType)
+        kept_fields = fields_of(stored_rows.schema[KEPT].dataType)
         orders = (f"'{field.name}', {_kept_order_value(target.table, field)}" for field in kept_fields)
         values[KEPT] = f"named_struct({', '.join(orders)})"
     return values
@@ -209,11 +216,9 @@ def _kept_order_value(table: TableParts, kept_field: StructField) -> str:
     if kept_field.name not in table.keep:
         return f"IF({staged.IS_NEWER}, NULL, {stored_order})"
     row_values = stored_order_fields(table, kept_field.name)
+    lives = f"`{staged.LIVES}_{kept_field.name}`" if table.delete_rule else "true"
     fields = ", ".join(
-        f"'{field.name}', {row_values.get(field.name, f'{stored_order}.{field.name}')}"
-        for field in _fields(kept_field.dataType)
+        f"'{field.name}', IF({lives}, {row_values.get(field.name, f'{stored_order}.{field.name}')}, NULL)"
+        for field in fields_of(kept_field.dataType)
     )
-    stored_value = f"named_struct({fields})"
-    if table.delete_rule:
-        stored_value = f"IF(`{staged.LIVES}_{kept_field.name}`, {stored_value}, NULL)"
-    return f"IF(`{staged.IS_NEWER}_{kept_field.name}`, s.{KEPT}.`{kept_field.name}`, {stored_value})"
+    return f"IF(`{staged.IS_NEWER}_{kept_field.name}`, s.{KEPT}.`{kept_field.name}`, named_struct({fields}))"

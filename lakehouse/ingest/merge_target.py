@@ -6,35 +6,44 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from lakehouse.declaration.table_parts import TableParts
+from lakehouse.decoding.staged import DELETE
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
 from lakehouse.storage.layout import COLUMNS_PROPERTY
 from lakehouse.storage.merge_spec import equal_keys
 from lakehouse.storage.named_orders import not_truncated
-from lakehouse.storage.row_order import KEPT, not_deleted
+from lakehouse.storage.row_order import KEPT, is_new_delete, not_deleted, not_deleted_now
 from lakehouse.storage.stored_table import StoredTable
 
 
 @dataclass(frozen=True)
 class Target:
-    """The table that rows are merged into, its declaration, and the newest delete of each key, if there are any.
+    """The table that rows are merged into, its declaration, and the stored delete of each key, if there are any.
 
-    ``bounds`` are those of the commit.
+    ``bounds`` are those of the commit. ``has_new_deletes``: some rows to merge have a delete of their key.
     """
 
     table: TableParts
     merged: StoredTable
     deletes: DataFrame | None = None
     bounds: ChangeBounds = NO_BOUNDS
+    has_new_deletes: bool = False
 
     @property
     def not_deleted(self) -> Callable[..., str]:
         """Return the SQL condition that a row, or its kept column, is not older than a delete or a truncate."""
         conditions = [not_deleted] if self.deletes is not None else []
+        conditions += [not_deleted_now] if self.has_new_deletes else []
         conditions += [not_truncated] if self.bounds.truncate is not None else []
         return lambda *place: (
             " AND ".join(condition(self.table, self.bounds, *place) for condition in conditions) or "true"
         )
+
+    @property
+    def new_delete(self) -> str:
+        """The SQL of the delete of the batch if it has to be stored, else NULL."""
+        is_new = is_new_delete(self.table, self.bounds, has_stored=self.deletes is not None)
+        return f"IF({is_new}, s.{DELETE}, NULL)"
 
     @property
     def same_key(self) -> str:

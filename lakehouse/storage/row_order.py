@@ -196,17 +196,32 @@ def newer_than_stored(table: TableParts, bounds: ChangeBounds = NO_BOUNDS) -> Ne
 
 
 def not_deleted(table: TableParts, bounds: ChangeBounds, side: str, name: str | None = None) -> str:
-    """Return the condition that the newest delete (``d``) of a key spares a row, or its kept column ``name``.
+    """Return the condition that the stored delete (``d``) of a key spares a row, or its kept column ``name``.
 
     It is true if the key has no delete, and for the record of the delete itself: by a corrected declaration, it is a
-    row. The other way round, a stored row (``t``) is not spared from its own record if that is a delete in this batch.
-    A column without a value has no order, and is older than any delete.
+    row. A column without a value has no order, and is older than any delete.
     """
-    fields = order_fields(table, side, name)
-    is_not_older = compare_orders(table, fields, ">=", order_fields(table, "d"), bounds)
-    is_spared = f"(d.`{table.key[0]}` IS NULL OR {is_not_older})"
-    if side != "t":
-        return is_spared
-    delete = {field.name: f"s.{DELETE}.{field.name}" for field in kept_order(table)}
-    is_own_delete = compare_orders(table, fields, "<=", delete, bounds)
-    return f"{is_spared} AND NOT ({delete['position']} IS NOT NULL AND {is_own_delete})"
+    is_not_older = compare_orders(table, order_fields(table, side, name), ">=", order_fields(table, "d"), bounds)
+    return f"(d.`{table.key[0]}` IS NULL OR {is_not_older})"
+
+
+def not_deleted_now(table: TableParts, bounds: ChangeBounds, side: str, name: str | None = None) -> str:
+    """Return the same condition for the newest delete of the batch (of ``s``).
+
+    A stored row (``t``) is not spared from its own record if that is a delete by now.
+    """
+    operator, delete = (">" if side == "t" else ">="), _delete_fields(table)
+    is_newer = compare_orders(table, order_fields(table, side, name), operator, delete, bounds)
+    return f"({delete['position']} IS NULL OR {is_newer})"
+
+
+def is_new_delete(table: TableParts, bounds: ChangeBounds, *, has_stored: bool) -> str:
+    """Return the condition that the newest delete of the batch is newer than the stored one of its key, if any is."""
+    delete = _delete_fields(table)
+    is_newer = compare_orders(table, delete, ">", order_fields(table, "d"), bounds)
+    is_new = f"(d.`{table.key[0]}` IS NULL OR {is_newer})" if has_stored else "true"
+    return f"({delete['position']} IS NOT NULL AND {is_new})"
+
+
+def _delete_fields(table: TableParts) -> dict[str, str]:
+    return {field.name: f"s.{DELETE}.{field.name}" for field in kept_order(table)}

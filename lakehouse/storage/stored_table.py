@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.decoding.staged import NO_ROW, STALE
+from lakehouse.decoding.staged import DELETE, NO_ROW, STALE
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
@@ -46,6 +46,14 @@ class ExpectedRows:
     rows: int | None
     text: int | None = None
     partitions: Collection[str] | None = None
+
+
+BeforeCommit = Callable[[DataFrame, Commit], Commit]
+
+
+def keep_commit(_: DataFrame, commit: Commit) -> Commit:
+    """Return the commit: nothing has to be stored before it."""
+    return commit
 
 
 def _accept_ledger(ledger: Ledger) -> Ledger:
@@ -133,27 +141,33 @@ class StoredTable:
         compare_many: Callable[[DataFrame], tuple[DataFrame, MergeSpec]],
         commit: Commit,
         expected: ExpectedRows,
+        before_commit: BeforeCommit = keep_commit,
     ) -> Entry:
         """Compare new rows, one for each key of the layout, with the stored rows, and store them in one commit.
 
         Both functions receive stored rows. ``compare_few`` returns the rows to store: every column, and whether the row
         is stale (``_stale``); if deletes are declared, also whether the stored row is removed (``_removes``), and
         whether a delete found none (``_no_row``). ``compare_many`` returns the source and the clauses of a MERGE, which
-        must match a row only with the same stored row that it was compared with. Raises what ``commit_merge`` raises,
-        and ``ValueError`` if the layout has no key.
+        must match a row only with the same stored row that it was compared with. ``before_commit`` receives the
+        compared rows and returns the commit to make, for what has to be stored elsewhere first. Raises what
+        ``commit_merge`` raises, and ``ValueError`` if the layout has no key.
         """
         if not self.layout.key:
             raise ValueError(f"{self.layout.name} has no key to compare rows by")
-        entry = self._store_few(compare_few, commit, expected)
+        entry = self._store_few(compare_few, commit, expected, before_commit)
         if entry is not None:
             return entry
         rows, spec = compare_many(self.rows())
         if spec.delete_if:
             commit = commit.with_fields(deletes_without_row=rows.where(NO_ROW).count())
-        return self.merge(rows, spec, commit)
+        return self.merge(rows, spec, before_commit(rows, commit))
 
     def _store_few(
-        self, compare_few: Callable[[DataFrame], DataFrame], commit: Commit, expected: ExpectedRows
+        self,
+        compare_few: Callable[[DataFrame], DataFrame],
+        commit: Commit,
+        expected: ExpectedRows,
+        before_commit: BeforeCommit,
     ) -> Entry | None:
         """Compare rows with the version that the commit was planned on, and commit on that version without Spark.
 
@@ -171,6 +185,9 @@ class StoredTable:
         if NO_ROW in rows.column_names:
             commit = commit.with_fields(deletes_without_row=pc.sum(rows[NO_ROW]).as_py())
             rows = rows.drop_columns([NO_ROW])
+        if DELETE in rows.column_names:
+            commit = before_commit(self.spark.createDataFrame(rows), commit)
+            return store_quickly(self.layout, rows.drop_columns([DELETE]), self.layout.key, partitions, commit)
         try:
             return store_quickly(self.layout, rows, self.layout.key, partitions, commit)
         except LockedError:

@@ -70,8 +70,12 @@ def test_a_truncate_erases_the_older_value_of_a_kept_column(stream: Stream) -> N
     outcome(stream, row(hour, 1, temperature_2m=20.0))
     outcome(stream, row(hour, 5, temperature_2m=None))
     assert stream.temperatures() == {hour: 20.0}, "the column is kept"
-    outcome(stream, truncate(3), row(hour, 6, temperature_2m=None))
+    outcome(stream, truncate(3))
     assert stream.temperatures() == {hour: None}
+    outcome(stream, row(hour, 2, temperature_2m=21.0))
+    assert stream.temperatures() == {hour: None}
+    outcome(stream, row(hour, 4, temperature_2m=22.0))
+    assert stream.temperatures() == {hour: 22.0}
 
 
 @pytest.mark.invariant("14.7")

@@ -8,11 +8,13 @@ from pyspark.sql import SparkSession
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.reliability import Attack
 from lakehouse_tests.helpers.histories.avro_histories import AvroHistories
-from lakehouse_tests.helpers.histories.delete_histories import DeleteHistories
+from lakehouse_tests.helpers.histories.delete_histories import DeleteHistories, PurgeHistories
 from lakehouse_tests.helpers.histories.histories import BegunHistories, Histories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
 
-pytestmark = pytest.mark.invariant("3.3", "4.1", "5.1", "7.1", "8.12", "10.3", "10.4", "14.1", "14.2", "14.3")
+pytestmark = pytest.mark.invariant(
+    "3.3", "4.1", "5.1", "7.1", "8.12", "10.3", "10.4", "14.1", "14.2", "14.3", "14.7", "14.8"
+)
 
 STEPS = 40
 
@@ -21,7 +23,8 @@ HISTORY_KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)]
     ("with a table", BegunHistories)
 ] * 5
 HISTORY_KINDS += [("of a log table", LogHistories)] * 3
-HISTORY_KINDS += [("with deletes", DeleteHistories)] * 4
+HISTORY_KINDS += [("with deletes and truncates", DeleteHistories)] * 4
+HISTORY_KINDS += [("with purged deletes", PurgeHistories)] * 2
 HISTORY_KINDS += [("of Avro, whose registry comes, goes and lies", AvroHistories)] * 3
 
 

@@ -1,20 +1,26 @@
-"""Random histories of a table with deletes: no older record, replay or restore brings a deleted row back."""
+"""Random histories of tables with deletes and truncates: no older record, replay or restore brings a row back."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from lakehouse.declaration import FieldIs, StreamTable
 from lakehouse.ingest import batches, deletes
 from lakehouse.ingest.batches import Request
+from lakehouse.ingest.purge import purge_deletes
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.histories.histories import Histories
 from lakehouse_tests.helpers.histories.model import Rules
 from lakehouse_tests.helpers.histories.surroundings import Letter, declare_table, letters
 
-LETTERS = st.lists(st.builds(replace, letters, deletes=st.sampled_from([False, False, True])), min_size=1, max_size=8)
+_letters = st.builds(
+    replace, letters, deletes=st.sampled_from([False, False, True]), truncates=st.sampled_from([*[False] * 9, True])
+)
+LETTERS = st.lists(_letters, min_size=1, max_size=8)
+PERIOD = timedelta(days=30)
 
 
 class DiedError(Exception):
@@ -31,7 +37,8 @@ class DeleteHistories(Histories):
 
     @staticmethod
     def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
-        return replace(declare_table(rules, like), apply_as_deletes=FieldIs("operation", ["DELETE"]))
+        deletes, truncates = FieldIs("operation", ["DELETE"]), FieldIs("operation", ["TRUNCATE"])
+        return replace(declare_table(rules, like), apply_as_deletes=deletes, apply_as_truncates=truncates)
 
     @rule(sent_letters=LETTERS, partition=st.integers(0, 3))
     def send(self, sent_letters: list[Letter], partition: int) -> None:
@@ -54,7 +61,17 @@ class DeleteHistories(Histories):
             patch.setattr(deletes, "store_rows", die)
             with pytest.raises(DiedError):
                 batches.merge_all(TableContext(self.spark, self.settings, self.table))
+        self.note_truncate()
         self.merge(size)
+
+    def note_truncate(self) -> None:
+        """Record the truncate of the batch that died, if it was committed."""
+        progress, before = self.progress(), self.model.now.truncate
+        records = [r for partition, sent in self.model.topic.items() for r in sent[progress[partition] :]]
+        if self.model.moment_of_truncate(r for r in records if self.model.reason(r) is None):
+            self.model.committed(self.tables.version)
+        else:
+            self.model.now.truncate = before
 
     def merge_base_alone(self) -> None:
         """Merge the base rows before a batch that dies, because they are a commit of their own."""
@@ -69,3 +86,24 @@ class DeleteHistories(Histories):
 
     def progress(self) -> dict[int, int]:
         return {partition: self.model.now.progress.get(partition, 0) for partition in self.model.topic}
+
+
+class PurgeHistories(DeleteHistories):
+    """A table whose old deletes are purged, and which has no base rows."""
+
+    reload_base = None  # type: ignore[assignment]
+
+    @staticmethod
+    def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
+        return replace(DeleteHistories.make_table(rules, like), base=None, purge_deletes=PERIOD)
+
+    @precondition(lambda self: self.model.now.deletes)
+    @rule(data=st.data())
+    def purge(self, data: st.DataObject) -> None:
+        """Purge as if a moment between two records were the begin of the period."""
+        times = sorted({record.broker_time for sent in self.model.topic.values() for record in sent})
+        begin = data.draw(st.sampled_from(times), label="begin")
+        version = self.tables.version
+        purge_deletes(TableContext(self.spark, self.settings, self.table), begin + PERIOD)
+        assert self.model.purge(begin) == (self.tables.version > version)
+        self.model.committed(self.tables.version)

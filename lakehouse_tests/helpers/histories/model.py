@@ -34,6 +34,7 @@ class Record:
     malformed: str | None = None
     says_null: bool = False
     deletes: bool = False
+    truncates: bool = False
 
     @property
     def position(self) -> Position:
@@ -45,12 +46,19 @@ class Record:
 
     @property
     def is_late(self) -> bool:
-        return self.key is not None and not self.deletes and self.broker_time - self.key[2] > LATE_AFTER
+        return (
+            self.key is not None
+            and not self.deletes
+            and not self.truncates
+            and self.broker_time - self.key[2] > LATE_AFTER
+        )
 
     def reason(self, rules: "Rules") -> str | None:
         """Return why these rules reject the record, or ``None`` if they accept it."""
         if self.malformed:
             return self.malformed
+        if self.truncates:
+            return None
         if self.temperature is not None and self.temperature > rules.hottest and not self.deletes:
             return "out_of_range"
         return "late" if rules.rejects_late and self.is_late else None
@@ -91,10 +99,15 @@ class ModelCounts:
 
 @dataclass
 class Moment:
-    """The state of one version of the merged table, with the newest delete of each key."""
+    """The state of one version of the merged table, with the newest delete of each key, and the newest of all rows.
+
+    ``purged`` is the greatest order of a delete that was forgotten.
+    """
 
     rows: dict[Key, Row] = field(default_factory=dict)
     deletes: dict[Key, Order] = field(default_factory=dict)
+    truncate: Order | None = None
+    purged: Order | None = None
     progress: dict[int, int] = field(default_factory=dict)
     base_version: int | None = None
     totals: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -111,10 +124,14 @@ class Model:
         self.base_version: int | None = None
         self.now = Moment()
         self.moments: dict[int, Moment] = {}
+        self.truncated: Moment | None = None
 
     def committed(self, version: int) -> None:
-        """Record the current state as that of a version."""
+        """Record the current state as that of a version; the version before it may be that of a truncate."""
         self.moments[version] = deepcopy(self.now)
+        if self.truncated:
+            self.moments[version - 1] = self.truncated
+        self.truncated = None
 
     def batch(self, ranges: Mapping[int, tuple[int, int]]) -> ModelCounts:
         """Merge the next records, which begin at the end of the last batch."""
@@ -134,17 +151,19 @@ class Model:
     def redrive(self) -> ModelCounts | None:
         """Decide the rejected records again; return ``None`` if all are rejected again."""
         records = [self.topic[p][offset] for p, offset in self.rejected()]
-        if all(record.reason(self.rules) for record in records):
-            for record in records:
-                self.now.decided[record.position] = record.reason(self.rules)
+        reasons = {record.position: self.reason(record) for record in records}
+        if all(reasons.values()):
+            self.now.decided |= reasons
             return None
         return self._decide(records)
 
     def _decide(self, records: list[Record]) -> ModelCounts:
-        for record in records:
-            self.now.decided[record.position] = record.reason(self.rules)
-        accepted = [record for record in records if record.reason(self.rules) is None]
-        keyed_records = [(r.key, r) for r in accepted if r.key is not None]
+        reasons = {record.position: self.reason(record) for record in records}
+        accepted = [record for record in records if reasons[record.position] is None]
+        self.truncated = self.moment_of_truncate(accepted)
+        self.now.decided |= reasons
+        accepted_count = len(accepted)
+        keyed_records = [(r.key, r) for r in accepted if r.key is not None and not r.truncates]
         erasing_orders = {r.order for _, r in keyed_records if r.says_null and self.rules.null_erases and not r.deletes}
         for key, record in keyed_records:
             if record.deletes:
@@ -152,7 +171,46 @@ class Model:
         rows = [(key, None if r.deletes else r.temperature, r.order) for key, r in keyed_records]
         counts = self._merge(rows, erasing_orders, {r.order for _, r in keyed_records if r.deletes})
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
-        return replace(counts, read=len(records), rejected=len(records) - len(accepted), late=late)
+        duplicate = counts.duplicate + accepted_count - len(keyed_records)
+        rejected = len(records) - accepted_count
+        return replace(counts, read=len(records), rejected=rejected, duplicate=duplicate, late=late)
+
+    def reason(self, record: Record) -> str | None:
+        """Return why a record is rejected now: by the rules, or because a purged delete may have deleted it."""
+        reason = record.reason(self.rules)
+        purged = self.now.purged
+        if reason or purged is None or record.deletes or record.truncates or record.order > purged:
+            return reason
+        row = self.now.rows.get(record.key) if record.key else None
+        is_known = row and (record.temperature is None or row.temperature_order is not None)
+        return None if is_known else "beyond_horizon"
+
+    def moment_of_truncate(self, records: Iterable[Record]) -> Moment | None:
+        """Apply the newest truncate of these records; return the state after it, ``None`` if it changed no row."""
+        truncates = [record.order for record in records if record.truncates]
+        if not truncates or (self.now.truncate is not None and max(truncates) <= self.now.truncate):
+            return None
+        self.now.truncate = max(truncates)
+        rows = {key: self._after_deletes(key, row) for key, row in self.now.rows.items()}
+        left_rows = {key: row for key, row in rows.items() if row}
+        if left_rows == self.now.rows:
+            return None
+        self.now.rows = left_rows
+        return deepcopy(self.now)
+
+    def purge(self, before: datetime) -> bool:
+        """Forget the deletes that are older than a time and than every record since; return whether any was."""
+        orders = [*(row.order for row in self.now.rows.values()), *self.now.deletes.values()]
+        recent_orders = [order for order in orders if order[0] == 1 and order[1] >= before]
+        old_deletes = {
+            key: order
+            for key, order in self.now.deletes.items()
+            if order[1] < before and recent_orders and order < min(recent_orders)
+        }
+        for key in old_deletes:
+            del self.now.deletes[key]
+        self.now.purged = max([*old_deletes.values(), *([self.now.purged] if self.now.purged else [])], default=None)
+        return bool(old_deletes)
 
     def merge_base(self, number: int) -> ModelCounts | None:
         """Merge the base rows with this commit if their version has changed."""
@@ -195,13 +253,14 @@ class Model:
         return "stale" if merged_row == stored_row else "updated"
 
     def _after_deletes(self, key: Key, row: Row | None) -> Row | None:
-        """Return what the newest delete of the key leaves of a row."""
-        delete = self.now.deletes.get(key)
-        if row is None or delete is None:
+        """Return what the newest delete of the key, and the newest truncate, leave of a row."""
+        orders = [order for order in (self.now.deletes.get(key), self.now.truncate) if order is not None]
+        if row is None or not orders:
             return row
-        if row.order <= delete:
+        newest = max(orders)
+        if row.order <= newest:
             return None
-        has_older_value = row.temperature is not None and (row.temperature_order or ()) <= delete
+        has_older_value = row.temperature is not None and (row.temperature_order or ()) <= newest
         return Row(None, row.order, None) if has_older_value else row
 
     def load_base(self, values: Mapping[Key, float | None], version: int | None) -> None:

@@ -55,6 +55,7 @@ class Letter:
     without: Ways = "null"
     malformed: str | None = None
     deletes: bool = False
+    truncates: bool = False
 
     @property
     def value(self) -> bytes | None:
@@ -63,6 +64,8 @@ class Letter:
         latitude, longitude, hour = self.key
         fields: dict[str, Any] = {"latitude": float(latitude), "longitude": float(longitude)}
         fields["time"] = f"{hour:%Y-%m-%dT%H:%M}"
+        if self.truncates:
+            return b'{"operation": "TRUNCATE"}'
         if self.deletes:
             return json.dumps({**fields, "operation": "DELETE"}).encode()
         if self.temperature is not None or self.without == "null":
@@ -133,7 +136,8 @@ def post(settings: Settings, topic: str, partition: int, sent_letters: list[Lett
             temperature=letter.temperature,
             malformed=letter.malformed,
             says_null=letter.temperature is None and letter.without == "null",
-            deletes=letter.deletes and not letter.malformed,
+            deletes=letter.deletes and not letter.malformed and not letter.truncates,
+            truncates=letter.truncates and not letter.malformed,
         )
         for letter, metadata in zip(sent_letters, asyncio.run(run()), strict=True)
     ]

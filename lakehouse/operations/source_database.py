@@ -123,7 +123,7 @@ def _compared_columns(
 def _text(column: Column, columns: Mapping[str, DatabaseColumn]) -> str | None:
     """Return the SQL of the text of a column; ``None`` if the declaration makes it differ from the database."""
     field = column.field
-    is_changed = column.sql is not None or field.part != VALUE or field.default is not None or field.null_values
+    is_changed = column.sql is not None or field.part != VALUE
     names = [path[0] for path in (field.names, field.former) if len(path) == 1 and path[0] in columns]
     return None if is_changed or not names else canonical_sql(columns[names[0]], column.type)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lakehouse.declaration.table_parts import TableParts
+from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.record_parts import VALUE
 
@@ -34,15 +35,31 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
         if column.keep and not column.null_erases:
             message = f"column {column.name}: keep requires null_erases in a table of format {form}"
             yield message, "A null in the database must replace the stored value. Add null_erases=True."
-        if column.keep and column.null_values:
-            message = f"column {column.name}: keep and null_values cannot be combined in a table of format {form}"
-            yield message, "A null value would keep the stored one, unlike in the database. Remove null_values."
+        if column.sql is None and column.field.part == VALUE:
+            yield from _null_problems(column, form)
     for name in table.key:
         if name in table.by_name and table.by_name[name].field.part != VALUE:
             yield (
                 f"key column {name} is not a field of the row in a table of format {form}",
                 "Remove its source: the row contains its key.",
             )
+
+
+def _null_problems(column: Column, form: str) -> Iterator[Problem]:
+    """What makes a value differ from that of the database: a NULL that is replaced, and a value that becomes NULL."""
+    if column.default is not None:
+        message = f"column {column.name}: format {form} and default cannot be combined"
+        yield message, _unlike_database("A default replaces a NULL", "default", "coalesce(name, value)")
+    if column.null_values:
+        message = f"column {column.name}: format {form} and null_values cannot be combined"
+        yield message, _unlike_database("null_values remove a value", "null_values", "nullif(name, value)")
+
+
+def _unlike_database(effect: str, option: str, sql: str) -> str:
+    return (
+        f"{effect} of the database, so the table would differ from it. Remove {option}. For readers, write {sql} in"
+        " the sql of another column, or in a view."
+    )
 
 
 _ORDER = "The position in the log of the database decides which change is newer."

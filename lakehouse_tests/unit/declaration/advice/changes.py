@@ -7,6 +7,14 @@ from lakehouse_tests.unit.declaration.advice.example import Example
 from lakehouse_tests.unit.declaration.ratings import column, declare, log_table, with_columns
 
 ORDER = "The position in the log of the database decides which change is newer. Remove it."
+REPLACED_NULL = (
+    "A default replaces a NULL of the database, so the table would differ from it. Remove default."
+    " For readers, write coalesce(name, value) in the sql of another column, or in a view."
+)
+REMOVED_VALUE = (
+    "null_values remove a value of the database, so the table would differ from it. Remove null_values."
+    " For readers, write nullif(name, value) in the sql of another column, or in a view."
+)
 KEY = column("id", "BIGINT", required=True)
 EXAMPLES = [
     Example(
@@ -40,8 +48,26 @@ EXAMPLES = [
         lambda: declare(columns=[KEY, column("note", "STRING", keep=True, null_erases=True)], format=Debezium()),
     ),
     Example(
-        "column note: keep and null_values cannot be combined in a table of format Debezium",
-        "A null value would keep the stored one, unlike in the database. Remove null_values.",
+        "column note: format Debezium and default cannot be combined",
+        REPLACED_NULL,
+        lambda: declare(columns=[KEY, column("note", "STRING", default="-")], format=Debezium()),
+        lambda: declare(
+            columns=[KEY, column("note", "STRING"), column("shown_note", "STRING", sql="coalesce(note, '-')")],
+            format=Debezium(),
+        ),
+    ),
+    Example(
+        "column note: format Debezium and null_values cannot be combined",
+        REMOVED_VALUE,
+        lambda: declare(columns=[KEY, column("note", "STRING", null_values=["-"])], format=Debezium()),
+        lambda: declare(
+            columns=[KEY, column("note", "STRING"), column("shown_note", "STRING", sql="nullif(note, '-')")],
+            format=Debezium(),
+        ),
+    ),
+    Example(
+        "column note: format Debezium and null_values cannot be combined",
+        REMOVED_VALUE,
         lambda: declare(
             columns=[KEY, column("note", "STRING", keep=True, null_erases=True, null_values=["-"])], format=Debezium()
         ),

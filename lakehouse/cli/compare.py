@@ -7,6 +7,7 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, examples, select_table
 from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table
+from lakehouse.cli.pass_figures import PassFigures
 from lakehouse.cli.phases import spinner, track_phases
 from lakehouse.cli.table_session import load_settings
 
@@ -64,8 +65,9 @@ def compare(
     name_in_database = source or source_name(table)
     if not _SOURCE.fullmatch(name_in_database):
         raise typer.BadParameter(f"{name_in_database!r} is not SCHEMA.TABLE", param_hint="--source")
-    with track_phases(), spinner("Comparing"):
-        comparison = compare_tables(settings, table, Source(url, name_in_database), wait)
+    figures = PassFigures()
+    with track_phases(), spinner("Comparing", figures):
+        comparison = compare_tables(settings, table, Source(url, name_in_database), wait, figures.show)
     if json:
         print_json(_as_json(comparison))
     else:

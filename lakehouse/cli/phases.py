@@ -75,21 +75,24 @@ def _print_phases(stop_event: Event) -> None:
 
 
 @contextmanager
-def spinner(activity: str) -> "Iterator[Status]":
-    """Show an activity while the body runs; in a terminal only, and removed at the end."""
-    with progress_console().status(_Activity(activity)) as status:
+def spinner(activity: str, figures: object = "") -> "Iterator[Status]":
+    """Show an activity while the body runs; in a terminal only, and removed at the end.
+
+    ``figures`` are shown next to the phase, as the text that they have at each refresh.
+    """
+    with progress_console().status(_Activity(activity, figures)) as status:
         yield status
 
 
 class _Activity:
-    """An activity with the current phase, rendered again at each refresh."""
+    """An activity with the current phase and its figures, rendered again at each refresh."""
 
-    def __init__(self, description: str) -> None:
-        self._description = description
+    def __init__(self, description: str, figures: object) -> None:
+        self._description, self._figures = description, figures
 
     def __rich__(self) -> str:
-        phase = str(CURRENT_PHASE)
-        return f"{self._description} ... {phase and f'({phase})'}"
+        details = "; ".join(filter(None, (str(CURRENT_PHASE), str(self._figures))))
+        return f"{self._description} ... {details and f'({details})'}"
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.column_types import digits_of
 
-BUCKETS = 4_096
-"""Rows are divided into this many buckets by the hash of their key."""
+BUCKETS = 1_048_576
+"""Rows are divided into this many buckets by the hash of their key, so that some buckets fit into memory."""
 Texts = tuple[str | None, ...]
 _FIRST_DAY = date(1970, 1, 1)
 _EPOCH_START, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)

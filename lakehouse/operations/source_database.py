@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.decoding.record_parts import VALUE
@@ -20,13 +20,6 @@ _COLUMNS = (
 _SESSION = ("TimeZone = 'UTC'", "client_encoding = 'UTF8'", "extra_float_digits = 1")
 _SECONDS_TO_CONNECT = 10
 _ROWS_PER_FETCH = 10_000
-
-
-class Bucket(NamedTuple):
-    """The number of rows in a bucket, and the sum of their hashes."""
-
-    rows: int
-    hashes: int
 
 
 @dataclass(frozen=True)
@@ -51,15 +44,23 @@ class SourceTable:
     name: str
     columns: ComparedColumns
 
-    def buckets(self) -> dict[int, Bucket]:
-        """Return the rows of each bucket that has any, as a number and a hash."""
+    def estimate_rows(self) -> int | None:
+        """Return about how many rows the table has, by the statistics of the database; ``None`` if it has none."""
+        query = "SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(%s) AND reltuples > 0"
+        row = self.connection.execute(query, [self.name]).fetchone()
+        return row[0] if row else None
+
+    def hashes(self) -> Iterator[tuple[int, int]]:
+        """Yield the bucket and the hash of each row as the database computes them; none is kept in memory."""
         texts = list(self.columns.texts.values())
         bucket = bucket_sql(texts[: len(self.columns.key)])
-        query = f"SELECT {bucket}, count(*), sum({row_sql(texts)}) FROM {self.name} GROUP BY 1"
-        return {number: Bucket(rows, int(hashes)) for number, rows, hashes in self.connection.execute(query)}
+        query = f"COPY (SELECT {bucket}, {row_sql(texts)} FROM {self.name}) TO STDOUT"  # a cursor reads in one process
+        with self.connection.cursor() as cursor, cursor.copy(query) as copy:
+            for bucket_text, hash_text in copy.rows():
+                yield int(bucket_text), int(hash_text)
 
     def rows(self, buckets: Sequence[int]) -> Iterator[Texts]:
-        """Yield the texts of the rows in some buckets."""
+        """Yield the texts of the rows in some buckets; few are in memory at a time."""
         texts = list(self.columns.texts.values())
         bucket = bucket_sql(texts[: len(self.columns.key)])
         with self.connection.cursor("rows") as cursor:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from lakehouse.cli.connector_parts import examine_connectors
 from lakehouse.cli.examined_part import Part
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError
 
@@ -24,7 +25,7 @@ def examine_properties(settings: "Settings") -> Iterator[Part]:
 
 
 def examine_broker(settings: "Settings") -> Iterator[Part]:
-    """The broker and the topic of each declared table; an embedded broker need not run."""
+    """The broker, and of each declared table its topic and its connector; an embedded broker need not run."""
     from lakehouse.kafka import topic_names
     from lakehouse.settings.broker_address import bootstrap_servers
 
@@ -37,10 +38,13 @@ def examine_broker(settings: "Settings") -> Iterator[Part]:
         state: Literal["broken", "note"] = "broken" if is_broken else "note"
         detail = str(error) if is_broken else _NOT_RUNNING
         yield Part(f"broker ({kind})", "", state, detail)
+        for table in _valid_declarations(settings):
+            yield from examine_connectors(settings, table, can_read=False)
         return
     yield Part(f"broker ({kind})", "", "ok", address)
     for table in _valid_declarations(settings):
         yield examine_topic(settings, table, existing_topics)
+        yield from examine_connectors(settings, table, can_read=table.topic in existing_topics)
 
 
 def _valid_declarations(settings: "Settings") -> "Sequence[StreamTable]":

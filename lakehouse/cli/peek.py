@@ -7,6 +7,7 @@ import typer
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.facts import record_fields, seconds
 from lakehouse.cli.help_texts import starts_broker
+from lakehouse.cli.judged_records import judge_record
 from lakehouse.cli.output import print_json, print_line, print_notice, print_table, value_text
 from lakehouse.cli.table_session import broker, load_settings
 
@@ -95,16 +96,13 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
 
 def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
     from lakehouse.decoding.fields import TIMELESS
-    from lakehouse.decoding.judge import judge
     from lakehouse.decoding.nested_types import shown_value
-    from lakehouse.decoding.record_parts import HEADER
     from lakehouse.kafka import is_timeless, timeless_detail
 
     if is_timeless(record.milliseconds):
         detail = timeless_detail(record.milliseconds)
         return {"row": None, "deletes": False, "reason": TIMELESS, "detail": detail, "late": False}
-    record_parts = {"key": record.key, **{f"{HEADER}{name}": value for name, value in record.headers}}
-    verdict = judge(record.value, record.milliseconds * 1000, rules, record_parts)
+    verdict = judge_record(record, rules)
     fields = [field for field in rules.fields if field.name in verdict.row]
     row = None if verdict.reason else {field.name: shown_value(verdict.row[field.name], field) for field in fields}
     return {

@@ -31,6 +31,11 @@ class Record:
     headers: tuple[tuple[str, bytes], ...] = ()
 
     @property
+    def place(self) -> str:
+        """Where it is in its topic, for messages."""
+        return f"partition {self.partition}, offset {self.offset}"
+
+    @property
     def time(self) -> datetime | None:
         """Its time on the broker, UTC; ``None`` if Python cannot represent it, as a producer may set any time."""
         try:

@@ -3,10 +3,10 @@
 ``format`` defines the base class, ``framing`` the schema id in front of a value. ``json_format`` is JSON,
 ``avro_format`` is Avro, ``debezium_format`` are changes of a database, written as one of the two. ``debezium_reader``
 reads a change, ``debezium_position`` its position in the log of the database, ``debezium_schemas`` the types of its
-fields, ``debezium_values`` times and decimals. ``avro_reader`` reads Avro by a schema, with ``avro_bytes`` for
-primitive types, ``avro_nodes`` for the readers of schemas and ``avro_logical`` for logical types. ``avro_schemas``
-checks schemas, ``avro_declared`` derives one from a declaration, ``avro_writing`` writes lines by one, ``avro_fields``
-derives columns from one.
+fields, ``debezium_values`` times and decimals, ``debezium_connector`` the settings of its connector. ``avro_reader``
+reads Avro by a schema, with ``avro_bytes`` for primitive types, ``avro_nodes`` for the readers of schemas and
+``avro_logical`` for logical types. ``avro_schemas`` checks schemas, ``avro_declared`` derives one from a declaration,
+``avro_writing`` writes lines by one, ``avro_fields`` derives columns from one.
 
 To add a format, write a module with a subclass of ``Format`` and list it in ``FORMATS``. No module outside this
 package checks which format it has: it asks the format.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.avro_format import Avro
+from lakehouse.decoding.formats.debezium_connector import converter_settings, transform_settings
 from lakehouse.decoding.formats.debezium_reader import ChangeReader, ChangeRules
 from lakehouse.decoding.formats.debezium_schemas import connect_types, has_envelope
 from lakehouse.decoding.formats.format import (
@@ -100,6 +101,20 @@ class Debezium(Format):
     def with_text_numbers(self) -> "Debezium":
         """The format of a connector with ``decimal.handling.mode=string``."""
         return replace(self, decimal_handling_mode="string")
+
+    def connector_settings(self, fields: Iterable[Field]) -> dict[str, str]:
+        """The settings of the connector, its converters and its transform; of the transform, those for PostgreSQL.
+
+        JSON with precise decimals carries its schema: the scale of a decimal is only there.
+        """
+        is_precise = self.decimal_handling_mode == "precise"
+        needs_types = is_precise and any("DECIMAL" in column_field.type for column_field in fields)
+        return {
+            **converter_settings(self.written, needs_types=needs_types),
+            "decimal.handling.mode": self.decimal_handling_mode,
+            "skipped.operations": "none",
+            **(transform_settings() if self.flattened else {}),
+        }
 
     def may_use(self, schema: WriterSchema) -> bool:
         """Whether a schema describes changes."""

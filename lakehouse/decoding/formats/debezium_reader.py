@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
+from lakehouse.decoding.formats.debezium_connector import ADDED_FIELDS, ADDED_FIELDS_OF_MYSQL, DELETES_AS_ROWS
 from lakehouse.decoding.formats.debezium_position import source_position
 from lakehouse.decoding.formats.debezium_schemas import Converters, avro_converters, json_converters
 from lakehouse.decoding.formats.debezium_values import is_unavailable, iso_time
@@ -22,6 +23,7 @@ _UPDATE, _DELETE, _READ, _TRUNCATE = "u", "d", "r", "t"
 _WHOLE_SNAPSHOT = (True, "true", "first", "first_in_data_collection")
 _LAST_OF_SNAPSHOT = ("last", "last_in_data_collection")
 _PREFIX = "__"
+_ENVELOPE = {"after", "source", "op"}
 _METADATA = ("op", "deleted", "lsn", "file", "pos", "connector")
 _NO_SCALE = (
     "and its scale is unknown: set decimal.handling.mode=string in the connector, and decimal_handling_mode='string'"
@@ -31,10 +33,11 @@ _NO_OPERATION = (
     "the record has no 'op': if the transform ExtractNewRecordState is used, declare flattened=True, else check format="
 )
 _NO_FLAT_OPERATION = (
-    "the record has no '__op': set delete.tombstone.handling.mode=rewrite in the transform, and"
-    " add.fields=op,source.lsn,source.snapshot, or op,source.file,source.pos,source.snapshot for MySQL"
+    f"the record has no '__op': set {DELETES_AS_ROWS} in the transform, and add.fields={ADDED_FIELDS}, or"
+    f" {ADDED_FIELDS_OF_MYSQL} for MySQL"
 )
-_NO_FLAT_VALUE = "the record has no value: set delete.tombstone.handling.mode=rewrite in the transform"
+_ENVELOPED = "the record has its envelope: use the transform ExtractNewRecordState, or remove flattened=True"
+_NO_FLAT_VALUE = f"the record has no value: set {DELETES_AS_ROWS} in the transform"
 _NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL")
 
 
@@ -154,7 +157,8 @@ def _flat_event(message: Mapping[str, Any]) -> _Event:
     added_fields = {f"{_PREFIX}{name}" for name in _METADATA}
     row = {name: raw for name, raw in message.items() if name not in added_fields and not name.startswith(prefix)}
     if metadata["op"] is None:
-        raise Rejection("invalid_change", _NO_FLAT_OPERATION)
+        is_enveloped = message.keys() >= _ENVELOPE
+        raise Rejection("invalid_change", _ENVELOPED if is_enveloped else _NO_FLAT_OPERATION)
     return _Event(_known_operation(metadata["op"]), row, source)
 
 

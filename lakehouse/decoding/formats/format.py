@@ -184,6 +184,10 @@ class Format(ABC):
         """The format for records that write numbers as texts; itself if it has no such option."""
         return self
 
+    def connector_settings(self, fields: Iterable[Field]) -> dict[str, str]:  # noqa: ARG002 - for change streams
+        """The settings that the program which writes the records needs for these fields; empty if there are none."""
+        return {}
+
     def may_use(self, schema: WriterSchema) -> bool:  # noqa: ARG002 - for formats that are written in another one
         """Whether a schema may be one of the format, with the same kind; its text does not always show it."""
         return True

@@ -13,7 +13,8 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
 from lakehouse.cli.broker_parts import examine_topic
-from lakehouse.declaration import StreamTable
+from lakehouse.cli.connector_parts import examine_connectors
+from lakehouse.declaration import Column, Debezium, StreamTable
 from lakehouse.errors import BrokerError, TopicError
 from lakehouse.kafka import (
     PublishOptions,
@@ -26,6 +27,7 @@ from lakehouse.kafka import (
 )
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import read_topic_records, with_client
+from lakehouse_tests.helpers.change_records import change
 from lakehouse_tests.helpers.waiting import wait_until
 
 READING = b'{"latitude": 13.0, "longitude": 77.6000064, "time": "2023-01-01T00:00", "temperature_2m": 20.5}'
@@ -95,6 +97,21 @@ def test_doctor_notes_producer_times_only_if_time_decides_the_order(broker: Sett
     ]
     assert [result.state for result in results] == ["note", "ok"]
     assert "LogAppendTime" in results[0].detail
+
+
+def test_doctor_decodes_the_newest_records_of_a_change_stream(broker: Settings) -> None:
+    name = f"t_{uuid4().hex[:12]}"
+    columns = [Column("id", "BIGINT", "Number.", required=True), Column("price", "DECIMAL(10,2)", "Price.")]
+    items = StreamTable(name, name, "", columns, ["id"], format=Debezium(decimal_handling_mode="string"))
+    create_topic(broker, items)
+    (without_records,) = examine_connectors(broker, items, can_read=True)
+    publish(broker, items, [change("c", number, {"id": number, "price": "12.50"}) for number in range(5)])
+    (part,) = examine_connectors(broker, items, can_read=True)
+    (wrong_part,) = examine_connectors(broker, replace(items, format=Debezium()), can_read=True)
+    assert [without_records.state, part.state, wrong_part.state] == ["ok", "ok", "note"]
+    assert without_records.detail.endswith("The topic has no records.")
+    assert part.detail.endswith("The newest records fit.")
+    assert "'price' is text '12.50', and its scale is unknown" in wrong_part.detail
 
 
 def test_records_that_were_deleted_move_the_earliest_offset(broker: Settings, table: StreamTable, topic: str) -> None:

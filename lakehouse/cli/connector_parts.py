@@ -21,7 +21,7 @@ def examine_connectors(settings: "Settings", table: "StreamTable", *, can_read: 
     """The settings that the declaration of a change stream requires, and newest records that contradict it.
 
     None for another table. ``can_read``: the broker answers and has the topic. Records whose schema no merge has stored
-    yet are not decoded: the registry is not asked.
+    yet are only named: the registry is not asked.
     """
     if table.has_changes:
         is_ok, text = _check_records(settings, table) if can_read else (False, "No record was read.")
@@ -40,7 +40,7 @@ def _check_records(settings: "Settings", table: "StreamTable") -> tuple[bool, st
     except LakehouseError as error:
         return False, f"No record was read: {error}"
     if problems:
-        return False, f"But of the newest records, {'; '.join(problems)}."
+        return False, f"Rejected among the newest {len(records)} records: {'; '.join(problems)}."
     return True, "The newest records fit." if records else "The topic has no records."
 
 
@@ -59,7 +59,8 @@ def contradictions(table: "StreamTable", records: "Sequence[Record]", schemas: "
         if is_timeless(record.milliseconds):
             continue
         verdict = judge_record(record, rules)
-        is_unknown = verdict.reason in (None, "unknown_schema")
-        if not is_unknown and verdict.detail not in details:
+        if verdict.reason and verdict.detail not in details:
             details.add(str(verdict.detail))
-            yield f"{record.place} is rejected, {verdict.reason}: {verdict.detail}"
+            is_unknown = verdict.reason == "unknown_schema"
+            detail = "no merge has stored its schema yet, so it was not decoded" if is_unknown else verdict.detail
+            yield f"{record.place}, {verdict.reason}: {detail}"

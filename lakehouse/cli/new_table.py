@@ -149,7 +149,10 @@ def _require_names(new: str, topic: str | None, sample: str | None, auto_cdc: st
     if not is_name(new):
         raise typer.BadParameter(f"{new!r}: {SHAPE}", param_hint="NAME")
     if (topic is not None and sample is not None) or topic is sample is auto_cdc is None:
-        raise typer.BadParameter("use either --from-topic or --from-sample", param_hint="--from-topic")
+        raise typer.BadParameter(
+            "use --from-topic, --from-sample or --from-auto-cdc; not a topic and a sample together",
+            param_hint="--from-topic",
+        )
     if topic and not TOPIC.fullmatch(topic):
         raise typer.BadParameter(f"{topic} is not a valid topic name", param_hint="--from-topic")
 

@@ -32,7 +32,8 @@ class StreamTable(TableParts):
     ``replay_from`` is the first day whose records can be replayed in Dagster; without it, there is no asset for that.
     ``apply_as_deletes`` says which records delete the row of their key; an older record that arrives later does not
     bring the row back. ``apply_as_truncates`` says which records delete every older row. ``purge_deletes`` is for how
-    long deletes are remembered at least; without it, always.
+    long deletes are remembered at least; without it,
+    they are never forgotten.
     """
 
     def __post_init__(self) -> None:

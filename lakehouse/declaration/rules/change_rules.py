@@ -49,23 +49,24 @@ def _null_problems(column: Column, form: str) -> Iterator[Problem]:
     """What makes a value differ from that of the database: a NULL that is replaced, and a value that becomes NULL."""
     if column.default is not None:
         message = f"column {column.name}: format {form} and default cannot be combined"
-        yield message, _unlike_database("A default replaces a NULL", "default", "coalesce(name, value)")
+        yield message, _unlike_database(column, "A default replaces a NULL", "default", "coalesce")
     if column.null_values:
         message = f"column {column.name}: format {form} and null_values cannot be combined"
-        yield message, _unlike_database("null_values remove a value", "null_values", "nullif(name, value)")
+        yield message, _unlike_database(column, "null_values remove a value", "null_values", "nullif")
 
 
-def _unlike_database(effect: str, option: str, sql: str) -> str:
+def _unlike_database(column: Column, effect: str, option: str, function: str) -> str:
+    place = "in a view" if column.keep else "in the sql of another column, or in a view"
     return (
-        f"{effect} of the database, so the table would differ from it. Remove {option}. For readers, write {sql} in"
-        " the sql of another column, or in a view."
+        f"{effect} of the database, so the table would differ from it. Remove {option}. For readers, write"
+        f" {function}({column.name}, ...) {place}."
     )
 
 
 _ORDER = "The position in the log of the database decides which change is newer."
 _WHY_NOT = {
     "apply_as_deletes": "The records themselves say which rows are deleted.",
-    "apply_as_truncates": "The records themselves say when rows are deleted.",
+    "apply_as_truncates": "The records themselves say when the table is truncated.",
     "version": _ORDER,
     'order="offset"': _ORDER,
     "base": "A snapshot of the database contains the rows that were there before.",

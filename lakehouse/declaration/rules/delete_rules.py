@@ -34,9 +34,12 @@ def _purge_problems(table: TableParts) -> Iterator[Problem]:
     if table.purge_deletes is None:
         return
     if table.purge_deletes < _MIN_PURGE:
-        yield f"purge_deletes is {table.purge_deletes}, but the minimum is one day", "Declare how late a record may be."
-    if not table.delete_rule:
-        yield "purge_deletes requires deletes", "Declare apply_as_deletes, or remove it."
+        yield (
+            f"purge_deletes is {table.purge_deletes}, but the minimum is one day",
+            "Write purge_deletes=timedelta(days=1) or more.",
+        )
+    if not (table.apply_as_deletes or table.has_changes):
+        yield "purge_deletes requires deletes", "Declare apply_as_deletes=, or remove purge_deletes=."
     if table.base:
         message = "purge_deletes and base cannot be combined"
         yield message, "Base rows are older than any delete, and would come back. Remove one of them."

@@ -66,10 +66,10 @@ def last_part(name: str) -> str:
 
 def flow_from(target: str, place: str, options: dict[str, Any]) -> AutoCdcFlow:
     """The flow with these options; raises ``LakehouseError`` if its keys or its sequence are missing."""
-    for option, name in (("keys", "KEYS"), ("sequence", "SEQUENCE BY")):
+    for option, name, argument in (("keys", "KEYS", "keys="), ("sequence", "SEQUENCE BY", "sequence_by=")):
         if not options.get(option):
             what = f"The flow of AUTO CDC has no {option}"
-            raise LakehouseError(what, where=place, action=f"Add it: {name} in SQL, or the argument in Python.")
+            raise LakehouseError(what, where=place, action=f"Add {name} in SQL, or {argument} in Python.")
     return AutoCdcFlow(target, place, **options)
 
 

@@ -139,7 +139,8 @@ def _condition_warnings(flow: AutoCdcFlow, seen_columns: Sequence[Column]) -> It
             yield f"{option}: these records have no field {field!r}. Write its name as the records do."
         elif any(type(value) is not _KINDS.get(column_type) for value in condition.values):
             values = ", ".join(map(repr, condition.values))
-            yield f"{option}: {field!r} is {column_type} in these records, and never equals {values}. Correct them."
+            fact = f"{field!r} is {column_type} in these records, and never equals {values}"
+            yield f"{option}: {fact}. Correct the values."
 
 
 def _missing_columns(flow: AutoCdcFlow, fields: Sequence[str]) -> Iterator[str]:

@@ -23,6 +23,8 @@ _POSITIONAL = ("target", "source", "keys", "sequence_by")  # the only ones with 
 _WITHOUT_EFFECT = ("target", "name", "flow_name")
 _OF_VALUES = "Write the value itself in a copy of the file: the file is read, but not run."
 _OF_EXPRESSIONS = "Write it as SQL, for example expr(\"operation = 'DELETE'\")."
+_OF_SOME_COLUMNS = ("ignore_null_updates_column_list", "ignore_null_updates_except_column_list")
+_SOME_COLUMNS_ADVICE = "Remove it from a copy of the file, then write keep=True for these columns in the declaration."
 _OF_OPTIONS = "Remove it from a copy of the file if the rows do not depend on it."
 
 
@@ -50,6 +52,8 @@ def _read_flow(call: ast.Call, target: str, place: str) -> AutoCdcFlow:
     for argument, node in _arguments(call, place).items():
         if argument in _WITHOUT_EFFECT or (isinstance(node, ast.Constant) and node.value is None):
             continue
+        if argument in _OF_SOME_COLUMNS:
+            raise untranslated("An option", f"{argument}={ast.unparse(node)}", place, _SOME_COLUMNS_ADVICE)
         if argument not in _READERS:
             raise untranslated("An option", f"{argument}={ast.unparse(node)}", place, _OF_OPTIONS)
         option, read = _READERS[argument]

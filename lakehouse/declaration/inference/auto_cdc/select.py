@@ -7,7 +7,8 @@ from lakehouse.errors import LakehouseError
 
 _READERS = {".py": python_flows.find_flows, ".sql": sql_flows.find_flows}
 _NO_FLOW = (
-    "Name a file that calls create_auto_cdc_flow or apply_changes, or that has AUTO CDC INTO or APPLY CHANGES INTO."
+    "Name a file that calls create_auto_cdc_flow or apply_changes, or that has AUTO CDC INTO, FLOW AUTO CDC or APPLY"
+    " CHANGES INTO."
 )
 
 
@@ -19,7 +20,9 @@ def read_flow(text: str, file: str, table: str) -> AutoCdcFlow:
     suffix = file[file.rfind(".") :].lower()
     if suffix not in _READERS:
         raise LakehouseError(
-            "A pipeline is a file of Python or SQL", where=file, action="Its name ends in .py or .sql."
+            "The type of the file is unknown",
+            where=file,
+            action="Name a file that ends in .py or .sql. Export a notebook as Python.",
         )
     flows = _READERS[suffix](text, file)
     if not flows:
@@ -36,8 +39,9 @@ def _select(flows: list[FlowPlace], file: str, table: str) -> FlowPlace:
     if len(candidates) == 1:
         return candidates[0]
     targets = ", ".join(flow.target or f"a computed name ({flow.place})" for flow in flows)
-    problem = f"{len(candidates) or 'None'} of the {len(flows)} flows has the target {table}"
+    problem = f"None of the flows has the target {table}"
+    action = "Name the table after a target, or copy the flow into a file of its own."
     if len(candidates) > 1:
         problem = f"{len(candidates)} of the {len(flows)} flows have the target {table}, but a table reads one topic"
-    action = "Name the table after a target, or copy the flow into a file of its own."
+        action = "Copy one of them into a file of its own."
     raise LakehouseError(f"{problem}. The targets are {targets}", where=file, action=action)

@@ -21,9 +21,10 @@ from lakehouse.declaration.inference.auto_cdc.flow import (
 from lakehouse.errors import LakehouseError
 
 _STARTS = (("AUTO", "CDC", "INTO"), ("APPLY", "CHANGES", "INTO"))
+_ONCE_START = ("AUTO", "CDC", "ONCE", "INTO")
 _OWN_START = ("FLOW", "AUTO", "CDC", "FROM")  # in CREATE STREAMING TABLE
 _NO_NAMES = (TokenType.STRING, TokenType.NUMBER, TokenType.STAR, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA)
-_OF_SOME_COLUMNS = "Remove the columns from a copy of the file, and correct keep= in the declaration."
+_OF_SOME_COLUMNS = "Remove the columns from a copy of the file, then correct keep= in the declaration."
 _OF_SOURCES = "Write the name of a table. If a query comes before the flow, let the producer send its result."
 
 
@@ -50,8 +51,8 @@ def _flow_places(text: str, tokens: Sequence[Token], file: str) -> Iterator[Flow
     for index, token in enumerate(tokens):
         place = f"{file}, line {token.line}"
         words = _words(tokens[index : index + 4])
-        if words[:3] in _STARTS:
-            bodies = _split(tokens[index + 3 :], place)
+        if words[:3] in _STARTS or words == _ONCE_START:
+            bodies = _split(tokens[index + (4 if words == _ONCE_START else 3) :], place)
             target = _dotted(bodies.pop(()))
         elif words == _OWN_START:
             bodies = _split(tokens[index + 3 :], place)

@@ -31,7 +31,7 @@ EXAMPLES = [
     ),
     Example(
         "format Debezium and apply_as_truncates cannot be combined",
-        "The records themselves say when rows are deleted. Remove it.",
+        "The records themselves say when the table is truncated. Remove it.",
         with_columns(format=Debezium(), apply_as_truncates=FieldIs("op", ["t"])),
         with_columns(format=Debezium()),
     ),

@@ -58,13 +58,13 @@ EXAMPLES = [
     ),
     Example(
         "purge_deletes is 1:00:00, but the minimum is one day",
-        "Declare how late a record may be.",
+        "Write purge_deletes=timedelta(days=1) or more.",
         with_columns(purge_deletes=timedelta(hours=1), apply_as_deletes=DELETED),
         with_columns(purge_deletes=timedelta(days=1), apply_as_deletes=DELETED),
     ),
     Example(
         "purge_deletes requires deletes",
-        "Declare apply_as_deletes, or remove it.",
+        "Declare apply_as_deletes=, or remove purge_deletes=.",
         with_columns(purge_deletes=timedelta(days=30)),
         with_columns(purge_deletes=timedelta(days=30), apply_as_deletes=DELETED),
         with_columns(),

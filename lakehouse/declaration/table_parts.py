@@ -95,7 +95,7 @@ class TableParts:
     def delete_rule(self) -> DeleteRule | None:
         """The rule by which records delete the row of their key; ``None`` if no record deletes a row.
 
-        If records only truncate the table, no value means a delete.
+        If records only truncate the table, the rule accepts no value of the field as a delete.
         """
         if self.has_changes:
             return DeleteRule((), (), tuple(self.key))
@@ -105,6 +105,11 @@ class TableParts:
         if self.apply_as_deletes:
             return DeleteRule(self.apply_as_deletes.path, tuple(self.apply_as_deletes.values), names)
         return DeleteRule(self.apply_as_truncates.path, (), names) if self.apply_as_truncates else None
+
+    @property
+    def has_truncates(self) -> bool:
+        """Whether a record may delete every older row."""
+        return self.has_changes or self.apply_as_truncates is not None
 
     @property
     def truncate_rule(self) -> DeleteRule | None:

@@ -27,7 +27,12 @@ from lakehouse.settings import Settings
 from lakehouse.storage.table_context import merged_ledger
 
 _ROW_COUNTS = ("inserted", "updated", "deleted")
-_KINDS_WITHOUT_MERGE = ("maintenance", "rewrite", "acceptance")  # these commits add no rows from records or files
+_KINDS_WITHOUT_MERGE = (
+    "maintenance",
+    "purge",
+    "rewrite",
+    "acceptance",
+)  # these commits add no rows from records or files
 
 
 class CommitReporter:

@@ -79,7 +79,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
 
     ``is_beyond_horizon`` is the condition of that name. Raises ``AccountingError`` if Spark returns no counts.
     """
-    row = _count_by_key(records, table, is_beyond_horizon).agg(*_totals(table)).first()
+    row = _count_by_key(records, table, is_beyond_horizon).agg(*_totals(table, is_beyond_horizon)).first()
     if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     read, rejected = int(row["read"]), int(row["rejected"])
@@ -98,7 +98,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         text=int(row["text"]),
         unmapped_fields=unmapped_fields,
         deleted_keys=deleted_keys,
-        beyond_horizon=int(row["beyond_horizon"]),
+        beyond_horizon=int(row["beyond_horizon"]) if is_beyond_horizon else 0,
         prune=prune,
         key_ranges=_all_of(key_conditions),
         **{name: row[name] for name in _names_of_changes(table)},
@@ -120,8 +120,8 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
     """
     aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
     aggregates += [F.count_if(staged.LATE).alias("_late")]
-    aggregates.append(F.expr(f"count_if({is_beyond_horizon or 'false'})").alias("_beyond_horizon"))
-    if table.truncate_rule or table.has_changes:
+    aggregates += [F.expr(f"count_if({is_beyond_horizon})").alias("_beyond_horizon")] if is_beyond_horizon else []
+    if table.has_truncates:
         truncates = f"{staged.ROWLESS} AND {staged.SEQUENCE} IS NOT NULL" if table.has_changes else staged.ROWLESS
         aggregates += [F.count_if(staged.ROWLESS).alias("_rowless"), F.count_if(F.expr(truncates)).alias("_truncates")]
     if table.has_changes:
@@ -142,17 +142,17 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
     return records.groupBy(*table.key).agg(*aggregates)
 
 
-def _totals(table: StreamTable) -> list[Column]:
+def _totals(table: StreamTable, is_beyond_horizon: str) -> list[Column]:
     """Return the aggregates of a batch, over the counts of its keys."""
     totals = [
         F.expr(f"coalesce(sum(_{name}), 0)").alias(name)
-        for name in ("read", "rejected", "late", "text", "others", "beyond_horizon")
+        for name in ("read", "rejected", "late", "text", "others", *(["beyond_horizon"] if is_beyond_horizon else []))
     ]
-    without_row = "_rejected + _rowless" if _names_of_changes(table) else "_rejected"
+    without_row = "_rejected + _rowless" if table.has_truncates else "_rejected"
     keys = F.count_if(F.expr(f"_read > {without_row}")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
     totals.append(keys.alias("keys"))
     totals += [F.count_if(F.expr("_deletes > 0")).alias("deleted_keys")] if table.delete_rule else []
-    totals += [F.expr("coalesce(sum(_truncates), 0)").alias("truncates")] if _names_of_changes(table) else []
+    totals += [F.expr("coalesce(sum(_truncates), 0)").alias("truncates")] if table.has_truncates else []
     if table.has_changes:
         totals += [
             F.max("_snapshot_position").alias("snapshot_position"),
@@ -170,9 +170,8 @@ def _totals(table: StreamTable) -> list[Column]:
 
 def _names_of_changes(table: StreamTable) -> tuple[str, ...]:
     """Return the names of the counts that only tables with truncates, or of a change stream, have."""
-    if table.has_changes:
-        return ("truncates", "snapshot_position", "snapshot_ends", "moved_keys")
-    return ("truncates",) if table.truncate_rule else ()
+    of_changes = ("snapshot_position", "snapshot_ends", "moved_keys") if table.has_changes else ()
+    return ("truncates", *of_changes) if table.has_truncates else ()
 
 
 def _partition_follows_key(table: StreamTable) -> bool:

@@ -172,8 +172,7 @@ def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
 def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Store the deletes of a batch, then merge its rows in one commit; raises what ``merge_rows`` raises."""
     table = context.table
-    has_rowless = table.has_changes or table.truncate_rule
-    is_row = f"{staged.REASON} IS NULL AND NOT {staged.ROWLESS}" if has_rowless else f"{staged.REASON} IS NULL"
+    is_row = f"{staged.REASON} IS NULL" + (f" AND NOT {staged.ROWLESS}" if table.has_truncates else "")
     rows = batch.records.where(is_row).selectExpr("*", f"CAST(NULL AS BIGINT) AS {staged.BASE}")
     newest_rows = newest_per_key(
         rows,
@@ -200,16 +199,16 @@ def store_rows(
     if not counts.deleted_keys:
         return merge_rows(target, newest_rows, counts, commit)
 
-    def store_deletes(compared_rows: DataFrame, commit: Commit) -> Commit:
+    def store_new_deletes(compared_rows: DataFrame, commit: Commit) -> Commit:
         new_deletes = compared_rows.where(f"{staged.DELETE} IS NOT NULL")
         if new_deletes.isEmpty():
             return commit
-        return commit.with_fields(deletes_table=_store_deletes(context.table, deletes, new_deletes, counts, commit))
+        return commit.with_fields(deletes_table=store_deletes(context.table, deletes, new_deletes, counts, commit))
 
-    return merge_rows(target, newest_rows, counts, commit, store_deletes)
+    return merge_rows(target, newest_rows, counts, commit, store_new_deletes)
 
 
-def _store_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, counts: Counts, commit: Commit) -> Consumed:
+def store_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, counts: Counts, commit: Commit) -> Consumed:
     """Store the delete (``_delete``) of each of these rows, which is the newest of its key; return the new version.
 
     Raises ``ConflictError`` if another writer was first: its deletes do not count.

@@ -7,23 +7,20 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.ledger.commit_values import RecordOrder
-from lakehouse.storage.bounds import ChangeBounds
 from lakehouse.storage.row_order import order_of
 
 
-def greatest_order(
-    rows: DataFrame, table: TableParts, fields: Mapping[str, str], bounds: ChangeBounds
-) -> RecordOrder | None:
-    """Return the greatest order of rows; ``None`` if there is no row. ``fields`` are those of the order, in SQL."""
-    order = F.expr(order_of(table, bounds, fields))
-    return _first_order(rows.orderBy(order.desc()), table, fields)
+def greatest_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -> RecordOrder | None:
+    """Return the greatest order of rows; ``None`` if there is no row. ``fields`` are those of the order, in SQL.
+
+    Positions of a change stream are compared as they are, also before a snapshot.
+    """
+    return _first_order(rows.orderBy(F.expr(order_of(table, fields=fields)).desc()), table, fields)
 
 
-def least_order(
-    rows: DataFrame, table: TableParts, fields: Mapping[str, str], bounds: ChangeBounds
-) -> RecordOrder | None:
+def least_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -> RecordOrder | None:
     """Return the least order of rows, like ``greatest_order``."""
-    return _first_order(rows.orderBy(F.expr(order_of(table, bounds, fields))), table, fields)
+    return _first_order(rows.orderBy(F.expr(order_of(table, fields=fields))), table, fields)
 
 
 def _first_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -> RecordOrder | None:
@@ -31,4 +28,4 @@ def _first_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) 
     values["version"] = f"CAST({fields['version'] if table.version else 'NULL'} AS STRING)"
     values["time"] = f"unix_micros({fields['time']})"
     first_row = rows.selectExpr(*(f"{sql} AS {name}" for name, sql in values.items())).first()
-    return RecordOrder(**first_row.asDict()) if first_row else None
+    return RecordOrder(**first_row.asDict(), version_column=table.version) if first_row else None

@@ -11,7 +11,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Bounds, Gap, Plan, Progress, SourceState, find_expired, find_gap, plan_batch
 from lakehouse.ledger.reached import reached_beyond
-from lakehouse.storage.bounds import bounds_after
+from lakehouse.storage.bounds import ChangeBounds, bounds_after
 
 
 def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
@@ -63,12 +63,33 @@ def _compacted_error(table: StreamTable, *, is_known: bool) -> DeclarationError:
     )
 
 
-def require_comparable(table: StreamTable, ledger: Ledger) -> None:
-    """Raise ``DeclarationError`` if rows were read after the progress, and only offsets decide which is newer.
+def _require_same_version(table: StreamTable, bounds: ChangeBounds) -> None:
+    """Raise if a truncate or a purged delete has the version of another column, or if base rows are older than one."""
+    for order in filter(None, (bounds.truncate, bounds.purged)):
+        if order.version_column != table.version:
+            raise DeclarationError(
+                f"Deletes of {table.name} have versions from column {order.version_column}, and the declaration names"
+                f" {table.version}: they cannot be compared",
+                where=f"table {table.name}",
+                action=f"Declare version={order.version_column!r}, or a table with another name.",
+            )
+    if table.base and bounds.purged:
+        raise DeclarationError(
+            f"Deletes of {table.name} were purged, and base rows are older: deleted rows would come back",
+            where=f"table {table.name}",
+            action="Remove base, or declare a table with another name.",
+        )
 
-    Such rows are from a deleted topic, from another one, or from the time before the broker was rolled back.
+
+def require_comparable(table: StreamTable, ledger: Ledger) -> None:
+    """Raise ``DeclarationError`` if new rows could not be compared with the stored ones, or with what was deleted.
+
+    That is so if rows were read after the progress, and only offsets decide which is newer: they are from a deleted
+    topic, from another one, or from the time before the broker was rolled back.
     """
-    if not table.has_changes and bounds_after(ledger).are_of_changes:
+    bounds = bounds_after(ledger)
+    _require_same_version(table, bounds)
+    if not table.has_changes and bounds.are_of_changes:
         raise DeclarationError(
             f"Table {table.name} has rows of a change stream. Records of format {table.format.name} have no position in"
             " the log of a database, so they cannot be compared with these rows",

@@ -14,7 +14,7 @@ from lakehouse.decoding.fields import BEYOND_HORIZON
 from lakehouse.ingest.counts import Counts, count_batch
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import SourceId
-from lakehouse.storage.bounds import bounds_after
+from lakehouse.storage.bounds import NO_BOUNDS, bounds_after
 from lakehouse.storage.named_orders import compare_with, record_fields
 from lakehouse.storage.row_order import KEPT
 from lakehouse.storage.table_context import TableContext
@@ -28,7 +28,7 @@ def is_beyond_horizon(table: StreamTable, ledger: Ledger, source: SourceId | Non
     bounds = bounds_after(ledger)
     if bounds.purged is None or not table.delete_rule:
         return ""
-    is_old = compare_with(table, record_fields(table, source), "<=", bounds.purged, bounds)
+    is_old = compare_with(table, record_fields(table, source), "<=", bounds.purged, NO_BOUNDS)
     is_rowless = [f"NOT {name}" for name in table.rules().flags]
     return " AND ".join([f"{staged.REASON} IS NULL", *is_rowless, is_old])
 

@@ -34,7 +34,7 @@ class Target:
         """Return the SQL condition that a row, or its kept column, is not older than a delete or a truncate."""
         conditions = [not_deleted] if self.deletes is not None else []
         conditions += [not_deleted_now] if self.has_new_deletes else []
-        conditions += [not_truncated] if self.bounds.truncate is not None else []
+        conditions += [not_truncated] if self.bounds.truncate is not None and self.table.has_truncates else []
         return lambda *place: (
             " AND ".join(condition(self.table, self.bounds, *place) for condition in conditions) or "true"
         )

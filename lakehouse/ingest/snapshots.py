@@ -19,7 +19,7 @@ from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.found_order import greatest_order
 from lakehouse.ingest.rejected_records import DecodedBatch
-from lakehouse.storage.bounds import NO_BOUNDS, bounds_after
+from lakehouse.storage.bounds import bounds_after
 from lakehouse.storage.named_orders import record_fields
 from lakehouse.storage.table_context import TableContext
 
@@ -63,7 +63,7 @@ def note_snapshot_end(table: StreamTable, batch: DecodedBatch, counts: Counts) -
         return batch
     fields = record_fields(table, batch.plan.source)
     ends = batch.records.where(f"{staged.SNAPSHOT} = '{staged.LAST}'")
-    end = greatest_order(ends, table, fields, NO_BOUNDS)
+    end = greatest_order(ends, table, fields)
     former_end = batch.commit.snapshot_end
     is_newer = end and (former_end is None or (end.sequence or 0) >= (former_end.sequence or 0))
     return replace(batch, commit=batch.commit.with_fields(snapshot_end=end)) if is_newer else batch

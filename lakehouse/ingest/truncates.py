@@ -17,7 +17,7 @@ from lakehouse.ingest.found_order import greatest_order
 from lakehouse.ingest.merge import fields_of
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.commit_values import RecordOrder
-from lakehouse.storage.bounds import bounds_after
+from lakehouse.storage.bounds import NO_BOUNDS, bounds_after
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
 from lakehouse.storage.named_orders import compare_with, not_truncated, record_fields
 from lakehouse.storage.row_order import KEPT
@@ -70,9 +70,9 @@ def _without_values(rows: DataFrame, is_erased: Mapping[str, str]) -> dict[str, 
 
 def _find_truncate(context: TableContext, batch: DecodedBatch) -> RecordOrder | None:
     """Return the order of the newest truncate of a batch; ``None`` if a commit before names it, or a newer one."""
-    table, bounds = context.table, bounds_after(batch.ledger)
+    table, former_truncate = context.table, bounds_after(batch.ledger).truncate
     fields = record_fields(table, batch.plan.source)
     is_truncate = f"{staged.ROWLESS} AND ({staged.SEQUENCE} IS NOT NULL OR {str(not table.has_changes).lower()})"
-    is_new = compare_with(table, fields, ">", bounds.truncate, bounds) if bounds.truncate else "true"
+    is_new = compare_with(table, fields, ">", former_truncate, NO_BOUNDS) if former_truncate else "true"
     truncates = batch.records.where(f"{is_truncate} AND {is_new}")
-    return greatest_order(truncates, table, fields, bounds)
+    return greatest_order(truncates, table, fields)

@@ -42,12 +42,13 @@ class Totals(Frozen):
 
 
 class RecordOrder(Frozen):
-    """The order of a record, as rows store it, with the value of its version column as text.
+    """The order of a record, as rows store it, with the value of its version column as text, and the column's name.
 
     ``time`` is in microseconds since 1970, UTC. A missing field is ``None``, which is smallest.
     """
 
     version: str | None = None
+    version_column: str | None = None
     source: str | None = None
     partition: int | None = None
     position: int | None = None

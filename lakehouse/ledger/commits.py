@@ -31,6 +31,7 @@ Kind = Literal[
     "acceptance",
     "rewrite",
     "maintenance",
+    "purge",
     "load",
     "rejected",
     "derived",
@@ -114,7 +115,7 @@ class Commit(Frozen):
     @classmethod
     def _read_version_10(cls, document: Any) -> Any:
         """Turn the position of a truncate, as version 10 has it, into an order."""
-        if not isinstance(document, dict) or "truncate_position" not in document:
+        if not isinstance(document, dict) or document.get("metadata") != 10 or "truncate_position" not in document:
             return document
         position = document["truncate_position"]
         truncate = {"truncate": None if position is None else {"sequence": position}}

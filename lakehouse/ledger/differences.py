@@ -12,8 +12,8 @@ from lakehouse.ledger.accounting import describe_counts
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import Range, source_words
 
-_PROGRESS_KINDS = ("batch", "gap", "recovery", "maintenance", "rewrite", "acceptance")  # they record the progress
-_CARRYING_KINDS = ("maintenance", "rewrite", "acceptance")  # of these, kinds that do not advance the progress
+_CARRYING_KINDS = ("maintenance", "purge", "rewrite", "acceptance")  # they record the progress without advancing it
+_PROGRESS_KINDS = ("batch", "gap", "recovery", *_CARRYING_KINDS)
 _KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived", "deletes", "truncate")  # kinds that merge no records
 _MAX_UNACCOUNTED = 100  # versions that a commit lists, the oldest ones
 

@@ -6,7 +6,7 @@ from typing import Any
 from lakehouse.ledger.commits import Upkeep, entry_of, metadata_of
 
 _OPERATIONS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # they change no row, no matter which program runs them
-_KINDS = ("maintenance", "rewrite", "acceptance")  # lakehouse commits that change no row
+_KINDS = ("maintenance", "purge", "rewrite", "acceptance")  # lakehouse commits that change no row
 
 
 def unchanged_versions(history: Iterable[Mapping[str, Any]]) -> frozenset[int]:

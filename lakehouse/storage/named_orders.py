@@ -15,7 +15,7 @@ def compare_with(
     table: TableParts, fields: Mapping[str, str], operator: str, order: RecordOrder, bounds: ChangeBounds
 ) -> str:
     """Return the condition that compares a record, given by the fields of its order in SQL, with an order."""
-    return f"({compare_orders(table, fields, operator, _literal_fields(table, order), bounds)})"
+    return f"({compare_orders(table, fields, operator, literal_fields(table, order), bounds)})"
 
 
 def not_truncated(table: TableParts, bounds: ChangeBounds, side: str, name: str | None = None) -> str:
@@ -34,7 +34,8 @@ def record_fields(table: TableParts, source: SourceId | None) -> dict[str, str]:
     return order_fields(table, "") | fields
 
 
-def _literal_fields(table: TableParts, order: RecordOrder) -> dict[str, str]:
+def literal_fields(table: TableParts, order: RecordOrder) -> dict[str, str]:
+    """Return the fields of an order as SQL literals, by name."""
     version_type = table.by_name[table.version].type if table.version else "STRING"
     types = {field.name: field.type for field in ORDER} | {"version": version_type}
     values = {name: None if value is None else str(value) for name, value in order}

@@ -16,7 +16,7 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.staged import DELETE
 from lakehouse.settings import Settings
 from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
-from lakehouse.storage.layout import NO_VERSION, Layout, TableColumn
+from lakehouse.storage.layout import Layout, TableColumn
 
 _SOURCE = "The source, as kind:identity; for Kafka the ids of cluster and topic, as kafka:CLUSTER/TOPIC."
 POSITION = (
@@ -68,16 +68,9 @@ def merged_layout(table: TableParts, settings: Settings) -> Layout:
         declaration_name=table.name,
         fixed_columns=[*table.key, *([table.version] if table.version else [])],
         declaration_facts=facts_of(table),
-        kept_version_column=_version_of_orders(table),
+        kept_version_column=table.version or "" if table.keep else "",
         sync=settings.sync,
     )
-
-
-def _version_of_orders(table: TableParts) -> str:
-    """Return the version column of the orders that are stored besides those of rows; empty if none are."""
-    if table.apply_as_truncates or table.purge_deletes:
-        return table.version or NO_VERSION
-    return table.version or "" if table.keep else ""
 
 
 def identity(table: TableParts) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ class StoredTable:
             commit = commit.with_fields(deletes_without_row=pc.sum(rows[NO_ROW]).as_py())
             rows = rows.drop_columns([NO_ROW])
         if DELETE in rows.column_names:
-            commit = before_commit(self.spark.createDataFrame(rows), commit)
+            commit = before_commit(self.spark.createDataFrame(rows.select([*self.layout.key, DELETE])), commit)
             return store_quickly(self.layout, rows.drop_columns([DELETE]), self.layout.key, partitions, commit)
         try:
             return store_quickly(self.layout, rows, self.layout.key, partitions, commit)

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from lakehouse.declaration import FieldIs, RecordKey, Tombstone
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest import deletes
 from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.dying_deletes import DiedError, dying_after_deletes
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
 from lakehouse_tests.helpers.tables.rows import rows_of
@@ -110,21 +110,13 @@ def test_a_late_delete_erases_the_older_value_of_a_kept_column_alone(stream: Str
 
 
 @pytest.mark.invariant("14.2")
-def test_deletes_of_a_batch_that_died_do_not_count(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletes_of_a_batch_that_died_do_not_count(stream: Stream) -> None:
     first, second = stream.hours(2)
     outcome(stream, row(first, 1), row(second, 1))
     stream.send(row(first, 2), delete(second, 2))
 
-    class DiedError(Exception):
-        pass
-
-    def die(*_: Any) -> None:
-        raise DiedError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(deletes, "store_rows", die)
-        with pytest.raises(DiedError):
-            stream.merge()
+    with dying_after_deletes(), pytest.raises(DiedError):
+        stream.merge()
     assert stored_deletes(stream) == 1
     stream.merge(max_records=1, until={0: 3})
     assert set(stream.temperatures()) == {first, second}
@@ -159,22 +151,6 @@ def test_a_restore_to_the_creation_of_the_table_undoes_every_delete(stream: Stre
     assert set(stream.temperatures()) == {hour}
     stream.merge()
     assert stream.temperatures() == {}
-
-
-@pytest.mark.slow
-@pytest.mark.invariant("14.2")
-def test_a_batch_of_stale_deletes_that_died_is_merged_by_the_next_run(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (hour,) = stream.hours(1)
-    outcome(stream, row(hour, 1), delete(hour, 5))
-    stream.send(delete(hour, 3))
-    with monkeypatch.context() as patch:
-        patch.setattr(deletes, "store_rows", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            stream.merge()
-    assert outcome(stream, row(hour, 4)) == {"read": 2, "duplicate": 1, "stale": 1}
-    assert stored_deletes(stream) == 1
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from lakehouse.ingest import purge
 from lakehouse.ingest.purge import purge_deletes
 from lakehouse.ingest.redrive import redrive
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.dying_deletes import DiedError
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
 
 PERIOD = timedelta(days=30)
@@ -97,9 +98,6 @@ def test_a_purge_that_dies_between_its_commits_forgets_nothing(stream: Stream, m
     outcome(stream, delete(first, 5))
     now = datetime.now(UTC)
     outcome(stream, row(second, 9))
-
-    class DiedError(Exception):
-        pass
 
     def die(*_: Any) -> None:
         raise DiedError

@@ -11,6 +11,7 @@ from lakehouse.declaration import FieldIs
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.dying_deletes import DiedError
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
 
@@ -83,9 +84,6 @@ def test_a_batch_that_dies_after_its_truncate_loses_no_record(stream: Stream, mo
     first, second = stream.hours(2)
     outcome(stream, row(first, 1))
     stream.send(truncate(3), row(second, 4))
-
-    class DiedError(Exception):
-        pass
 
     def die(*_: Any) -> None:
         raise DiedError

@@ -21,6 +21,7 @@ def delete_problems(table: TableParts) -> Iterator[Problem]:
         if isinstance(condition, FieldIs) and not (condition.values and all(condition.path)):
             example = 'Write, for example: FieldIs("operation", ["DELETE"])'
             yield f"{option}: FieldIs needs the name of a field, and at least one value", example
+    yield from _truncate_problems(table)
     condition = table.apply_as_deletes
     for name in (*table.key, *([table.version] if table.version else [])):
         column = table.by_name[name]
@@ -28,6 +29,18 @@ def delete_problems(table: TableParts) -> Iterator[Problem]:
             source = "RecordKey()" if name in table.key else 'RecordHeader("...")'
             message = f"apply_as_deletes: column {name} is a field of the value, but a tombstone has no value"
             yield message, f"Declare source={source} for it, or use FieldIs if the deletes have a value."
+
+
+def _truncate_problems(table: TableParts) -> Iterator[Problem]:
+    truncates, deletes = table.apply_as_truncates, table.apply_as_deletes
+    if truncates and isinstance(deletes, FieldIs) and truncates.path == deletes.path:
+        for value in (value for value in truncates.values if value in deletes.values):
+            message = f"the value {value!r} means both a delete and a truncate"
+            yield message, "A truncate deletes all rows. Remove the value from apply_as_deletes or apply_as_truncates."
+    for option in ("apply_as_truncates", "purge_deletes"):
+        if getattr(table, option) and table.order == "offset" and not table.version:
+            message = f'{option} and order="offset" cannot be combined without a version'
+            yield message, "Offsets of several partitions cannot be compared. Declare version=, or remove one of them."
 
 
 def _purge_problems(table: TableParts) -> Iterator[Problem]:

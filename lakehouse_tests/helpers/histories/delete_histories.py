@@ -3,16 +3,16 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from lakehouse.declaration import FieldIs, StreamTable
-from lakehouse.ingest import batches, deletes
+from lakehouse.ingest import batches
 from lakehouse.ingest.batches import Request
 from lakehouse.ingest.purge import purge_deletes
 from lakehouse.storage.table_context import TableContext
-from lakehouse_tests.helpers.histories.histories import Histories
+from lakehouse_tests.helpers.attacks.dying_deletes import DiedError, dying_after_deletes
+from lakehouse_tests.helpers.histories.histories import Histories, ranges_of
 from lakehouse_tests.helpers.histories.model import Rules
 from lakehouse_tests.helpers.histories.surroundings import Letter, declare_table, letters
 
@@ -21,10 +21,6 @@ _letters = st.builds(
 )
 LETTERS = st.lists(_letters, min_size=1, max_size=8)
 PERIOD = timedelta(days=30)
-
-
-class DiedError(Exception):
-    """The process died."""
 
 
 class DeleteHistories(Histories):
@@ -50,18 +46,18 @@ class DeleteHistories(Histories):
 
     @rule(sent_letters=LETTERS, partition=st.integers(0, 3), size=st.sampled_from([None, 1, 2]))
     def die_after_the_deletes(self, sent_letters: list[Letter], partition: int, size: int | None) -> None:
-        """A batch stores its deletes and dies; the next batch is smaller, and its deletes alone count."""
+        """A batch dies after it stored new deletes; the next batch is smaller, and its deletes alone count."""
         self.send(sent_letters, partition)
         self.merge_base_alone()
 
-        def die(*_: object) -> None:
-            raise DiedError
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(deletes, "store_rows", die)
-            with pytest.raises(DiedError):
-                batches.merge_all(TableContext(self.spark, self.settings, self.table))
-        self.note_truncate()
+        with dying_after_deletes():
+            try:
+                outcomes = batches.merge_all(TableContext(self.spark, self.settings, self.table))
+            except DiedError:
+                self.note_truncate()
+            else:
+                for outcome in outcomes:
+                    self._expect(outcome, self.model.batch(ranges_of(outcome)))
         self.merge(size)
 
     def note_truncate(self) -> None:

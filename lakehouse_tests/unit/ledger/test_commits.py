@@ -143,7 +143,7 @@ def test_the_form_of_version_11_is_unchanged():
     assert [field.name for field in fields(SourceId)] == ["kind", "identity"]
     assert [field.name for field in fields(Range)] == ["partition", "start", "end"]
     assert field_names(Consumed) == "table_id version commit"
-    assert field_names(RecordOrder) == "version source partition position sequence time"
+    assert field_names(RecordOrder) == "version version_column source partition position sequence time"
 
 
 @pytest.mark.invariant("1.10")

@@ -11,7 +11,7 @@ _OF_CONDITIONS = (
     "Compare one field with texts, whole numbers, or true or false, for example operation = 'DELETE' or"
     " operation IN ('DELETE', 'd'). If the field is computed, let the producer send it."
 )
-_OF_SEQUENCES = (
+OF_SEQUENCES = (
     "One column orders the rows of a table. Name one field. If it takes several to order the records, let the producer"
     " send one that does."
 )
@@ -38,7 +38,7 @@ def read_sequence(expression: exp.Expr, option: str, place: str) -> str:
     """The column by which a flow orders; raises ``LakehouseError`` if it is another expression."""
     path = _path(expression.unnest())
     if path is None or len(path) > 1:
-        raise untranslated(option, expression.sql("spark", comments=False), place, _OF_SEQUENCES)
+        raise untranslated(option, expression.sql("spark", comments=False), place, OF_SEQUENCES)
     return path[0]
 
 

@@ -7,7 +7,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from lakehouse.declaration.inference.auto_cdc.conditions import parse_expression, read_condition, read_sequence
+from lakehouse.declaration.inference.auto_cdc.conditions import (
+    OF_SEQUENCES,
+    parse_expression,
+    read_condition,
+    read_sequence,
+)
 from lakehouse.declaration.inference.auto_cdc.flow import (
     OF_NAMES,
     AutoCdcFlow,
@@ -112,6 +117,8 @@ def _condition(node: ast.expr, option: str, place: str) -> Any:
 
 
 def _sequence(node: ast.expr, option: str, place: str) -> str:
+    if isinstance(node, ast.Call) and _name_of(node.func) == "struct":
+        raise untranslated(option, ast.unparse(node), place, OF_SEQUENCES)
     return read_sequence(_expression(node, option, place), option, place)
 
 

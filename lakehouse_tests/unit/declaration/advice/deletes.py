@@ -50,6 +50,27 @@ EXAMPLES = [
         with_columns(apply_as_truncates=TRUNCATED),
     ),
     Example(
+        "the value 'X' means both a delete and a truncate",
+        "A truncate deletes all rows. Remove the value from apply_as_deletes or apply_as_truncates.",
+        with_columns(apply_as_deletes=FieldIs("op", ["D", "X"]), apply_as_truncates=FieldIs("op", ["X"])),
+        with_columns(apply_as_deletes=FieldIs("op", ["D", "X"]), apply_as_truncates=FieldIs("op", ["T"])),
+        with_columns(apply_as_deletes=FieldIs("op", ["D"]), apply_as_truncates=FieldIs("op", ["X"])),
+    ),
+    Example(
+        'apply_as_truncates and order="offset" cannot be combined without a version',
+        "Offsets of several partitions cannot be compared. Declare version=, or remove one of them.",
+        with_columns(apply_as_truncates=TRUNCATED, order="offset"),
+        with_columns(apply_as_truncates=TRUNCATED),
+        with_columns(order="offset"),
+    ),
+    Example(
+        'purge_deletes and order="offset" cannot be combined without a version',
+        "Offsets of several partitions cannot be compared. Declare version=, or remove one of them.",
+        with_columns(purge_deletes=timedelta(days=30), apply_as_deletes=DELETED, order="offset"),
+        with_columns(purge_deletes=timedelta(days=30), apply_as_deletes=DELETED),
+        with_columns(apply_as_deletes=DELETED, order="offset"),
+    ),
+    Example(
         "purge_deletes requires a key, but this is a log table, in which each record is a row",
         "Remove it, or name the columns that identify a row as the key.",
         log_table(purge_deletes=timedelta(days=30)),

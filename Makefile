@@ -53,7 +53,7 @@ torture: install ## Run the fault tests at full scale; the results go into docs/
 	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/explanation/reliability.md $(ARGS)
 
 compare-database: install ## Compare tables with a PostgreSQL that Debezium follows, while everything is killed, in minutes
-	$(BIN)/python -m pytest lakehouse_tests/full/integration/test_database.py $(ARGS)
+	$(BIN)/python -m pytest lakehouse_tests/full/integration/test_database*.py $(ARGS)
 
 bench: install ## Run benchmarks, as ratios: make bench ARGS="small --turns 7"; run nothing else meanwhile
 	$(BIN)/python -m benchmarks $(ARGS)

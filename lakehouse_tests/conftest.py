@@ -23,6 +23,7 @@ from lakehouse.spark.sessions import build_session, stop_session
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.brokers import Interference
 from lakehouse_tests.helpers.brokers.streams import Stream
+from lakehouse_tests.helpers.databases.postgres import Postgres, program, running_postgres
 from lakehouse_tests.helpers.engines import running_engine
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
@@ -81,6 +82,15 @@ def registry(broker: Settings) -> Iterator[Settings]:
     """Settings of a home with a running embedded broker and schema registry."""
     with running_registry(broker):
         yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server; each test uses a database of its own."""
+    if program("initdb") is None:
+        pytest.skip("PostgreSQL is not installed on this machine")
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

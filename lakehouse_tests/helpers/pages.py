@@ -6,12 +6,13 @@ is any text, also none. The width of white space is not compared, nor is what di
 
 import re
 from pathlib import Path
+from textwrap import dedent
 from typing import NamedTuple
 
 from lakehouse_tests.helpers.places import ROOT
 
 START = ROOT / "docs" / "start"
-_BOX = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BOX = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 _DIFFERENT_IN_EACH_RUN = {
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC": "TIME",
     r"\b127\.0\.0\.1:\d+": "ADDRESS",
@@ -36,7 +37,8 @@ class Step(NamedTuple):
 def read_steps(page: Path) -> list[Step]:
     """The steps of a page, in order; an output before the first step is an error."""
     steps: list[Step] = []
-    for language, text in _BOX.findall(page.read_text(encoding="utf-8")):
+    for _, language, indented_text in _BOX.findall(page.read_text(encoding="utf-8")):
+        text = dedent(indented_text)
         if language == "text":
             steps[-1] = steps[-1]._replace(outputs=(*steps[-1].outputs, text))
         else:

@@ -17,57 +17,17 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import create_topic
 from lakehouse.local.broker import EmbeddedBroker
-from lakehouse.operations.compare import Comparison, Source, compare, equals_database
+from lakehouse.operations.compare import Source, compare, equals_database
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.worker import Point, dying
 from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.change_records import change
-from lakehouse_tests.helpers.databases import workload
+from lakehouse_tests.helpers.databases import many_rows, workload
 from lakehouse_tests.helpers.databases.connect import Connect, connector_of
-from lakehouse_tests.helpers.databases.postgres import Postgres, program, running_postgres
+from lakehouse_tests.helpers.databases.mirror import Mirror
+from lakehouse_tests.helpers.databases.postgres import Postgres
 from lakehouse_tests.helpers.waiting import wait_until
-
-pytestmark = pytest.mark.skipif(program("initdb") is None, reason="PostgreSQL is not installed on this machine")
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
-
-
-class Mirror:
-    """A database, the connector that reads it, and the table that must equal it."""
-
-    def __init__(self, spark: SparkSession, broker: Settings, server: Postgres, folder: Path) -> None:
-        self.server, self.database = server, f"shop_{uuid4().hex[:8]}"
-        self.stream = Stream(spark, broker, workload.declaration(self.database))
-        create_topic(broker, self.stream.table)
-        self.connect = Connect(broker, folder, connector_of(server, self.database, "public.items"))
-
-    def run(self, transactions: Iterator[list[str]]) -> None:
-        with self.server.connect(self.database) as connection:
-            for statements in transactions:
-                with connection.transaction():
-                    for statement in statements:
-                        connection.execute(statement.encode())
-
-    def rows(self) -> dict[Any, dict[str, Any]]:
-        names = ["shop", "id", *(column.column.name for column in workload.COLUMNS)]
-        rows = [row.asDict() for row in self.stream.context.merged.rows().select(*names).collect()]
-        return {(row["shop"], row["id"]): {n: workload.comparable(v) for n, v in row.items()} for row in rows}
-
-    def difference(self) -> str:
-        return workload.differences(workload.rows_of_database(self.server, self.database), self.rows())
-
-    def becomes_equal(self, limit: float = 60.0) -> bool:
-        """Merge until the table equals the database; return whether it does."""
-
-        def is_equal() -> bool:
-            return bool(self.stream.merge() or True) and not self.difference()
-
-        return wait_until(is_equal, limit)
 
 
 @pytest.fixture(params=[False, True], ids=["default identity", "full identity"])
@@ -138,21 +98,6 @@ def test_a_change_of_a_transaction_that_was_open_when_the_snapshot_was_taken_is_
         mirror.connect.kill()
 
 
-SIMPLE = [
-    Column("id", "BIGINT", "Number.", required=True),
-    Column("n", "BIGINT", "How often it changed."),
-    Column("note", "STRING", "A text that changes with it."),
-]
-
-
-def compare_with(mirror: Mirror, wait: float = 0.0) -> Comparison:
-    return compare(mirror.stream.settings, mirror.stream.table, Source(url_of(mirror), "public.items"), wait)
-
-
-def url_of(mirror: Mirror) -> str:
-    return f"postgresql://postgres@127.0.0.1:{mirror.server.port}/{mirror.database}"
-
-
 def test_compare_names_each_value_that_differs_and_none_if_all_is_well(
     spark: SparkSession, broker: Settings, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +109,7 @@ def test_compare_names_each_value_that_differs_and_none_if_all_is_well(
         assert mirror.becomes_equal(), mirror.difference()
     finally:
         mirror.connect.kill()
-    comparison = compare_with(mirror)
+    comparison = mirror.compare()
     assert (comparison.differences, comparison.other_names) == ((), ())
     assert comparison.database_rows == comparison.table_rows == len(mirror.rows()) > 3
     (first, second, *_) = sorted(mirror.rows())
@@ -177,22 +122,20 @@ def test_compare_names_each_value_that_differs_and_none_if_all_is_well(
         "DELETE FROM items WHERE shop = 'b' AND id = (SELECT max(id) FROM items WHERE shop = 'b')",
         database=mirror.database,
     )
-    changed, missing, extra = sorted(
-        compare_with(mirror).differences, key=lambda d: (d.database is None, d.table is None)
-    )
+    changed, missing, extra = sorted(mirror.compare().differences, key=lambda d: (d.database is None, d.table is None))
     assert changed.key == (first[0], str(first[1]))
     assert {name: table for name, _, table in changed.columns(comparison.names)} == {"name": "changed", "n64": "1"}
     assert (missing.key, missing.table) == ((second[0], str(second[1])), None)
     assert (extra.key[0], extra.database) == ("b", None)
     monkeypatch.setattr("lakehouse.operations.compare._LASTING_SECONDS", 0.0)
-    settings = mirror.stream.settings.model_copy(update={"database_url": SecretStr(url_of(mirror))})
+    settings = mirror.stream.settings.model_copy(update={"database_url": SecretStr(mirror.url)})
     result = equals_database(settings, mirror.stream.table)
     assert not result.passed
     assert f"The key {first[0]}, {first[1]} differs in n64, name." in result.detail
 
 
 TYPES = [
-    SIMPLE[0],
+    Column("id", "BIGINT", "Number.", required=True),
     Column("span", "BIGINT", "Microseconds."),
     Column("short", "BIGINT", "Milliseconds."),
     Column("at", "TIMESTAMP", "When."),
@@ -256,9 +199,9 @@ def test_compare_reports_only_differences_that_last(
     try:
         assert mirror.becomes_equal(), mirror.difference()
         postgres.run("UPDATE items SET note = 'new'", database=mirror.database)
-        assert compare_with(mirror).differences
+        assert mirror.compare().differences
         with ThreadPoolExecutor() as pool:
-            comparison = pool.submit(compare_with, mirror, 60.0)
+            comparison = pool.submit(mirror.compare, 60.0)
             assert mirror.becomes_equal(), mirror.difference()
             assert comparison.result().differences == ()
     finally:
@@ -266,7 +209,11 @@ def test_compare_reports_only_differences_that_last(
 
 
 ROWS, ROUNDS = 20_000, 5
-DEATHS = ("ingest.batches.store_rejected", "ingest.deletes.store_rows", "ingest.batches.require_accounted")
+DEATHS = (
+    Point("ingest.batches.store_rejected"),
+    Point("ingest.deletes.store_deletes", "after"),
+    Point("ingest.batches.require_accounted"),
+)
 
 
 @pytest.fixture
@@ -275,18 +222,6 @@ def fragile_broker(tmp_path: Path) -> Iterator[OneServer]:
     server = OneServer(settings, EmbeddedBroker(settings))
     with server.embedded.run_if_needed():
         yield server
-
-
-def change_many(server: Postgres, database: str, number: int) -> None:
-    """Change 20,000 rows in five transactions; delete some rows, and add those that were deleted before."""
-    for part in range(5):
-        server.run(f"UPDATE items SET n = n + 1, note = md5(note) WHERE id % 5 = {part}", database=database)
-    server.run(
-        f"DELETE FROM items WHERE id % 97 = {number}",
-        f"INSERT INTO items SELECT i, 0, 'back' FROM generate_series(1, {ROWS}) i WHERE i % 97 = {number - 1}"
-        " ON CONFLICT DO NOTHING",
-        database=database,
-    )
 
 
 def kill_on_the_way(number: int, connect: Connect, broker: OneServer) -> None:
@@ -305,23 +240,19 @@ def test_a_table_equals_its_database_after_100_000_changes_with_everything_kille
 ) -> None:
     database = f"many_{uuid4().hex[:8]}"
     topic = f"{database}.public.items"
-    stream = Stream(spark, fragile_broker.settings, StreamTable(database, topic, "", SIMPLE, ["id"], format=Debezium()))
+    stream = Stream(
+        spark, fragile_broker.settings, StreamTable(database, topic, "", many_rows.COLUMNS, ["id"], format=Debezium())
+    )
     create_topic(fragile_broker.settings, stream.table)
     connect = Connect(fragile_broker.settings, tmp_path, connector_of(postgres, database, "public.items"))
-    postgres.run(f"CREATE DATABASE {database}")
-    postgres.run(
-        "CREATE TABLE items (id bigint PRIMARY KEY, n bigint, note text)",
-        f"INSERT INTO items SELECT i, 0, 'first' FROM generate_series(1, {ROWS}) i",
-        database=database,
-    )
+    many_rows.create_rows(postgres, database, ROWS)
     connect.start()
     try:
         for number in range(1, ROUNDS + 1):
-            change_many(postgres, database, number)
+            many_rows.change_rows(postgres, database, ROWS, number)
             kill_on_the_way(number, connect, fragile_broker)
             if wait_until(lambda: plan_next(stream.settings, stream.table).span > 0, 60.0):
-                point = Point(DEATHS[number % len(DEATHS)])
-                with dying(point, database):
+                with dying(DEATHS[number % len(DEATHS)], database):
                     stream.merge(max_records=7_000)
             stream.merge(max_records=9_000)
 

@@ -1,6 +1,7 @@
 """Kafka Connect as a process, with Debezium's connector for PostgreSQL."""
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,19 +19,21 @@ from lakehouse_tests.helpers.waiting import wait_until
 _FILES = Path(__file__).parents[2] / "fixtures" / "connect"
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 _CONNECTOR = "io.debezium.connector.postgresql.PostgresConnector"
+_DEPENDENCY = re.compile(r'<dependency .* name="(.+)" rev="(.+?)"')
 _LOG_LEVEL = "org.slf4j.simpleLogger.defaultLogLevel"
 _REST_LOG_LEVEL = "org.slf4j.simpleLogger.log.org.apache.kafka.connect.runtime.rest"
 
 
 def connect_jars(settings: Settings) -> Path:
-    """Return the folder of Connect's jars; fetch what is missing."""
+    """Return the folder of Connect's jars; fetch them if those that the list names are not all there."""
     folder = settings.jar_folder / "connect"
-    if not any(folder.glob("debezium-connector-postgres-*.jar")):
+    jars = _DEPENDENCY.findall((_FILES / "ivy.xml").read_text())
+    if not all((folder / f"{name}-{version}.jar").exists() for name, version in jars):
         (ivy,) = _spark_jars().glob("ivy-*.jar")
         command = [str(find_java().path), "-jar", str(ivy), "-settings", str(_FILES / "ivysettings.xml")]
         command += ["-ivy", str(_FILES / "ivy.xml"), "-confs", "connect", "-types", "jar", "bundle"]
         command += ["-cache", str(settings.jar_folder / "connect-cache")]
-        command += ["-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
+        command += ["-retrieve", f"{folder}/[artifact]-[revision].[ext]", "-sync"]
         subprocess.run(command, check=True, capture_output=True, timeout=600)
     return folder
 

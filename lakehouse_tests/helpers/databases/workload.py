@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from lakehouse.declaration import Column, Debezium, Measure, Rollup, StreamTable
 from lakehouse_tests.helpers.databases.postgres import Postgres
 
+TEXT_NUMBERS = Debezium(decimal_handling_mode="string")
 LARGE = 3_000  # characters that the database stores outside of the row, and does not send again with an update
 
 
@@ -63,7 +65,7 @@ COLUMNS = (
         "exact numeric",
         _column("exact", "STRING"),
         "exact::text",
-        lambda rng: f"{rng.getrandbits(90)}.{rng.getrandbits(40)}",
+        lambda rng: f"{rng.getrandbits(93)}.{rng.getrandbits(33)}",
     ),
     DatabaseColumn("f32 real", _column("f32", "DOUBLE"), "f32::text::float8", lambda rng: f"{rng.uniform(-9, 9):.4f}"),
     DatabaseColumn("f64 double precision", _column("f64", "DOUBLE"), "f64", lambda rng: repr(rng.uniform(-1e9, 1e9))),
@@ -110,13 +112,22 @@ COLUMNS = (
     DatabaseColumn("extent int4range", _column("extent", "STRING"), "extent::text", _one_of("'[1,9)'", "'empty'")),
     DatabaseColumn("large text", _column("large", "STRING", keep=True, null_erases=True), "large", _large),
 )
+
+
+def _with_schema(column: DatabaseColumn) -> DatabaseColumn:
+    """The column for records with their schema, which gives units and scales."""
+    if column.column.name == "exact":
+        return column._replace(column=_column("exact", "DECIMAL(38,10)"), read="exact")
+    return column._replace(column=replace(column.column, epoch=None))
+
+
+TYPED_COLUMNS = tuple(map(_with_schema, COLUMNS))
 KEY = (_column("shop", "STRING", required=True), _column("id", "BIGINT", required=True))
 MEASURES = {
     "items": Measure("count(*)", "BIGINT", "Number of items."),
     "total": Measure("sum(price)", "DECIMAL(22,3)", "Sum of their prices."),
     "highest": Measure("max(n32)", "INT", "Their greatest n32."),
 }
-_READ = ", ".join(["shop", "id", *(f"{column.read} AS {column.column.name}" for column in COLUMNS)])
 
 
 def create_table(server: Postgres, database: str, *, has_full_identity: bool) -> None:
@@ -131,24 +142,30 @@ def create_table(server: Postgres, database: str, *, has_full_identity: bool) ->
     )
 
 
-def declaration(database: str, *added_columns: Column) -> StreamTable:
-    columns = [*KEY, *(column.column for column in COLUMNS), *added_columns]
+def declaration(
+    database: str,
+    form: Debezium = TEXT_NUMBERS,
+    columns: Sequence[DatabaseColumn] = COLUMNS,
+) -> StreamTable:
     topic = f"{database}.public.items"
     return StreamTable(
         name=database,
         topic=topic,
         doc="Items of shops.",
-        columns=columns,
+        columns=[*KEY, *(column.column for column in columns)],
         key=["shop", "id"],
-        format=Debezium(decimal_handling_mode="string"),
+        format=form,
         rollups=[Rollup(f"{database}_by_shop", ["shop"], MEASURES, "Items of each shop.")],
     )
 
 
-def rows_of_database(server: Postgres, database: str) -> dict[tuple[str, int], dict[str, Any]]:
+def rows_of_database(
+    server: Postgres, database: str, columns: Sequence[DatabaseColumn] = COLUMNS
+) -> dict[tuple[str, int], dict[str, Any]]:
     """Return the rows by key, each value in the form in which the table has it."""
-    names = ["shop", "id", *(column.column.name for column in COLUMNS)]
-    rows = [dict(zip(names, row, strict=True)) for row in server.rows(f"SELECT {_READ} FROM items", database)]
+    expressions = {"shop": "shop", "id": "id"} | {column.column.name: column.read for column in columns}
+    query = f"SELECT {', '.join(expressions.values())} FROM items"
+    rows = [dict(zip(expressions, row, strict=True)) for row in server.rows(query, database)]
     return {(row["shop"], row["id"]): {name: comparable(value) for name, value in row.items()} for row in rows}
 
 

@@ -14,18 +14,23 @@ from lakehouse.errors import BrokerError
 from lakehouse.ingest import batches
 from lakehouse.kafka import TopicState, publish, read_topic
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
 from lakehouse_tests.helpers.brokers.clients import read_topic_records
-from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, hour, record
+from lakehouse_tests.helpers.tables.tables import Tables
 
 PARTITIONS = 4  # more than the cores of the session, so that some are read later
 READ_LIMIT = 45.0  # seconds within which a read from a hanging broker ends
 HOURS = [hour(number) for number in range(40)]
-LINES = [record(time=hour(number % 240), temperature_2m=float(number % 60)) for number in range(6_000)]
+LINES = [
+    record(time=hour(number % 240), temperature_2m=float(number % 60)) if number % 7 else delete(hour(number % 240))
+    for number in range(6_000)
+]
 
 
-def create_filled_topic(spark: SparkSession, settings: Settings) -> Stream:
-    """Create a topic with records in every partition; none is merged."""
-    stream = Stream.create(spark, settings, partitions=PARTITIONS)
+def create_filled_topic(spark: SparkSession, settings: Settings) -> DeletingStream:
+    """Create a topic with records in every partition; none but those of deletes before is merged."""
+    stream = DeletingStream.create(spark, settings, partitions=PARTITIONS)
     fill_partitions(stream)
     return stream
 
@@ -54,18 +59,20 @@ def retry_once(work: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize("turn", range(5))
 def test_a_broker_killed_and_restarted_during_a_read_loses_no_record(spark, fragile_broker, attack, interference, turn):
     stream = create_filled_topic(spark, fragile_broker.settings)
+    merged_count = stream.ledger.totals.read
     with attack("Nothing is lost", "broker killed and restarted while records are read"):
         kill_marker = interference.while_reading(fragile_broker.embedded.pid, signal.SIGKILL)
         with fragile_broker.restarted_when_dead():
             outcomes = retry_once(stream.merge)
         assert kill_marker.exists()
-        assert sum(outcome.entry.commit.read for outcome in outcomes) == len(HOURS)
+        read_count = sum(outcome.entry.commit.read for outcome in outcomes)
+        assert read_count == len(HOURS) + stream.sent_by_itself - merged_count
         assert_holds(stream, HOURS)
 
 
 @pytest.mark.parametrize("turn", range(5))
 def test_a_broker_killed_and_restarted_during_a_publish_loses_no_record(spark, fragile_broker, attack, turn):
-    stream = Stream.create(spark, fragile_broker.settings)
+    stream = Stream.create(spark, fragile_broker.settings, apply_as_deletes=DELETES)
     with attack("Nothing is lost", "broker killed and restarted while records are sent"):
         with fragile_broker.restarted_when_dead():
             sent_count = publish(
@@ -83,13 +90,14 @@ def interrupted_lines(action: Callable[[], object]) -> Iterator[bytes]:
 
 
 def assert_sent_and_merged(stream: Stream, sent_count: int) -> None:
-    """Every line is in the topic once, and the last line of each hour is in the table."""
+    """Every line is in the topic once, and the last line of each hour is in the table, unless it is a delete."""
     assert sent_count == len(LINES)
     values = [stored_record.value for stored_record in read_topic_records(stream.settings, stream.table.topic)]
     assert Counter(values) == Counter(LINES)
     stream.merge()
-    expected = {hour(number % 240): float(number % 60) for number in range(len(LINES))}
-    assert stream.temperatures() == expected
+    last_numbers = {hour(number % 240): number for number in range(len(LINES))}
+    assert stream.temperatures() == {time: float(n % 60) for time, n in last_numbers.items() if n % 7}
+    assert len(Tables(stream.settings, stream.table).deletes()) == len(last_numbers), "each hour was deleted"
     stream.assert_accounted()
 
 
@@ -146,7 +154,7 @@ def test_a_leader_killed_between_plan_and_read_loses_no_record(spark, cluster, a
 
 @pytest.mark.parametrize("turn", range(5))
 def test_a_leader_killed_during_a_publish_loses_no_record(spark, cluster, attack, turn):
-    stream = Stream.create(spark, cluster.settings)
+    stream = Stream.create(spark, cluster.settings, apply_as_deletes=DELETES)
     with (
         attack("Nothing is lost", "leader killed in a cluster of three while records are sent"),
         cluster.leader_killed(stream.table.topic) as kill,

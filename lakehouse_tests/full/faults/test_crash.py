@@ -15,17 +15,19 @@ from pyspark.sql import SparkSession
 from lakehouse.errors import LakehouseError
 from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.attacks.worker import Job, Point
+from lakehouse_tests.helpers.attacks.worker import Form, Job, Point
 from lakehouse_tests.helpers.attacks.workers import Standby, standby
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.registries import register
-from lakehouse_tests.helpers.brokers.streams import hour, record, send
+from lakehouse_tests.helpers.brokers.streams import delete, hour, record, send
 from lakehouse_tests.helpers.histories.avro_histories import AS_TEXT
-from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro, read_state, records, write
+from lakehouse_tests.helpers.histories.scenes import DELETED_HOURS, WITH_STATION, as_avro, read_state, records, write
 from lakehouse_tests.helpers.tables.base_files import base_folder
+from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
 CRASH = "A crash loses nothing"
+FORMS: tuple[Form, ...] = "avro", "truncates"  # those with a topic of their own
 SCENES = {
     "merge": ("merge", "refresh"),
     "base": ("merge", "load_base", "merge", "refresh"),
@@ -35,6 +37,7 @@ SCENES = {
     "maintain": ("merge", "load_base", "merge", "refresh", "maintain"),
     "log": ("merge", "redrive", "replay", "refresh"),
     "avro": ("merge", "refresh"),
+    "truncates": ("merge", "replay", "refresh"),
 }
 
 
@@ -46,10 +49,12 @@ class Case:
     point: Point
     scene: str = "merge"
     step: int = 0
+    then: Point | None = None  # where the rerun is killed too
 
 
 # how many commits the interrupted statement has made at these points
 COMMITS_AT_POINT = {"file": 0, "version": 1}
+BETWEEN = write("after", "_deletes", 1)
 CASES = [
     Case("before reading", Point("ingest.batches.read_records", nth=1)),
     Case("after the rejected write", write("after", "_rejected")),
@@ -59,10 +64,20 @@ CASES = [
     Case("change feed: first data file", write("file", "_changes"), step=1),
     Case("before the tables are created", Point("storage.schema_change.apply._create")),
     Case("between the tables", Point("storage.schema_change.apply._create", "after")),
-    Case("after the tables are created", Point("storage.schema_change.apply._create", "after", nth=1)),
+    Case("before the table of deletes is created", Point("storage.schema_change.apply._create", "after", nth=1)),
+    Case("after the tables are created", Point("storage.schema_change.apply._create", "after", nth=2)),
     Case("after reading", Point("ingest.batches.merge_decided")),
     Case("rejected write: first data file", write("file", "_rejected")),
     Case("rejected write: log entry", write("version", "_rejected")),
+    *(Case(f"deletes: first data file, batch {nth + 1}", write("file", "_deletes", nth)) for nth in (0, 1)),
+    *(Case(f"deletes: log entry, batch {nth + 1}", write("version", "_deletes", nth)) for nth in (0, 1)),
+    *(Case(f"between the deletes and the MERGE, batch {n + 1}", write("after", "_deletes", n)) for n in (0, 1)),
+    Case("deletes: Python alone", write("file", "_deletes", alone=True)),
+    *(
+        Case(f"{when} the restore of deletes that do not count", BETWEEN, then=write(when, "_deletes"))
+        for when in ("before", "version", "after")
+    ),
+    *(Case("deletes without Spark: some time", write("delay", "_deletes", delay=d, quick=True)) for d in (0.002, 0.01)),
     Case("before the MERGE", write("before", nth=1)),
     Case("MERGE: log entry is written", write("log")),
     Case("MERGE: log entry", write("version", nth=1)),
@@ -84,6 +99,7 @@ CASES = [
     Case("redrive: marking, first data file", write("file", "_rejected"), "redrive", 1),
     Case("redrive: after marking", write("after", "_rejected"), "redrive", 1),
     Case("replay: after the commit", write("after"), "replay", 1),
+    Case("replay: between the deletes and the MERGE", write("after", "_deletes"), "replay", 1),
     Case("maintenance: first file of OPTIMIZE", write("file"), "maintain", 4),
     Case("maintenance: OPTIMIZE done", write("after"), "maintain", 4),
     Case("maintenance: VACUUM started", write("version", nth=1), "maintain", 4),
@@ -107,6 +123,14 @@ CASES = [
     Case("Avro, schemas: log entry", write("version", "_schemas"), "avro"),
     Case("Avro, schemas: after the commit", write("after", "_schemas"), "avro"),
     Case("Avro, MERGE: first data file", write("file", nth=1), "avro"),
+    Case("Avro: between the deletes and the MERGE", write("after", "_deletes"), "avro"),
+    # the commit of the truncate is between those of the two batches
+    Case("truncate: first data file", write("file", nth=1), "truncates"),
+    Case("truncate: log entry", write("version", nth=1), "truncates"),
+    Case("between the truncate and its batch", write("after", nth=1), "truncates"),
+    Case("between the truncate and its batch, deletes stored", BETWEEN, "truncates"),
+    Case("batch of a truncate: first data file", write("file", nth=2), "truncates"),
+    Case("batch of a truncate: after the commit", write("after", nth=2), "truncates"),
 ]
 
 
@@ -118,15 +142,14 @@ class World:
     settings: Settings
     standby: Standby
     topic: str
-    avro_topic: str
     folder: str
     sent_count: int
     expected_states: dict[str, Any] = field(default_factory=dict)
 
     def jobs(self, scene: str) -> list[Job]:
         """The steps of a scene, over new tables."""
-        form: Any = scene if scene in ("log", "avro") else "json"
-        topic = self.avro_topic if form == "avro" else self.topic
+        form: Any = scene if scene in ("log", "avro", "truncates") else "json"
+        topic = self.topic if form in ("json", "log") else f"{self.topic}-{form}"
         options: dict[str, Any] = dict(max_records=self.sent_count // 2 + 1, folder=self.folder, form=form)
         first = Job("", f"c_{uuid4().hex[:12]}", topic, **options)
         redrives = [do for do in SCENES[scene] if do == "redrive"]
@@ -147,18 +170,20 @@ class World:
 @pytest.fixture(scope="module")
 def world(spark: SparkSession, registry: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     topic = f"crash-{uuid4().hex[:8]}"
-    avro_table = Job("", "t", f"{topic}-avro", form="avro").table
+    avro_table, truncated_table = (Job("", "t", f"{topic}-{form}", form=form).table for form in FORMS)
     base = base_folder(tmp_path_factory.mktemp("base"), {hour(number): float(number) for number in range(3, 9)})
-    create_topic(registry, Job("", "t", topic).table)
-    create_topic(registry, avro_table)
+    for table in (Job("", "t", topic).table, avro_table, truncated_table):
+        create_topic(registry, table)
     ids = register(registry, avro_table, AS_TEXT), register(registry, avro_table, WITH_STATION)
     rng = random.Random(4)
     for partition in range(3):
         values = records(rng, 10)
         send(registry, topic, values, partition)
         send(registry, avro_table.topic, as_avro(ids, values), partition)
+        truncate = record(operation="TRUNCATE") if partition == 1 else values[-3]
+        send(registry, truncated_table.topic, [*values[:-3], truncate, *values[-2:]], partition)
     with standby(registry) as workers:
-        yield World(spark, registry, workers, topic, avro_table.topic, str(base), sent_count=42)
+        yield World(spark, registry, workers, topic, str(base), sent_count=60)
 
 
 @pytest.mark.invariant("1.17")
@@ -181,10 +206,18 @@ def test_a_plain_rerun_after_a_kill_gives_the_tables_of_an_undisturbed_run(case,
             assert extra_commits or case.point.when != "file" or files_after - files_before, (
                 "the worker died before it wrote a file"
             )
+        if case.then:
+            with world.standby.take() as worker:
+                worker.die(jobs[case.step], case.then)
         world.run(jobs[case.step :])
         state = read_state(world.settings, jobs[-1])
         assert state[0].read == world.sent_count
         assert state == expected_state
+        assert case.scene == "log" or not {*DELETED_HOURS} & merged_hours(world.settings, jobs[-1])
+
+
+def merged_hours(settings: Settings, job: Job) -> set[str]:
+    return {hour_of(row) for row in rows_of(settings, job.name)}
 
 
 GAP_POINTS = {
@@ -202,7 +235,8 @@ def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
     jobs = {label: replace(template, name=f"g_{uuid4().hex[:12]}") for label in ["undisturbed", *GAP_POINTS]}
     send(world.settings, template.topic, [record(time=hour(number)) for number in range(5)])
     world.run(list(jobs.values()))
-    send(world.settings, template.topic, [record(time=hour(number)) for number in range(5, 12)])
+    later_values = [record(time=hour(number)) for number in range(5, 10)]
+    send(world.settings, template.topic, [*later_values, delete(hour(0)), delete(hour(6))])
     deletion = {TopicPartition(template.topic, 0): RecordsToDelete(before_offset=8)}
     with_client(AIOKafkaAdminClient, world.settings, lambda admin: admin.delete_records(deletion))
     states = {}
@@ -217,3 +251,4 @@ def test_a_kill_while_a_gap_is_recorded_records_it_once(world, attack):
         gaps = [entry.commit.gap for entry in Tables(world.settings, job.table).ledger().entries if entry.commit.gap]
         states[label] = (gaps, read_state(world.settings, job))
     assert all(state == states["undisturbed"] for state in states.values())
+    assert merged_hours(world.settings, jobs["undisturbed"]) == {hour(number) for number in (1, 2, 3, 4, 8, 9)}

@@ -20,16 +20,18 @@ from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
-from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
+from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, hour, record
 from lakehouse_tests.helpers.histories.upsets import assert_all_is_right, undo_afterwards
+from lakehouse_tests.helpers.tables.tables import Tables
 
 LOST, SILENT = "Nothing is lost", "Nothing is silent"
 
 
 @pytest.fixture(scope="module")
-def stream(spark, broker) -> Stream:
+def stream(spark, broker) -> DeletingStream:
     """A table with a checkpoint; tests that damage it restore it."""
-    stream = Stream.create(spark, broker)
+    stream = DeletingStream.create(spark, broker)
     stream.send(record(time=hour(0)))
     stream.merge()
     DeltaTable(stream.uri).create_checkpoint()
@@ -39,8 +41,9 @@ def stream(spark, broker) -> Stream:
     return stream
 
 
-def commit_file(folder: Path, version: int) -> Path:
-    return folder / "_delta_log" / f"{version:020d}.json"
+def commit_file(folder: Path, age: int) -> Path:
+    """The log entry of a commit; the newest one has age 0."""
+    return sorted(folder.glob("_delta_log/*.json"))[-1 - age]
 
 
 def cut_short(file: Path) -> None:
@@ -58,15 +61,15 @@ def remove(file: Path) -> None:
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "the newest commit cut short": (
-        lambda folder: cut_short(commit_file(folder, 3)),
+        lambda folder: cut_short(commit_file(folder, 0)),
         "is incomplete, as after a power failure",
     ),
     "garbage in a commit": (
-        lambda folder: commit_file(folder, 2).write_text("garbage\n"),
+        lambda folder: commit_file(folder, 1).write_text("garbage\n"),
         "log (is damaged and )?cannot be read",
     ),
     "a commit missing": (
-        lambda folder: commit_file(folder, 2).unlink(),
+        lambda folder: commit_file(folder, 1).unlink(),
         "log (is damaged and )?cannot be read.* [Gg]ap",
     ),
     "a checkpoint cut short": (
@@ -112,16 +115,18 @@ def test_files_left_behind_by_other_writers_do_no_harm(stream, attack):
 
 @pytest.mark.invariant("1.17")
 def test_tables_whose_creation_was_interrupted_are_created(spark, broker, attack):
-    stream = Stream.create(spark, broker)
-    stream.send(record(time=hour(0)), b"{")
+    stream = Stream.create(spark, broker, apply_as_deletes=DELETES)
+    stream.send(record(time=hour(0)), b"{", record(time=hour(1)), delete(hour(1)))
     with attack(LOST, "creation of the tables cut off"):
-        for name in (stream.table.name, stream.table.rejected_name, stream.table.changes_name):
+        table = stream.table
+        for name in (table.name, table.rejected_name, table.deletes_name, table.changes_name):
             log = Path(stream.settings.table_uri(name), "_delta_log")
             log.mkdir(parents=True)
             (log / f".{0:020d}.json.0123.tmp").write_text('{"protocol')
         assert not status(stream.settings, stream.table).ledger.exists
         stream.merge()
         assert (len(stream.temperatures()), len(stream.rejected())) == (1, 1)
+        assert len(Tables(stream.settings, table).deletes()) == 1
         assert_all_is_right(stream)
         delta_table = DeltaTable(stream.uri)
         assert delta_table.metadata().partition_columns == ["observed_month"]

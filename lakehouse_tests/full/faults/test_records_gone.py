@@ -10,21 +10,22 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from lakehouse.errors import DataLossError
-from lakehouse.kafka import add_partitions, create_topic, delete_topic
+from lakehouse.kafka import add_partitions, delete_topic
 from lakehouse.ledger.positions import Range
+from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
-from lakehouse_tests.helpers.brokers.streams import Stream, hour, record, unique_table
+from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, hour, record, unique_table
 from lakehouse_tests.helpers.waiting import wait_until
 
 FIRST_ENDS = {0: 4, 1: 2, 2: 0}  # the ends of the first batch: it merges nothing of the last partition
 
 
 @pytest.fixture
-def stream(spark, broker) -> Stream:
-    return merge_first_records(Stream.create(spark, broker))
+def stream(spark, broker) -> DeletingStream:
+    return merge_first_records(DeletingStream.create(spark, broker))
 
 
-def merge_first_records(stream: Stream) -> Stream:
+def merge_first_records(stream: DeletingStream) -> DeletingStream:
     """Send four hours into each of three partitions, and merge some of the first two."""
     for partition in range(3):
         stream.send(*lines(partition * 4, 4), partition=partition)
@@ -40,10 +41,10 @@ def hours(*numbers: int) -> set[str]:
     return {hour(number) for number in numbers}
 
 
-def recreate_topic(stream: Stream, first: int, count: int) -> None:
+def recreate_topic(stream: DeletingStream, first: int, count: int) -> None:
     """Delete the topic, create it again and fill its first partition."""
     delete_topic(stream.settings, stream.table.topic)
-    create_topic(stream.settings, stream.table)
+    stream.make_topic()
     stream.send(*lines(first, count))
 
 
@@ -66,8 +67,8 @@ def commit_state(stream: Stream) -> tuple[int, int]:
     return stream.ledger.transaction, stream.ledger.rows_version
 
 
-def accept_and_merge(stream: Stream, *, by_declaration: bool) -> list[Range]:
-    """Accept the gap and merge everything; return the missing offsets that the ledger records."""
+def accept_and_merge(stream: DeletingStream, *, by_declaration: bool) -> list[Range]:
+    """Accept the gap and merge everything; return the missing offsets of the partitions that the test fills."""
     if by_declaration:
         stream.table = replace(stream.table, gaps="accept")
     else:
@@ -75,7 +76,7 @@ def accept_and_merge(stream: Stream, *, by_declaration: bool) -> list[Range]:
     stream.merge()
     gap = next(entry for entry in stream.ledger.entries if entry.commit.kind == "gap")
     assert stream.merge() == []
-    return list(gap.commit.gap)
+    return [missing for missing in gap.commit.gap if missing.partition != stream.own_partition]
 
 
 def assert_holds(stream: Stream, expected: set[str]) -> None:
@@ -86,7 +87,7 @@ def assert_holds(stream: Stream, expected: set[str]) -> None:
 @pytest.mark.invariant("9.1", "9.4", "9.6")
 @pytest.mark.parametrize("by_declaration", [False, True])
 def test_records_deleted_before_their_merge_are_named_and_skipped(spark, broker, attack, by_declaration):
-    stream = merge_first_records(Stream.create(spark, broker))
+    stream = merge_first_records(DeletingStream.create(spark, broker))
     with attack("Nothing is silent", "records deleted before they were merged"):
         delete_before(broker, stream.table.topic, {0: 3, 1: 3, 2: 1})
         assert_stops(stream, "Partition 1: records from 2 to 2 were deleted", "Partition 2: records from 0 to 0")
@@ -97,7 +98,7 @@ def test_records_deleted_before_their_merge_are_named_and_skipped(spark, broker,
 @pytest.mark.invariant("9.1", "9.6")
 @pytest.mark.parametrize("count", [2, 4, 9])
 def test_a_recreated_topic_stops_the_run_until_the_gap_is_accepted(spark, broker, attack, count):
-    stream = merge_first_records(Stream.create(spark, broker))
+    stream = merge_first_records(DeletingStream.create(spark, broker))
     with attack("Nothing is silent", "topic deleted and created again, with fewer or more records than before"):
         recreate_topic(stream, 20, count)
         assert_stops(stream, "deleted and created again", "partition 0 from offset 4, partition 1 from offset 2")
@@ -108,7 +109,7 @@ def test_a_recreated_topic_stops_the_run_until_the_gap_is_accepted(spark, broker
 @pytest.mark.invariant("9.5")
 @pytest.mark.parametrize("by_declaration", [True, False])
 def test_records_deleted_between_plan_and_read_are_planned_again(spark, broker, attack, interference, by_declaration):
-    stream = merge_first_records(Stream.create(spark, broker))
+    stream = merge_first_records(DeletingStream.create(spark, broker))
     with attack("Nothing is silent", "records deleted between plan and read"):
         interference.before_reading(partial(delete_before, broker, stream.table.topic, {1: 3}))
         if by_declaration:
@@ -145,15 +146,17 @@ def test_a_topic_recreated_between_plan_and_read_is_never_read_as_the_old_one(st
 @pytest.mark.invariant("2.2", "2.4")
 def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(stream, attack, interference):
     with attack("Nothing is lost", "partitions added between plan and read"):
+        sent_before = stream.sent_by_itself
 
         def add_two_partitions() -> None:
-            add_partitions(stream.settings, stream.table.topic, 5)
-            stream.send(*lines(20, 2), partition=4)
+            add_partitions(stream.settings, stream.table.topic, 6)
+            stream.send(*lines(20, 2), partition=5)
 
         interference.before_reading(add_two_partitions)
         first_outcome, later_outcome = stream.merge()
         assert [offset_range.partition for offset_range in first_outcome.plan.ranges] == [0, 1, 2]
-        assert (first_outcome.entry.commit.read, later_outcome.entry.commit.read) == (6, 2)
+        sent_count = stream.sent_by_itself - sent_before
+        assert (first_outcome.entry.commit.read, later_outcome.entry.commit.read) == (6, 2 + sent_count)
         assert_holds(stream, hours(*range(12), 20, 21))
 
 
@@ -211,10 +214,10 @@ def test_records_with_an_impossible_time_are_rejected_and_all_others_merged(spar
 
 @pytest.mark.invariant("9.1", "9.6")
 def test_another_cluster_at_the_same_address_stops_the_run(spark, fragile_broker, attack):
-    stream = merge_first_records(Stream.create(spark, fragile_broker.settings))
+    stream = merge_first_records(DeletingStream.create(spark, fragile_broker.settings))
     with attack("Nothing is silent", "another cluster under the same address"):
         fragile_broker.start_with(None)
-        create_topic(stream.settings, stream.table)
+        stream.make_topic()
         stream.send(*lines(20, 9))
         assert_stops(stream, "The broker belongs to cluster", "partition 0 from offset 4, partition 1 from offset 2")
         assert accept_and_merge(stream, by_declaration=False) == [Range(0, 4, 4), Range(1, 2, 2), Range(2, 0, 0)]
@@ -223,33 +226,35 @@ def test_another_cluster_at_the_same_address_stops_the_run(spark, fragile_broker
 
 @pytest.mark.invariant("8.1", "9.1", "9.4")
 def test_a_broker_restored_from_an_older_copy_stops_the_run(spark, fragile_broker, attack, tmp_path):
-    stream = merge_first_records(Stream.create(spark, fragile_broker.settings))
+    stream = merge_first_records(DeletingStream.create(spark, fragile_broker.settings))
+    stream.is_counted = False
     with attack("Nothing is silent", "broker restored from an older copy: the topic ends behind the progress"):
         fragile_broker.copy_data(tmp_path / "copy")
-        add_partitions(stream.settings, stream.table.topic, 4)
+        add_partitions(stream.settings, stream.table.topic, 5)
         stream.send(b"{", *lines(21, 2))
-        stream.send(*lines(30, 1), partition=3)
+        stream.send(*lines(30, 1), partition=4)
         stream.merge()
         fragile_broker.start_with(tmp_path / "copy")
         stream.send(b"", *lines(40, 1))
         stream.table = replace(stream.table, gaps="accept")
-        assert_stops(stream, "Partition 0 ends at 6, but the table has merged up to 7", "Partition 3 no longer exists")
-        assert accept_and_merge(stream, by_declaration=False) == [Range(0, 6, 7), Range(3, 1, 1)]
+        assert_stops(stream, "Partition 0 ends at 6, but the table has merged up to 7", "Partition 4 no longer exists")
+        assert accept_and_merge(stream, by_declaration=False) == [Range(0, 6, 7), Range(4, 1, 1)]
         assert_holds(stream, hours(*range(12), 21, 22, 30, 40))
         assert sorted(stream.rejected()) == [(0, 4, "empty_value"), (0, 4, "truncated")], "both had the same offset"
 
 
 @pytest.mark.invariant("2.3", "3.3")
 def test_a_compacted_topic_with_missing_offsets_is_merged_completely(spark, cluster, attack):
-    stream = Stream(spark, cluster.settings, unique_table(partitions=1))
+    stream = Stream(spark, cluster.settings, unique_table(partitions=1, apply_as_deletes=DELETES))
     configs = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     new_topic = NewTopic(stream.table.topic, 1, 3, topic_configs=configs)
     with_client(AIOKafkaAdminClient, stream.settings, lambda admin: admin.create_topics([new_topic]))
     with attack("Nothing is lost", "compaction leaves holes below and above the progress"):
-        send_keyed(stream, (1, b"{"))
+        send_keyed(stream, (1, b"{"), (13, 0.0))
         stream.merge()
         for turn in range(4):
             send_keyed(stream, *((number, float(turn)) for number in range(turn % 2, 12)))
+        send_keyed(stream, (13, delete(hour(13))))
         stream.merge(until={0: 15})
         assert wait_until(lambda: send_and_count(stream) < 30, 120)
         (outcome,) = stream.merge()

@@ -21,10 +21,10 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.spark.engine import engine_folder, read_address
 from lakehouse_tests.helpers.attacks.stoppable import GATE, NAMES, Gate, compiled, tables
-from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.brokers.streams import Stream, delete, hour, record
 from lakehouse_tests.helpers.engines import running_engine
 from lakehouse_tests.helpers.processes import started_by, still_running
-from lakehouse_tests.helpers.tables.rows import rows_of
+from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(900)
@@ -48,10 +48,13 @@ class World:
     sent_counts: dict[str, int] = field(default_factory=lambda: {"log": 0, "keyed": 0})
 
     def send(self, kind: str) -> None:
-        """Send three records of new hours; clear the log of the processes."""
+        """Send three records of new hours, and the delete of a stored one; clear the log of the processes."""
         self.log.write_bytes(b"")
         first_hour = self.sent_counts[kind]
-        self.streams[kind].send(*(record(time=hour(number)) for number in range(first_hour, first_hour + 3)))
+        values = [record(time=hour(number)) for number in range(first_hour, first_hour + 3)]
+        if kind == "keyed" and first_hour:
+            values.append(delete(hour(first_hour - 3)))
+        self.streams[kind].send(*values)
         self.sent_counts[kind] += 3
 
     @contextmanager
@@ -74,12 +77,13 @@ class World:
                 assert wait_until(lambda: not still_running(child_processes), LIMIT)
 
     def require_whole(self, kind: str) -> None:
-        """Merge the rest: every sent record is in the table once, and the history accounts for it."""
+        """Merge the rest: every sent record is in the table once, or deleted, and the history accounts for it."""
         stream = self.streams[kind]
         stream.merge()
-        hours = [row["observed_at"] for row in rows_of(stream.settings, stream.table.name)]
-        assert len(hours) == len(set(hours)) == self.sent_counts[kind]
-        assert stream.ledger.totals.read == self.sent_counts[kind]
+        hours = [hour_of(row) for row in rows_of(stream.settings, stream.table.name)]
+        deleted_hours = {*map(hour, range(0, self.sent_counts[kind] - 3, 3))} if kind == "keyed" else set()
+        assert sorted(hours) == sorted({*map(hour, range(self.sent_counts[kind]))} - deleted_hours)
+        assert stream.ledger.totals.read == self.sent_counts[kind] + len(deleted_hours)
         stream.assert_accounted()
 
 
@@ -134,12 +138,18 @@ WAYS: dict[str, tuple[list[str], Callable[[subprocess.Popen[bytes]], None]]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["log", "keyed"])
 def test_a_process_stopped_during_its_commit_writes_no_row_twice(world, attack, kind, way, turn):
-    """The turns hold the commit before its rows or at its log entry, and open the gate early or never."""
+    """The turns hold the commit before its rows or at its log entry, and open the gate early or never.
+
+    Half of the turns of a table with deletes hold the commit of its deletes.
+    """
     command, stop = WAYS[way]
     gate_point, opens_early = ("list", "write")[turn % 2], turn // 2 % 2 == 0
-    with attack(STOPPED, f"{kind} table, the commit held open in Java: {way}"):
+    table = world.streams[kind].table
+    holds_deletes = kind == "keyed" and turn // 4 % 2 == 1
+    label = "keyed table, the commit of deletes" if holds_deletes else f"{kind} table, the commit"
+    with attack(STOPPED, f"{label} held open in Java: {way}"):
         world.send(kind)
-        world.gate.arm(world.streams[kind].table.name, gate_point)
+        world.gate.arm(table.deletes_name if holds_deletes else table.name, gate_point)
         with world.process(command, kind) as process:
             assert world.gate.is_reached(120), world.log.read_text()
             stop(process)

@@ -14,11 +14,12 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Column, Measure
 from lakehouse.errors import LedgerError, TableError
 from lakehouse.ingest.load import load_base
-from lakehouse.kafka import create_topic, delete_topic, read_topic
+from lakehouse.kafka import delete_topic, read_topic
 from lakehouse.operations import repair
+from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
 from lakehouse_tests.helpers.brokers.clients import read_topic_records
-from lakehouse_tests.helpers.brokers.streams import Stream, clean_log, hour, record
-from lakehouse_tests.helpers.histories.upsets import assert_all_is_right
+from lakehouse_tests.helpers.brokers.streams import clean_log, hour, record
+from lakehouse_tests.helpers.histories.upsets import assert_all_is_right, undo_afterwards
 from lakehouse_tests.helpers.tables.base_files import base_folder
 
 LOST, SILENT = "Nothing is lost", "Nothing is silent"
@@ -68,7 +69,7 @@ def next_hour(rows: Rows) -> str:
 @pytest.fixture(scope="module")
 def stream(spark, broker):
     """Four hours are merged and are in the feed and the rollup. Each test leaves every table correct."""
-    stream = Stream.create(spark, broker)
+    stream = DeletingStream.create(spark, broker)
     stream.send(*(record(time=hour(number), temperature_2m=float(number)) for number in range(4)))
     stream.merge()
     stream.refresh()
@@ -96,7 +97,7 @@ def test_after_foreign_commits_every_table_is_right(stream, attack):
     assert DeltaTable(stream.uri).metadata().configuration["delta.enableChangeDataFeed"] == "true"
 
 
-def propose_progress(stream: Stream) -> repair.Proposal:
+def propose_progress(stream: DeletingStream) -> repair.Proposal:
     """The error of the run names a command; return the proposal of that command."""
     with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
         stream.merge()
@@ -107,8 +108,9 @@ def propose_progress(stream: Stream) -> repair.Proposal:
 def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, attack):
     """Rows of the former topic have greater offsets than the rows merged since."""
     rows = set(stream.temperatures())
+    stream.is_counted = False
     delete_topic(stream.settings, stream.table.topic)
-    create_topic(stream.settings, stream.table)
+    stream.make_topic()
     stream.accept_gap()
     stream.send(record(time=hour(100)))
     stream.merge()
@@ -122,6 +124,7 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
         assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 170)}
         assert_all_is_right(stream)
     with attack(LOST, "log cleaned past our newest commit"):
+        sent_before = stream.sent_by_itself
         stream.send(record(time=hour(170)))
         stream.sql("UPDATE {t} SET temperature_2m = 1")
         clean_log(stream.uri)
@@ -129,20 +132,22 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
         assert proposal.positions[0] == read_topic(stream.settings, stream.table.topic).end[0] - 1
         repair.record(stream.context, proposal)
         (outcome,) = stream.merge()
-        assert outcome.entry.commit.read == 1
+        assert outcome.entry.commit.read == 1 + stream.sent_by_itself - sent_before
         assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 171)}
         assert_all_is_right(stream)
 
 
-def hours_in_topic(stream: Stream) -> set[str]:
-    """The hours of all records in the topic."""
-    values = [stored_record.value for stored_record in read_topic_records(stream.settings, stream.table.topic)]
+def hours_in_topic(stream: DeletingStream) -> set[str]:
+    """The hours of all records in the topic that a test sent."""
+    records = read_topic_records(stream.settings, stream.table.topic)
+    values = [stored_record.value for stored_record in records if stored_record.partition != stream.own_partition]
     return {json.loads(value)["time"] for value in values if value.startswith(b"{")}
 
 
 @pytest.mark.invariant("10.2")
 def test_deleted_tables_are_created_again(stream, tmp_path, attack):
     attributes = ("name", "rejected_name", "base_name")
+    stream.is_counted = False
     base = base_folder(tmp_path, {hour(200): 30.0})
     load_base(stream.context, base)
     for number, names in enumerate([attributes, *((attribute,) for attribute in attributes)]):
@@ -163,6 +168,22 @@ def test_deleted_tables_are_created_again(stream, tmp_path, attack):
             assert_all_is_right(stream)
 
 
+@pytest.mark.invariant("14.2")
+def test_a_missing_table_of_deletes_stops_the_run_until_it_is_brought_back(stream, tmp_path, attack):
+    folder = Path(stream.settings.table_uri(stream.table.deletes_name))
+    stream.send(record(time=hour(250)))
+    rows = stream.temperatures()
+    with attack(SILENT, "tables deleted: deletes"), undo_afterwards(folder, tmp_path):
+        shutil.rmtree(folder)
+        with pytest.raises(LedgerError, match=r"needs the deletes of version \d+, which are missing"):
+            stream.merge()
+        assert stream.temperatures() == rows
+    with attack(LOST, "tables deleted and brought back: deletes"):
+        stream.merge()
+        assert set(stream.temperatures()) == {*rows, hour(250)}
+        assert_all_is_right(stream)
+
+
 ALTERATIONS = {
     "a constraint added": ("ADD CONSTRAINT cold CHECK (temperature_2m < 19)", "rows violate a constraint.* cold "),
     "a column dropped": (
@@ -176,7 +197,7 @@ COLUMN_MAPPING = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 
 
 def test_a_table_that_differs_from_its_declaration_stops_the_run_until_it_is_restored(spark, broker, attack):
-    stream = Stream.create(spark, broker)
+    stream = DeletingStream.create(spark, broker)
     stream.send(record(time=hour(0), temperature_2m=1.0))
     stream.merge()
     stream.sql(f"ALTER TABLE {{t}} {COLUMN_MAPPING}")
@@ -236,7 +257,7 @@ def test_a_rollup_is_rebuilt_after_its_declaration_changed(stream, attack):
 
 @pytest.mark.invariant("9.9")
 def test_a_missing_data_file_is_named(spark, broker, attack):
-    stream = Stream.create(spark, broker)
+    stream = DeletingStream.create(spark, broker)
     stream.send(record(time=hour(0)))
     stream.merge()
     with attack(SILENT, "a file of rows deleted"):

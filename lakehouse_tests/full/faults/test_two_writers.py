@@ -17,18 +17,20 @@ from lakehouse.storage.lock import table_lock
 from lakehouse_tests.helpers.attacks.worker import Job
 from lakehouse_tests.helpers.attacks.workers import Worker
 from lakehouse_tests.helpers.brokers.registries import register
-from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.brokers.streams import Stream, delete, hour, record
 from lakehouse_tests.helpers.histories.avro_histories import AS_TEXT
 from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro
 from lakehouse_tests.helpers.histories.upsets import assert_all_is_right
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
+from lakehouse_tests.helpers.tables.tables import Tables
 
 pytestmark = pytest.mark.invariant("11.1")
 
 ONE_WRITER = "One writer at a time"
 HOURS = range(12)
 HOT_TEMPERATURE = 80.0
+DELETED_SHARE = 0.25  # of the records
 READ_LABELS = {"log": "into a log table", "avro": "of Avro, with schemas that both store"}
 
 
@@ -42,14 +44,20 @@ class Race:
     rng: random.Random
     rows: dict[str, float | None] = field(default_factory=dict)
     base: dict[str, float] = field(default_factory=dict)
+    deleted_hours: set[str] = field(default_factory=set)
     sent_count: int = 0
 
     def send(self, count: int) -> None:
-        """Send rows, updates and malformed records; all records of a key go to one partition."""
+        """Send rows, updates, deletes and malformed records; all records of a key go to one partition."""
         for partition in range(3):
             values: list[bytes | None] = [b"{"] * self.rng.randrange(2)
             for _ in range(count // 3):
                 time = hour(self.rng.choice(HOURS[partition::3]))
+                if self.rng.random() < DELETED_SHARE:
+                    values.append(delete(time))
+                    self.deleted_hours.add(time)
+                    self.rows.pop(time, None)
+                    continue
                 value = self.rng.choice([None, *(round(self.rng.uniform(-20, 40), 1) for _ in range(4))])
                 values.append(record(time=time, temperature_2m=value))
                 self.rows[time] = self.rows.get(time) if value is None else value
@@ -65,10 +73,16 @@ class Race:
             assert "done" in answer or answer["error"] == "ConflictError", answer
         return answers
 
+    @property
+    def tables(self) -> Tables:
+        return Tables(self.stream.settings, self.stream.table)
+
     def assert_right(self) -> None:
-        """Everything sent is merged exactly once."""
+        """Everything sent is merged exactly once, and no record, base row or value before a delete comes back."""
         given_values = {time: value for time, value in self.rows.items() if value is not None}
-        assert self.stream.temperatures() == {**self.rows, **self.base, **given_values}
+        base_rows = {time: value for time, value in self.base.items() if time not in self.deleted_hours}
+        assert self.stream.temperatures() == {**self.rows, **base_rows, **given_values}
+        assert {f"{key[2]:%Y-%m-%dT%H:%M}" for key in self.tables.deletes()} == self.deleted_hours
         assert self.stream.ledger.totals.read == self.sent_count
         assert self.stream.ledger.progress.positions == read_topic(self.stream.settings, self.job.topic).end
         self.stream.assert_accounted()

@@ -25,6 +25,7 @@ from lakehouse_tests.helpers.tables.tables import Tables, footprint
 pytestmark = pytest.mark.invariant("1.17")
 
 CREATION = Point("storage.schema_change.apply._create"), Point("storage.schema_change.apply._create", "after")
+DELETES_STORED = write("before", "_deletes"), write("after", "_deletes")
 # the steps in order, and the points at which each one is interrupted before it runs
 STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
     "batch": (
@@ -32,10 +33,14 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
         (
             *CREATION,  # the merged table
             *CREATION,  # the table of rejected records
+            *CREATION,  # the table of deletes
             Point("ingest.batches.read_records"),
             Point("ingest.batches.merge_decided"),
             write("before", "_rejected"),
             write("after", "_rejected"),
+            *DELETES_STORED,
+            *DELETES_STORED,  # the next attempt first restores the deletes that count
+            Point("ingest.deletes.store_rows"),
             write("before"),
             write("after"),
         ),
@@ -53,7 +58,7 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
         "redrive",
         (write("before"), write("after"), write("before", "_rejected"), write("after", "_rejected")),
     ),
-    "replay": ("replay", (write("before"), write("after"))),
+    "replay": ("replay", (*DELETES_STORED, write("before"), write("after"))),
     "refresh": ("refresh", (write("before", "_changes"), write("after", "_changes"))),
     # the next attempt finds one file in each partition, so its first statement is VACUUM
     "maintenance": ("maintain", (write("before"), write("after"), write("after"), write("after", nth=1))),
@@ -74,7 +79,7 @@ class World:
     def job(self, step: str, name: str) -> Job:
         do, _ = STEPS[step]
         allows_hot = list(STEPS).index(step) >= list(STEPS).index("redrive")
-        return Job(do, name, self.topic, max_records=22, folder=self.folder, hottest=100.0 if allows_hot else 70.0)
+        return Job(do, name, self.topic, max_records=31, folder=self.folder, hottest=100.0 if allows_hot else 70.0)
 
     def run(self, step: str) -> None:
         self.job(step, self.names[0]).run(self.spark, self.settings)
@@ -124,7 +129,7 @@ def test_the_final_tables_equal_those_of_an_undisturbed_run(world: World) -> Non
     for step in steps:
         world.job(step, world.names[1]).run(world.spark, world.settings)
     interrupted_state, undisturbed_state = (read_state(world.settings, world.job(last, name)) for name in world.names)
-    assert interrupted_state[0].read == 42
+    assert interrupted_state[0].read == 60
     assert interrupted_state == undisturbed_state
 
 
@@ -143,7 +148,7 @@ def test_the_merge_of_a_process_that_is_killed_is_finished_by_a_plain_rerun(worl
     assert unnamed_files, "the worker died before it wrote a file"
     rejected_positions = tables.positions()
     job.run(world.spark, world.settings)
-    assert tables.ledger().totals.read == 42
+    assert tables.ledger().totals.read == 60
     assert tables.positions() == rejected_positions, (
         "the killed process stored its rejected records, and none is stored twice"
     )

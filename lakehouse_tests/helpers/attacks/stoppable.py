@@ -20,6 +20,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.local.jars import ensure_jars
 from lakehouse.settings import Settings
 from lakehouse.storage import eligibility, spark_writer, statement
+from lakehouse_tests.helpers.brokers.streams import DELETES
 from lakehouse_tests.helpers.tables.log_tables import COLUMNS, log_table
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -28,11 +29,11 @@ _SOURCE = Path(__file__).parents[2] / "fixtures" / "java" / "HeldLogStore.java"
 
 
 def tables(log: str, keyed: str) -> tuple[Any, Any]:
-    """Declare a log table with a nested column and a keyed table; each topic has the name of its table."""
+    """Declare a log table with a nested column and a table with deletes; each topic has the name of its table."""
     place = Column("place", "STRUCT<name: STRING, heights: ARRAY<INT>>", doc="Where it was measured.")
     log_declaration = log_table(columns=(*COLUMNS, place), rollups=[])
     return replace(log_declaration, name=log, topic=log), replace(
-        temperatures, name=keyed, topic=keyed, rollups=[], references=()
+        temperatures, name=keyed, topic=keyed, rollups=[], references=(), apply_as_deletes=DELETES
     )
 
 

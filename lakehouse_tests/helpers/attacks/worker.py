@@ -22,7 +22,7 @@ from typing import Any, Literal
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Avro, StreamTable
+from lakehouse.declaration import Avro, FieldIs, StreamTable
 from lakehouse.derived import refresh
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
@@ -37,10 +37,11 @@ from lakehouse.spark.sessions import build_session
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.streams import DELETES
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
 LOG_TABLE = log_table()
-Form = Literal["json", "avro", "log"]
+Form = Literal["json", "avro", "log", "truncates"]
 _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 
 
@@ -58,12 +59,14 @@ class Job:
 
     @property
     def table(self) -> StreamTable:
-        """The temperatures table under another name: with a key, in JSON or Avro, or as a log table."""
+        """The temperatures table under another name: with a key and deletes, in JSON or Avro, or as a log table."""
         template = LOG_TABLE if self.form == "log" else temperatures
         rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in template.rollups]
         column = replace(template.by_name["temperature_2m"], between=(-100, self.hottest))
         changes: dict[str, Any] = dict(rollups=rollups, columns=[*template.columns[:3], column], references=())
         changes |= {"format": Avro()} if self.form == "avro" else {}
+        changes |= {} if self.form == "log" else {"apply_as_deletes": DELETES}
+        changes |= {"apply_as_truncates": FieldIs("operation", ["TRUNCATE"])} if self.form == "truncates" else {}
         return replace(template, name=self.name, topic=self.topic, **changes)
 
     def run(self, spark: SparkSession, settings: Settings) -> list[int]:

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaProducer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import FieldIs, StreamTable
 from lakehouse.derived import refresh
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
@@ -30,12 +30,18 @@ from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 
 BASE_RECORD = {"latitude": 13.0, "longitude": 77.600006, "time": "2023-01-01T00:00", "temperature_2m": 20.0}
 ABSENT = object()
+DELETES = FieldIs("operation", ["DELETE"])  # the rule of tables with deletes
 
 
 def record(**overrides: Any) -> bytes:
     """Encode a valid record; a test passes only the fields that matter. ``ABSENT`` omits a field."""
     fields = {**BASE_RECORD, **overrides}
     return json.dumps({name: value for name, value in fields.items() if value is not ABSENT}).encode()
+
+
+def delete(time: str) -> bytes:
+    """Encode the delete of an hour, in a table whose rule is ``DELETES``."""
+    return record(time=time, temperature_2m=ABSENT, operation="DELETE")
 
 
 def hour(number: int) -> str:

@@ -11,12 +11,14 @@ from lakehouse.query import table_names
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.worker import Job, Point
 from lakehouse_tests.helpers.brokers.registries import body
-from lakehouse_tests.helpers.brokers.streams import ABSENT, hour, record
+from lakehouse_tests.helpers.brokers.streams import ABSENT, delete, hour, record
 from lakehouse_tests.helpers.histories.avro_histories import AS_TEXT
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 from lakehouse_tests.helpers.tables.tables import Tables
 
-WITH_STATION = {**AS_TEXT, "fields": [{"name": "station", "type": "string", "default": "north"}, *AS_TEXT["fields"]]}
+_ADDED_FIELDS = [{"name": name, "type": "string", "default": "north"} for name in ("station", "operation")]
+WITH_STATION = {**AS_TEXT, "fields": [*_ADDED_FIELDS, *AS_TEXT["fields"]]}
+DELETED_HOURS = hour(7), hour(8)  # no record is newer than their deletes
 
 
 def write(when: str, suffix: str = "", nth: int = 0, **fields: Any) -> Point:
@@ -24,22 +26,28 @@ def write(when: str, suffix: str = "", nth: int = 0, **fields: Any) -> Point:
 
 
 def records(rng: random.Random, count: int) -> list[bytes | None]:
-    """Return new rows, updates, duplicates and rejected records, in random order."""
+    """Return new rows, updates, deletes, duplicates and rejected records, in random order; then two hours' deletes.
+
+    The rows of these hours are in the random part. One of them is rejected until it is redriven.
+    """
     values: list[bytes | None] = [b"{", None, record(time=hour(3), temperature_2m=80.0), record(temperature_2m=90.0)]
     for _ in range(count):
         temperature = rng.choice([ABSENT, None, *(round(rng.uniform(-20, 40), 1) for _ in range(6))])
         values.append(record(time=hour(rng.choice([*range(6), 800])), temperature_2m=temperature))
+    values += [delete(hour(rng.choice(range(6)))) for _ in range(2)]
+    values += [record(time=DELETED_HOURS[0], temperature_2m=80.0), record(time=DELETED_HOURS[1])]
     rng.shuffle(values)
-    return values
+    return [*values, *map(delete, DELETED_HOURS)]
 
 
 def as_avro(ids: tuple[int, int], values: list[bytes | None]) -> list[bytes | None]:
-    """Encode the records in two alternating Avro schemas; invalid records stay invalid."""
+    """Encode the records in two alternating Avro schemas, deletes in the second; invalid records stay invalid."""
     schemas = (AS_TEXT, WITH_STATION)
     framed_records = list[bytes | None]()
     for number, value in enumerate(values):
-        schema_id = ids[number % 2]
-        avro_body = body(schemas[number % 2], json.loads(value)) if value and value.endswith(b"}") else b"\x00"
+        index = 1 if value and b"operation" in value else number % 2
+        schema_id = ids[index]
+        avro_body = body(schemas[index], json.loads(value)) if value and value.endswith(b"}") else b"\x00"
         framed_records.append(None if value is None else add_frame(schema_id, avro_body))
     return framed_records
 
@@ -55,7 +63,7 @@ def read_state(settings: Settings, job: Job) -> Any:
         by_day = Counter(tuple(sorted(row.items())) for row in rows_of(settings, job.table.rollups[0].name))
         return *common, Counter(map(_log_row, rows_of(settings, job.name))), by_day
     changes = Counter((*change[:3], *change[4:]) for change in tables.changes())
-    return *common, tables.merged(), changes, tables.rollup()
+    return *common, tables.merged(), changes, tables.rollup(), tables.deletes()
 
 
 def _log_row(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -94,10 +94,10 @@ def declare_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
     return replace(table, columns=[*temperatures.columns[:3], column], late=late)
 
 
-def make_topic(settings: Settings, topic: str, partitions: int) -> None:
+def make_topic(settings: Settings, topic: str, partitions: int, replicas: int = 1) -> None:
     """Create a topic in which the producer sets the broker time of a record."""
     configs = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
-    new_topic = NewTopic(topic, partitions, 1, topic_configs=configs)
+    new_topic = NewTopic(topic, partitions, replicas, topic_configs=configs)
     with_client(AIOKafkaAdminClient, settings, lambda admin: admin.create_topics([new_topic]))
     assert wait_until(lambda: _partitions_of(settings, topic) == partitions, 120)
 

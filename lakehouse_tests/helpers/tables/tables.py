@@ -58,6 +58,15 @@ class Tables:
         assert all(row["observed_month"] == row["observed_at"].date().replace(day=1) for row in rows)
         return rows_by_key
 
+    def deletes(self) -> dict[Key, Order | None]:
+        """Return the newest delete of each key; check that no row, and no kept value, is older than it."""
+        deletes = {_key(row): _order(origin(row)) for row in rows_of(self._settings, self._table.deletes_name)}
+        for key, row in self.merged().items():
+            delete = deletes.get(key)
+            assert delete is None or row.order > delete, "an older record brought a deleted row back"
+            assert delete is None or row.temperature_order is None or row.temperature_order > delete
+        return deletes
+
     def rejected(self, ledger: Ledger) -> dict[Position, str]:
         """Return the positions below the progress that no valid commit has resolved, with their reasons."""
         progress = ledger.progress.positions if ledger.progress else {}

@@ -154,7 +154,7 @@ def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(strea
 
         interference.before_reading(add_two_partitions)
         first_outcome, later_outcome = stream.merge()
-        assert [offset_range.partition for offset_range in first_outcome.plan.ranges] == [0, 1, 2]
+        assert [offset_range.partition for offset_range in first_outcome.plan.ranges] == [0, 1, 2, 3]
         sent_count = stream.sent_by_itself - sent_before
         assert (first_outcome.entry.commit.read, later_outcome.entry.commit.read) == (6, 2 + sent_count)
         assert_holds(stream, hours(*range(12), 20, 21))

@@ -217,12 +217,12 @@ def store_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, counts:
     record = ", ".join(f"{staged.DELETE}.{field.name}" for field in ORDER)
     version = [f"{staged.DELETE}.version AS `{table.version}`"] if table.version else []
     new_deletes = rows.selectExpr(*(f"`{name}`" for name in table.key), *version, f"struct({record}) AS {RECORD}")
-    planned = deletes.ledger.next_commit("deletes", commit.run).with_fields(source=commit.source)
+    deletes_commit = deletes.ledger.next_commit("deletes", commit.run).with_fields(source=commit.source)
     expected = ExpectedRows(counts.deleted_keys, counts.text_from(commit.source))
     entry = stored_table.merge_keyed(
-        new_deletes.withColumn(staged.REMOVES, F.lit(False)), table.key, staged.REMOVES, planned, expected
+        new_deletes.withColumn(staged.REMOVES, F.lit(False)), table.key, staged.REMOVES, deletes_commit, expected
     )
     ledger = stored_table.ledger()
-    if entry.version != planned.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:
+    if entry.version != deletes_commit.table_version + 1 or ledger.next_change(entry.version) <= ledger.version:
         raise _conflict(stored_table)
     return version_to_consume(ledger)

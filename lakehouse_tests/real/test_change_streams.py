@@ -241,9 +241,9 @@ def test_a_check_names_the_rows_that_the_newest_snapshot_does_not_have(stream: S
     merge(stream, change("r", 300, row(3)))
     assert verify_snapshot(stream.context).passed, "the snapshot has not ended"
     merge(stream, change("r", 300, row(2), source=last), change("u", 290, row(4)))
-    found = verify_snapshot(stream.context)
-    assert not found.passed
-    assert "Row 1. Rows that do not pass: 1." in found.detail
+    finding = verify_snapshot(stream.context)
+    assert not finding.passed
+    assert "Row 1. Rows that do not pass: 1." in finding.detail
 
 
 @pytest.mark.slow
@@ -252,9 +252,9 @@ def test_a_check_names_the_values_that_were_never_sent(stream: Stream) -> None:
     merge(stream, change("r", 1, row(1)), change("u", 2, row(1) | {"large": UNAVAILABLE}), change("u", 3, row(3)))
     assert verify_values(stream.context).passed
     merge(stream, change("u", 4, row(2) | {"large": UNAVAILABLE}))
-    found = verify_values(stream.context)
-    assert not found.passed
-    assert "Row 2 has no value of large, because none was sent." in found.detail
+    finding = verify_values(stream.context)
+    assert not finding.passed
+    assert "Row 2 has no value of large, because none was sent." in finding.detail
 
 
 @pytest.mark.invariant("15.1", "15.3", "15.5")

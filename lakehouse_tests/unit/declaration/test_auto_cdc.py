@@ -213,7 +213,7 @@ def test_of_several_flows_the_one_is_translated_whose_target_is_the_table() -> N
 
 @pytest.mark.parametrize(
     ("table", "message"),
-    [("shops", "None of the 4 flows has the target shops"), ("orders", "2 of the 4 flows have the target orders")],
+    [("shops", "None of the flows has the target shops"), ("orders", "2 of the 4 flows have the target orders")],
 )
 def test_if_no_flow_or_several_flows_are_meant_the_error_lists_the_targets(table: str, message: str) -> None:
     with pytest.raises(LakehouseError, match=message) as error:
@@ -229,8 +229,8 @@ def test_if_no_flow_or_several_flows_are_meant_the_error_lists_the_targets(table
         ("p.py", "x = (", "The file cannot be read as Python: .* p.py, line 1"),
         ("p.py", "x = '\0'", "The file cannot be read as Python"),
         ("p.sql", "SELECT 'open", "The file cannot be read as SQL"),
-        ("p.scala", "", "A pipeline is a file of Python or SQL"),
-        ("folder.d/pipeline", "", "A pipeline is a file of Python or SQL"),
+        ("p.scala", "", "The type of the file is unknown"),
+        ("folder.d/pipeline", "", "The type of the file is unknown"),
     ],
 )
 def test_a_file_without_a_flow_is_an_error(file: str, text: str, message: str) -> None:

@@ -9,11 +9,11 @@ from lakehouse_tests.unit.declaration.ratings import column, declare, log_table,
 ORDER = "The position in the log of the database decides which change is newer. Remove it."
 REPLACED_NULL = (
     "A default replaces a NULL of the database, so the table would differ from it. Remove default."
-    " For readers, write coalesce(name, value) in the sql of another column, or in a view."
+    " For readers, write coalesce(note, ...) in the sql of another column, or in a view."
 )
 REMOVED_VALUE = (
     "null_values remove a value of the database, so the table would differ from it. Remove null_values."
-    " For readers, write nullif(name, value) in the sql of another column, or in a view."
+    " For readers, write nullif(note, ...) in the sql of another column, or in a view."
 )
 KEY = column("id", "BIGINT", required=True)
 EXAMPLES = [
@@ -67,7 +67,7 @@ EXAMPLES = [
     ),
     Example(
         "column note: format Debezium and null_values cannot be combined",
-        REMOVED_VALUE,
+        REMOVED_VALUE.replace("in the sql of another column, or in a view", "in a view"),
         lambda: declare(
             columns=[KEY, column("note", "STRING", keep=True, null_erases=True, null_values=["-"])], format=Debezium()
         ),

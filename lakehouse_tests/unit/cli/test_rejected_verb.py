@@ -219,4 +219,4 @@ def test_the_option_reason_accepts_reasons_of_a_format_of_the_project(
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
     assert main.run(["rejected", "visits", "--reason", "bent"]) == main.DONE
     assert main.run(["rejected", "visits", "--reason", "rain"]) == main.WRONG_USE
-    assert "no_such_time, bent" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "beyond_horizon, bent" in " ".join(capsys.readouterr().err.replace("│", " ").split())

@@ -26,7 +26,7 @@ CASES: list[Case] = [
 def applies(condition: str, form: Debezium, field: Field) -> bool:
     """Whether a row of the page's table is about a declaration."""
     is_json = form.written == Json()
-    if "column of DECIMAL" in condition:
+    if "a DECIMAL column" in condition:
         return is_json and form.decimal_handling_mode == "precise" and field is DECIMAL
     conditions = {
         "": True,
@@ -41,7 +41,7 @@ def applies(condition: str, form: Debezium, field: Field) -> bool:
 
 def page_settings(form: Debezium, field: Field) -> Iterator[tuple[str, str]]:
     """Yield the settings that the page lists for a declaration."""
-    table = PAGE.partition("| setting | value | with |\n|---|---|---|\n")[2].partition("\n\n")[0]
+    table = PAGE.partition("| setting | value | if the declaration has |\n|---|---|---|\n")[2].partition("\n\n")[0]
     for line in table.splitlines():
         names, value, condition = (cell.strip() for cell in line.strip("|").split("|"))
         if applies(condition, form, field):

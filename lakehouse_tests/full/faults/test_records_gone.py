@@ -146,7 +146,6 @@ def test_a_topic_recreated_between_plan_and_read_is_never_read_as_the_old_one(st
 @pytest.mark.invariant("2.2", "2.4")
 def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(stream, attack, interference):
     with attack("Nothing is lost", "partitions added between plan and read"):
-        sent_before = stream.sent_by_itself
 
         def add_two_partitions() -> None:
             add_partitions(stream.settings, stream.table.topic, 6)
@@ -155,8 +154,8 @@ def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(strea
         interference.before_reading(add_two_partitions)
         first_outcome, later_outcome = stream.merge()
         assert [offset_range.partition for offset_range in first_outcome.plan.ranges] == [0, 1, 2, 3]
-        sent_count = stream.sent_by_itself - sent_before
-        assert (first_outcome.entry.commit.read, later_outcome.entry.commit.read) == (6, 2 + sent_count)
+        assert (first_outcome.entry.commit.read, later_outcome.entry.commit.read) == (6, 2)
+        stream.merge()  # of the old partitions, a run merges what they had at its start
         assert_holds(stream, hours(*range(12), 20, 21))
 
 

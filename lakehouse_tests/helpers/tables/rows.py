@@ -26,9 +26,9 @@ def rows_of(settings: Settings, name: str) -> list[Row]:
 
 
 def origin(row: Row, kept_column: str | None = None) -> Origin:
-    """Return the origin of a row of a merged table, or of its value of a kept column."""
+    """Return the origin of a row of a merged table, or of its value of a kept column; a delete may have erased it."""
     stored_record = row["_kept"][kept_column] if kept_column else row["_record"]
-    return Origin(*(stored_record[name] for name in Origin._fields))
+    return Origin(*(stored_record and stored_record[name] for name in Origin._fields))
 
 
 def position(row: Row) -> tuple[int, int]:

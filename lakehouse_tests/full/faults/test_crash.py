@@ -75,8 +75,8 @@ CASES = [
     *(Case(f"between the deletes and the MERGE, batch {n + 1}", write("after", "_deletes", n)) for n in (0, 1)),
     Case("deletes: Python alone", write("file", "_deletes", alone=True)),
     *(
-        Case(f"{when} the restore of deletes that do not count", BETWEEN, then=write(when, "_deletes"))
-        for when in ("before", "version", "after")
+        Case(f"restore of deletes that do not count: {label}", BETWEEN, then=write(when, "_deletes"))
+        for label, when in (("before", "before"), ("log entry", "version"), ("after the commit", "after"))
     ),
     *(Case("deletes without Spark: some time", write("delay", "_deletes", delay=d, quick=True)) for d in (0.002, 0.01)),
     Case("before the MERGE", write("before", nth=1)),

@@ -1,4 +1,4 @@
-"""A stream whose table has deletes: whatever an attack does, no older record brings a deleted row back.
+"""A stream whose table has deletes: no older record brings a deleted row back, during an attack or after it.
 
 Its own records are in one more partition of the topic, at hours of 2022. So tests count the records that they send.
 """

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from pydantic import SecretStr
 from pyspark.sql import SparkSession
@@ -74,20 +75,8 @@ def test_a_change_of_a_transaction_that_was_open_when_the_snapshot_was_taken_is_
     workload.create_table(postgres, database, has_full_identity=False)
     postgres.run("INSERT INTO items (shop, id, note) VALUES ('a', 1, 'old'), ('a', 2, 'old')", database=database)
     postgres.run("CREATE PUBLICATION dbz_publication FOR TABLE items", database=database)
-    slots = f"SELECT 1 FROM pg_replication_slots WHERE slot_name = 'slot_{database}'"
-    with postgres.connect(database) as first, postgres.connect(database) as second, postgres.connect(database) as late:
-        first.execute("BEGIN; CREATE TABLE first ()")
-        mirror.connect.begin()
-        assert wait_until(lambda: bool(postgres.rows(slots)), 60.0), "the slot waits for the first transaction"
-        second.execute("BEGIN; CREATE TABLE second ()")
-        first.execute("COMMIT")
-        late.execute("BEGIN; UPDATE items SET note = 'new' WHERE id = 1; DELETE FROM items WHERE id = 2")
-        postgres.run("CREATE TABLE third ()", database=database)
-        second.execute("COMMIT")
-        assert mirror.connect.runs()
-        assert wait_until(lambda: bool(mirror.stream.merge() or True) and len(mirror.rows()) == 2, 60.0)
-        late.execute("COMMIT")
     try:
+        send_a_change_that_is_open_while_the_snapshot_is_taken(mirror)
         assert mirror.becomes_equal(), mirror.difference()
         assert [row["note"] for row in mirror.rows().values()] == ["new"]
         commit = mirror.stream.ledger.newest.commit
@@ -96,6 +85,31 @@ def test_a_change_of_a_transaction_that_was_open_when_the_snapshot_was_taken_is_
         assert stored_row[0] < commit.snapshot_position, "the case did not occur"
     finally:
         mirror.connect.kill()
+
+
+def send_a_change_that_is_open_while_the_snapshot_is_taken(mirror: Mirror) -> None:
+    """A new slot waits for the first transaction, then for the second; the late one begins between the two."""
+    server, database = mirror.server, mirror.database
+    with server.connect(database) as first, server.connect(database) as second, server.connect(database) as late:
+        first.execute("BEGIN; CREATE TABLE first ()")
+        mirror.connect.begin()
+        assert wait_until(lambda: is_awaited(server, first), 60.0), "the slot waits for the first transaction"
+        second.execute("BEGIN; CREATE TABLE second ()")
+        first.execute("COMMIT")
+        assert wait_until(lambda: is_awaited(server, second)), "the slot waits for the second transaction"
+        late.execute("BEGIN; UPDATE items SET note = 'new' WHERE id = 1; DELETE FROM items WHERE id = 2")
+        server.run("CREATE TABLE third ()", database=database)
+        second.execute("COMMIT")
+        assert mirror.connect.runs()
+        assert wait_until(lambda: bool(mirror.stream.merge() or True) and len(mirror.rows()) == 2, 60.0)
+        late.execute("COMMIT")
+
+
+def is_awaited(server: Postgres, transaction: psycopg.Connection[Any]) -> bool:
+    """Whether another process of the server waits for the end of the transaction of a connection."""
+    (number,) = transaction.execute("SELECT pg_current_xact_id()::text").fetchone() or ("",)
+    waiting = f"locktype = 'transactionid' AND NOT granted AND transactionid::text = '{number}'"
+    return bool(server.rows(f"SELECT 1 FROM pg_locks WHERE {waiting}"))
 
 
 def test_compare_names_each_value_that_differs_and_none_if_all_is_well(

@@ -10,7 +10,7 @@ from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.histories.histories import BegunHistories, Parts
-from lakehouse_tests.helpers.histories.model import Rules
+from lakehouse_tests.helpers.histories.model_values import Rules
 from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter, Ways
 
 pytestmark = pytest.mark.invariant("5.2")

@@ -19,7 +19,7 @@ from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.registries import body, register
 from lakehouse_tests.helpers.histories.histories import FEW_LETTERS, Histories
-from lakehouse_tests.helpers.histories.model import Rules
+from lakehouse_tests.helpers.histories.model_values import Rules
 from lakehouse_tests.helpers.histories.surroundings import PLACEHOLDER, Letter, declare_table, post
 
 _NUMBERS = [{"name": "latitude", "type": "double"}, {"name": "longitude", "type": "double"}]

@@ -13,7 +13,7 @@ from lakehouse.ingest.purge import purge_deletes
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.dying_deletes import DiedError, dying_after_deletes
 from lakehouse_tests.helpers.histories.histories import Histories, ranges_of
-from lakehouse_tests.helpers.histories.model import Rules
+from lakehouse_tests.helpers.histories.model_values import Rules
 from lakehouse_tests.helpers.histories.surroundings import Letter, declare_table, letters
 
 _letters = st.builds(

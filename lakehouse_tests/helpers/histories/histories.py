@@ -26,7 +26,8 @@ from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
-from lakehouse_tests.helpers.histories.model import Key, Model, ModelCounts, Moment, Rules
+from lakehouse_tests.helpers.histories.model import Model
+from lakehouse_tests.helpers.histories.model_values import Key, ModelCounts, Moment, Rules
 from lakehouse_tests.helpers.histories.surroundings import (
     KEYS,
     RULES,

@@ -21,7 +21,8 @@ from lakehouse.storage.spark_writer import commit_append
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.histories.histories import FEW_LETTERS, Histories, ranges_of
-from lakehouse_tests.helpers.histories.model import LATE_AFTER, Key, Model, ModelCounts, Order, Row, Rules
+from lakehouse_tests.helpers.histories.model import Model
+from lakehouse_tests.helpers.histories.model_values import LATE_AFTER, Key, ModelCounts, Order, Row, Rules
 from lakehouse_tests.helpers.histories.surroundings import NULLS, Letter, make_topic
 from lakehouse_tests.helpers.tables.log_tables import COLUMNS, log_table
 from lakehouse_tests.helpers.tables.rows import rows_of

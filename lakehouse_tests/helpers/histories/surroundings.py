@@ -20,7 +20,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import unique_table
-from lakehouse_tests.helpers.histories.model import LATE_AFTER, Key, Record, Rules
+from lakehouse_tests.helpers.histories.model_values import LATE_AFTER, Key, Record, Rules
 from lakehouse_tests.helpers.waiting import wait_until
 
 PLACES = [(Decimal("13.000000"), Decimal("77.600006")), (Decimal("51.500000"), Decimal("-0.099991"))]

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from lakehouse.declaration import StreamTable
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.histories.model import Key, Order, Position, Row
+from lakehouse_tests.helpers.histories.model_values import Key, Order, Position, Row
 from lakehouse_tests.helpers.tables.rows import Origin, origin, position, rows_of
 
 _MEASURES = ("rows", "readings", "temperature_min", "temperature_max", "temperature_sum", "temperature_avg")

@@ -1,12 +1,15 @@
-"""Brokers and a registry that the tests harm; each starts once, when the first test requests it."""
+"""Brokers and a registry that the tests harm, each started once, and a stream to harm."""
 
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lakehouse.local.broker import EmbeddedBroker
 from lakehouse.local.registry import EmbeddedRegistry
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
+from lakehouse_tests.helpers.attacks.first_records import merge_first_records
 from lakehouse_tests.helpers.brokers.brokers import Cluster
 from lakehouse_tests.helpers.brokers.servers import OneServer
 
@@ -38,3 +41,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+@pytest.fixture
+def stream(spark: SparkSession, broker: Settings) -> DeletingStream:
+    """A stream of which some records are merged; a file that harms another stream defines its own."""
+    return merge_first_records(DeletingStream.create(spark, broker))

@@ -1,44 +1,18 @@
-"""Records are deleted and topics are replaced: every record that exists is merged, and no loss is silent."""
+"""Records are deleted and topics are replaced or extended: what exists is merged, and no loss is silent."""
 
-import asyncio
 import re
 from dataclasses import replace
 from functools import partial
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from lakehouse.errors import DataLossError
 from lakehouse.kafka import add_partitions, delete_topic
 from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
-from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
-from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, hour, record, unique_table
-from lakehouse_tests.helpers.waiting import wait_until
-
-FIRST_ENDS = {0: 4, 1: 2, 2: 0}  # the ends of the first batch: it merges nothing of the last partition
-
-
-@pytest.fixture
-def stream(spark, broker) -> DeletingStream:
-    return merge_first_records(DeletingStream.create(spark, broker))
-
-
-def merge_first_records(stream: DeletingStream) -> DeletingStream:
-    """Send four hours into each of three partitions, and merge some of the first two."""
-    for partition in range(3):
-        stream.send(*lines(partition * 4, 4), partition=partition)
-    stream.merge(until=FIRST_ENDS)
-    return stream
-
-
-def lines(first: int, count: int) -> list[bytes]:
-    return [record(time=hour(number)) for number in range(first, first + count)]
-
-
-def hours(*numbers: int) -> set[str]:
-    return {hour(number) for number in numbers}
+from lakehouse_tests.helpers.attacks.first_records import assert_holds, hours, lines, merge_first_records
+from lakehouse_tests.helpers.brokers.clients import delete_before
+from lakehouse_tests.helpers.brokers.streams import Stream
 
 
 def recreate_topic(stream: DeletingStream, first: int, count: int) -> None:
@@ -77,11 +51,6 @@ def accept_and_merge(stream: DeletingStream, *, by_declaration: bool) -> list[Ra
     gap = next(entry for entry in stream.ledger.entries if entry.commit.kind == "gap")
     assert stream.merge() == []
     return [missing for missing in gap.commit.gap if missing.partition != stream.own_partition]
-
-
-def assert_holds(stream: Stream, expected: set[str]) -> None:
-    assert set(stream.temperatures()) == expected
-    stream.assert_accounted()
 
 
 @pytest.mark.invariant("9.1", "9.4", "9.6")
@@ -159,58 +128,6 @@ def test_partitions_added_between_plan_and_read_are_read_by_the_next_batch(strea
         assert_holds(stream, hours(*range(12), 20, 21))
 
 
-@pytest.mark.invariant("2.1", "2.3")
-def test_transactions_that_are_open_or_aborted_are_never_merged(stream, attack):
-    topic = stream.table.topic
-
-    async def run_transactions(producer: AIOKafkaProducer) -> None:
-        await producer.begin_transaction()
-        await producer.send_and_wait(topic, record(time=hour(20)), partition=1)
-        await asyncio.to_thread(stream.send, record(time=hour(21)), partition=1)
-        await asyncio.to_thread(stream.merge)
-        assert set(stream.temperatures()) == hours(*range(12)), "records after an open transaction wait"
-        await producer.abort_transaction()
-        await producer.begin_transaction()
-        await producer.send_and_wait(topic, record(time=hour(22)), partition=1)
-        await producer.commit_transaction()
-
-    with attack("Nothing is doubled", "transactions open while merging, aborted and committed"):
-        with_client(AIOKafkaProducer, stream.settings, run_transactions, transactional_id=topic)
-        (outcome,) = stream.merge()
-        assert outcome.entry.commit.read == 2
-        assert outcome.plan.span > 2, "markers and aborted records have offsets too"
-        assert_holds(stream, hours(*range(12), 21, 22))
-
-
-@pytest.mark.invariant("8.7")
-@pytest.mark.parametrize("invalid_count", [1, 5_000])
-def test_records_with_an_impossible_time_are_rejected_and_all_others_merged(spark, broker, attack, invalid_count):
-    """Of 20,000 records in three partitions, every second one of one partition has its time in nanoseconds."""
-    stream = Stream(spark, broker, unique_table())
-    configs = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
-    new_topic = NewTopic(stream.table.topic, 3, 1, topic_configs=configs)
-    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([new_topic]))
-    total = 20_000
-
-    async def send(producer: AIOKafkaProducer) -> None:
-        for number in range(total):
-            is_invalid = number % 3 == 1 and number // 3 % 2 == 0 and number // 6 < invalid_count
-            time = 1_700_000_000_000_000_000 if is_invalid else 1_700_000_000_000
-            value = record(time=hour(number % 600), latitude=float(number // 600))
-            await producer.send(stream.table.topic, value, partition=number % 3, timestamp_ms=time)
-        await producer.flush()
-
-    with attack("Nothing is silent", f"{invalid_count:,} records whose time is in nanoseconds"):
-        with_client(AIOKafkaProducer, broker, send)
-        outcomes = stream.merge()
-        rejected_count = min(invalid_count, len(range(1, total, 6)))
-        assert len(outcomes) == 1, "all records fit into one batch"
-        assert sum(outcome.entry.commit.read for outcome in outcomes) == total
-        assert sum(outcome.entry.commit.rejected for outcome in outcomes) == rejected_count
-        assert len(stream.sql("SELECT 1 FROM {t}")) == total - rejected_count
-        stream.assert_accounted()
-
-
 @pytest.mark.invariant("9.1", "9.6")
 def test_another_cluster_at_the_same_address_stops_the_run(spark, fragile_broker, attack):
     stream = merge_first_records(DeletingStream.create(spark, fragile_broker.settings))
@@ -240,56 +157,3 @@ def test_a_broker_restored_from_an_older_copy_stops_the_run(spark, fragile_broke
         assert accept_and_merge(stream, by_declaration=False) == [Range(0, 6, 7), Range(4, 1, 1)]
         assert_holds(stream, hours(*range(12), 21, 22, 30, 40))
         assert sorted(stream.rejected()) == [(0, 4, "empty_value"), (0, 4, "truncated")], "both had the same offset"
-
-
-@pytest.mark.invariant("2.3", "3.3")
-def test_a_compacted_topic_with_missing_offsets_is_merged_completely(spark, cluster, attack):
-    stream = Stream(spark, cluster.settings, unique_table(partitions=1, apply_as_deletes=DELETES))
-    configs = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
-    new_topic = NewTopic(stream.table.topic, 1, 3, topic_configs=configs)
-    with_client(AIOKafkaAdminClient, stream.settings, lambda admin: admin.create_topics([new_topic]))
-    with attack("Nothing is lost", "compaction leaves holes below and above the progress"):
-        send_keyed(stream, (1, b"{"), (13, 0.0))
-        stream.merge()
-        for turn in range(4):
-            send_keyed(stream, *((number, float(turn)) for number in range(turn % 2, 12)))
-        send_keyed(stream, (13, delete(hour(13))))
-        stream.merge(until={0: 15})
-        assert wait_until(lambda: send_and_count(stream) < 30, 120)
-        (outcome,) = stream.merge()
-        assert outcome.entry.commit.read < outcome.plan.span
-        expected = {hour(0): 2.0, **{hour(n): 3.0 for n in range(1, 12)}, hour(30): 0.0}
-        assert stream.temperatures() == expected
-        stream.assert_accounted()
-    with attack("Nothing is lost", "a replay of a compacted topic: a rejected record is only in the table now"):
-        assert sum(outcome.entry.commit.rejected for outcome in stream.replay()) == 0
-        assert stream.rejected() == [(0, 0, "truncated")]
-        assert stream.temperatures() == expected
-        stream.assert_accounted()
-
-
-def send_keyed(stream: Stream, *readings: tuple[int, float | bytes]) -> None:
-    """Send a temperature, or a raw line, with its hour as the key; return when all are acknowledged."""
-
-    async def send_all(producer: AIOKafkaProducer) -> None:
-        for number, value in readings:
-            line = value if isinstance(value, bytes) else record(time=hour(number), temperature_2m=value)
-            await producer.send_and_wait(stream.table.topic, line, key=hour(number).encode())
-
-    with_client(AIOKafkaProducer, stream.settings, send_all, acks="all")
-
-
-def send_and_count(stream: Stream) -> int:
-    """Send one record, which closes the segment before it for compaction, and count the records."""
-    send_keyed(stream, (30, 0.0))
-    partition = TopicPartition(stream.table.topic, 0)
-
-    async def count(consumer: AIOKafkaConsumer) -> int:
-        consumer.assign([partition])
-        await consumer.seek_to_beginning()
-        record_count, end = 0, (await consumer.end_offsets([partition]))[partition]
-        while await consumer.position(partition) < end:
-            record_count += sum(map(len, (await consumer.getmany(partition, timeout_ms=100)).values()))
-        return record_count
-
-    return with_client(AIOKafkaConsumer, stream.settings, count)

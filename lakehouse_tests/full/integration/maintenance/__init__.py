@@ -1,0 +1,1 @@
+"""Maintenance: what it compacts, what it removes, and what others do meanwhile."""

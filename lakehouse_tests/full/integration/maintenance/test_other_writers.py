@@ -1,0 +1,72 @@
+"""Maintenance and other writers: a batch in between, a restore across it and a VACUUM of somebody else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lakehouse.ledger.audit import every_change_kept
+from lakehouse.storage.stored_table import StoredTable
+from lakehouse_tests.helpers.brokers.streams import hour, record
+
+
+@pytest.mark.invariant("10.5")
+def test_after_a_foreign_vacuum_the_rollup_is_rebuilt_and_the_feed_warns(stream):
+    stream.send_and_merge(*(record(time=hour(number), temperature_2m=float(number)) for number in range(2)))
+    stream.refresh()
+    stream.send_and_merge(record(time=hour(1), temperature_2m=5.0), record(time=hour(3), temperature_2m=3.0))
+    stream.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 seconds')")
+    stream.sql("VACUUM {t}")
+    changes, rollup = stream.refresh()
+    assert (changes.rebuilt, rollup.rebuilt) == (True, True)
+    feed = "SELECT date_format(observed_at, 'HH'), change, temperature_2m_before, temperature_2m_after"
+    reconciled_rows = stream.sql(f"{feed} FROM {{changes}} WHERE reconciled ORDER BY 1")
+    assert reconciled_rows == [("01", "update", 1.0, 5.0), ("03", "insert", None, 3.0)]
+    stream.assert_rollup_is_right()
+    stream.send_and_merge(record(time=hour(4)))
+    changes, _ = stream.refresh()
+    assert not changes.rebuilt
+    finding = every_change_kept(stream.ledger_of(stream.table.changes_name))
+    assert (finding.passed, "Version 2 holds a net difference" in finding.detail) == (False, True)
+
+
+@pytest.mark.invariant("11.1")
+def test_a_batch_committed_during_maintenance_is_not_undone(stream, monkeypatch):
+    """One batch before maintenance plans its commit, and one between plan and commit."""
+    stream.send_and_merge(record(time=hour(0)))
+    new_records = iter([record(time=hour(1)), record(time=hour(2))])
+
+    def merge_before(real_step: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any) -> Any:
+            value = next(new_records, None)
+            if value:
+                stream.send_and_merge(value)
+            return real_step(*arguments)
+
+        return step
+
+    monkeypatch.setattr(StoredTable, "run_upkeep", merge_before(StoredTable.run_upkeep))
+    monkeypatch.setattr(StoredTable, "commit_nothing", merge_before(StoredTable.commit_nothing))
+    stream.maintain()
+    assert next(new_records, None) is None
+    assert set(stream.temperatures()) == {hour(number) for number in range(3)}
+    assert stream.ledger.progress.positions[0] == 3
+    assert stream.ledger.newest.commit.kind == "maintenance"
+    stream.assert_accounted()
+
+
+@pytest.mark.invariant("1.6")
+def test_a_restore_across_maintenance_moves_the_progress_back_and_loses_no_record(stream):
+    """First to a version within the maintenance, then to one before it."""
+    stream.send_and_merge(record(time=hour(0)))
+    stream.send_and_merge(record(time=hour(1)))
+    stream.maintain()
+    rows = stream.snapshot()
+    vacuum_version = stream.operations()[::-1].index("VACUUM START")
+    for version, progress in ((vacuum_version, 2), (1, 1)):
+        stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
+        assert stream.ledger.progress.positions[0] == progress
+    stream.merge()
+    assert stream.snapshot() == rows
+    assert stream.ledger.totals.read == 2
+    stream.assert_accounted()

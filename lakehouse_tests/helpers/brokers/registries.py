@@ -19,6 +19,7 @@ from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.kafka.registry_client import registry
 from lakehouse.settings import Settings
 
+RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
 FIRST = {
     "type": "record",
     "name": "Order",
@@ -75,6 +76,10 @@ def body(schema: Mapping[str, Any], value: Mapping[str, Any]) -> bytes:
 
 def encode_records(schema_id: int, schema: Mapping[str, Any], values: Iterable[Mapping[str, Any]]) -> list[bytes]:
     return [add_frame(schema_id, body(schema, value)) for value in values]
+
+
+def settings_of(url: str, **variables: Any) -> Settings:
+    return Settings(registry_url=url, **variables)
 
 
 Answer = tuple[int, str]  # status and body

@@ -4,28 +4,16 @@ import json
 import socket
 import threading
 from contextlib import suppress
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lakehouse.declaration import Avro
-from lakehouse.decoding.formats.avro_reader import reader_of
-from lakehouse.decoding.formats.avro_schemas import fingerprint, writer_schema
+from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
-from lakehouse.errors import RegistryError, SettingsError
+from lakehouse.errors import RegistryError
 from lakehouse.kafka import registry_client
 from lakehouse.kafka.registry_client import Registry, writer_schema_of
-from lakehouse.local.registry import running_registry
-from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.registries import Answer, answering_registry, schema_answer
-
-RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
-
-
-def settings_of(url: str, **variables: Any) -> Settings:
-    return Settings(registry_url=url, **variables)
+from lakehouse_tests.helpers.brokers.registries import RECORD, Answer, answering_registry, schema_answer, settings_of
 
 
 def test_an_id_has_a_schema_with_full_names_or_none() -> None:
@@ -199,90 +187,6 @@ def test_a_slow_answer_ends_at_its_time_limit(monkeypatch: pytest.MonkeyPatch, h
         ended.set()
 
 
-@pytest.mark.parametrize("secret", ["t0ken\n", " t0ken", "t0\nken"])
-def test_a_secret_with_white_space_is_refused_and_not_shown(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TOKEN", "PASSWORD"):
-        with monkeypatch.context() as patch:
-            patch.setenv(f"LAKEHOUSE_REGISTRY_{name}", secret)
-            with pytest.raises(SettingsError, match=f"REGISTRY_{name}") as raised:
-                Settings.load()
-        assert "t0" not in str(raised.value)
-
-
-def test_a_password_may_have_any_letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    with answering_registry({"/schemas/ids/1": schema_answer(RECORD)}) as (url, requests):
-        Registry(settings_of(url, registry_username="\u0141", registry_password="\u0142")).schema(1)
-    assert requests[0].authorization == "Basic xYE6xYI="
-
-
-def test_an_external_broker_has_no_embedded_registry(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, kafka_bootstrap_servers="broker:9092")
-    with pytest.raises(RegistryError, match="LAKEHOUSE_REGISTRY_URL"):
-        Registry(settings)
-    with pytest.raises(RegistryError, match="LAKEHOUSE_REGISTRY_URL"), running_registry(settings):
-        pass
-
-
 def test_an_unreachable_registry_is_an_error_that_names_the_setting() -> None:
     with pytest.raises(RegistryError, match="cannot be reached.*LAKEHOUSE_REGISTRY_URL"):
         Registry(settings_of("http://127.0.0.1:1"), patience=0).schema(1)
-
-
-@pytest.mark.parametrize(
-    ("secrets", "header"),
-    [
-        ({"registry_username": "ann", "registry_password": "s3cret"}, "Basic YW5uOnMzY3JldA=="),
-        ({"registry_token": "t0ken"}, "Bearer t0ken"),
-        ({}, None),
-    ],
-)
-def test_only_the_registry_gets_the_credentials(secrets: dict[str, str], header: str | None) -> None:
-    with answering_registry({"/schemas/ids/1": (403, "Forbidden")}) as (url, requests):
-        settings = settings_of(url, **secrets)
-        with pytest.raises(RegistryError) as raised:
-            Registry(settings).schema(1)
-    assert requests[0].authorization == header
-    shown_text = f"{raised.value} {settings!r}"
-    assert not [secret for secret in ("s3cret", "t0ken") if secret in shown_text]
-
-
-@pytest.mark.parametrize(
-    "url", ["registry:8081", "ftp://r", "http://", "http://ann:secret@r", "http://r/?key=1", "http://r/a b"]
-)
-def test_an_invalid_address_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKEHOUSE_REGISTRY_URL", url)
-    with pytest.raises(SettingsError, match="LAKEHOUSE_REGISTRY_URL") as raised:
-        Settings.load()
-    assert "secret" not in str(raised.value)
-
-
-def test_a_fingerprint_depends_only_on_the_meaning_of_a_schema() -> None:
-    formatted_text = json.dumps({**json.loads(RECORD), "doc": "Words."}, indent=4)
-    assert fingerprint(writer_schema(formatted_text)) == fingerprint(writer_schema(RECORD))
-    for text, other_text in (("long", "int"), ('"a"', '"b"')):
-        assert fingerprint(writer_schema(RECORD.replace(text, other_text))) != fingerprint(writer_schema(RECORD))
-    money = '{"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": %d}'
-    scales = {fingerprint(writer_schema(RECORD.replace('"long"', money % scale))) for scale in (1, 2)}
-    assert len(scales) == 2
-
-
-def test_an_invalid_decimal_does_not_change_a_fingerprint() -> None:
-    """An earlier schema may have been kept unchanged."""
-    for invalid_type in ('{"type": "bytes", "logicalType": "decimal"}', '{"type": "string", "logicalType": "decimal"}'):
-        kept_schema = WriterSchema(RECORD.replace('"long"', invalid_type))
-        assert fingerprint(writer_schema(kept_schema.text)) == fingerprint(kept_schema)
-
-
-@pytest.mark.parametrize(
-    ("type_", "attributes", "data", "value"),
-    [
-        ("string", {"default": None}, b"\x02x", "x"),
-        ({"type": "double"}, {"default": 0}, b"\x00" * 8, 0.0),
-        ({"type": "fixed", "name": "F", "size": 1, "logicalType": "decimal", "precision": 9}, {}, b"\x05", b"\x05"),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 3}, {}, b"\x02\x05", b"\x05"),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 2}, {}, b"\x02\x05", Decimal("0.05")),
-    ],
-)
-def test_an_attribute_without_effect_is_ignored(type_: Any, attributes: Any, data: bytes, value: Any) -> None:
-    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": type_, **attributes}]})
-    assert reader_of(writer_schema(text))(data, 0) == {"a": value}

@@ -173,7 +173,7 @@ WRONG_SETTINGS = {
     "docs_url": ("docs", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
 }
 ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tested in test_security.py
-ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # tested in kafka/test_registry.py
+ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # tested in kafka/test_registry_access.py
 
 
 def test_every_setting_has_wrong_values() -> None:

@@ -16,7 +16,7 @@ from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse_tests.helpers.brokers.registries import CUSTOMER, FIRST, SECOND, encode_records
-from lakehouse_tests.unit.declaration.test_proposal import types
+from lakehouse_tests.helpers.proposals import types
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}

@@ -49,6 +49,11 @@ def declare_measure(sql: str, *columns: Column) -> StreamTable:
     return declare(*columns, rollups=[Rollup("r", ["id"], {"m": Measure(sql, "DOUBLE", "")}, "")])
 
 
+def declare_sum(sql: str, type_: str = "DOUBLE") -> StreamTable:
+    """The table with a measure over a column n, a DOUBLE by default."""
+    return declare_measure(sql, column("n", type_))
+
+
 def measures(*names: str, type_: str = "BIGINT") -> dict[str, Measure]:
     """Measures of these names."""
     return {name: Measure("count(*)", type_, "") for name in names}

@@ -1,10 +1,9 @@
 """A declaration that would corrupt tables or fail later is refused when it is created, with advice."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from dagster._core.definitions.utils import DISALLOWED_NAMES
@@ -32,16 +31,14 @@ from lakehouse_tests.unit.declaration.ratings import (
     ID,
     LABELS,
     MEASURES,
-    RATED_AT,
     SPOT,
-    STARS,
     TAGS,
     TableFactory,
     column,
     declare,
-    declare_measure,
     declare_reference,
     declare_rollup,
+    declare_sum,
     with_column,
 )
 
@@ -50,11 +47,6 @@ NAME_RULE = "a name has at most 200 lower-case letters"
 
 def declare_key(name: str, *columns: Column) -> StreamTable:
     return declare(column(name, required=True), *columns, key=["id", name])
-
-
-def declare_sum(sql: str, type_: str = "DOUBLE") -> StreamTable:
-    """A table with a measure over a column n, a DOUBLE by default."""
-    return declare_measure(sql, column("n", type_))
 
 
 REFUSALS: Sequence[tuple[TableFactory, str]] = [
@@ -218,50 +210,6 @@ def test_a_column_cannot_have_the_name_of_a_column_that_a_table_adds() -> None:
             replace(table, columns=[*table.columns, column(name)])
 
 
-@dataclass(frozen=True)
-class OwnedColumn(Column):
-    """A subclass of a user, with fields of its own."""
-
-    steward: str | int | None = None
-    note: Any = None
-
-
-def test_a_subclass_of_column_is_accepted_with_any_fields() -> None:
-    owned_column = OwnedColumn("own", "INT", doc="Own.", steward=3, note=object())
-    assert replace(temperatures, columns=[*temperatures.columns, owned_column]).by_name["own"] is owned_column
-
-
-def test_unusual_but_harmless_declarations_are_accepted() -> None:
-    """Two columns of one field, a kept column as the event time, a version in the key, a column without a doc."""
-    same_column = column("seen_again_at", "TIMESTAMP", source="time", pattern="%Y-%m-%d %H:%M:%S")
-    yearly = column("seen_at", "TIMESTAMP", pattern="%Y", keep=True)
-    unusual_columns = [
-        column("x", "DOUBLE", between=(0, float("inf"))),
-        column("y", "DECIMAL(38,38)"),
-        *[
-            column(f"at_{place}", "TIMESTAMP", pattern=pattern)
-            for place, pattern in enumerate(("%d.%m.%Y, %HhZ", "%Y-%m-%dT%H:%M:%S.%f+00:00", "%Y-01", "%Y%m%d%H%M UTC"))
-        ],
-        column("one", "INT", between=(0.5, 1.5)),
-        column("cent", "DECIMAL(5,2)", between=(0.01, 0.01)),
-        column("any_double", "DOUBLE", between=(float("-inf"), float("inf"))),
-        Column("z", "INT", doc=""),
-    ]
-    values = [column(name) for name in ("number", "change", "place", "file", "count", "key", "kafka_offset")]
-    columns = [ID, RATED_AT, STARS, same_column, yearly, *unusual_columns, *values]
-    table = declare(
-        columns=columns, version="id", late=Late("seen_at", timedelta(1)), retention=timedelta(hours=1), doc=""
-    )
-    build_defs([table]).get_repository_def()
-
-
-def test_exact_sums_are_accepted() -> None:
-    for sql in ("sum(CAST(n AS DECIMAL(18,6)))", "max(n)", "count(n)", "sum(stars)"):
-        assert declare_sum(sql).rollups[0].measures["m"].sql == sql
-    for exact_type in ("INT", "DECIMAL(9,2)"):
-        assert declare_sum("avg(n)", exact_type)
-
-
 def test_two_declarations_share_no_table() -> None:
     table = declare_rollup()
     for other_table in (
@@ -284,8 +232,3 @@ def test_two_declarations_share_no_table() -> None:
 def test_a_date_whose_pattern_has_an_hour_is_refused(pattern: str) -> None:
     with pytest.raises(DeclarationError, match="column n: the pattern contains %H, which a DATE drops"):
         with_column(type_="DATE", pattern=pattern)()
-
-
-@pytest.mark.parametrize("pattern", ["am %d.%m.%Y um %H:%M Uhr", "%H:%M %d/%m/%Y", "%Y-%m-%dT%H:%M:%S GMT"])
-def test_words_in_a_pattern_that_do_not_shift_the_time_are_accepted(pattern: str) -> None:
-    assert with_column(type_="TIMESTAMP", pattern=pattern)()

@@ -1,11 +1,20 @@
-"""Run commands of the command line in this process."""
+"""The commands of the command line: their names, how to run them in this process, and their errors."""
 
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, NamedTuple
 
+import pytest
+
 from lakehouse.cli import main
+
+COMMANDS = sorted(
+    (
+        "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
+        " rewrite status audit compare rejected query accept-gap accept-difference recover-progress restore"
+    ).split()
+)
 
 
 class CommandResult(NamedTuple):
@@ -26,3 +35,23 @@ def read_json_output(*arguments: str) -> Any:
     result = lakehouse_says(*arguments, "--json")
     assert result.code == 0, result.err
     return json.loads(result.out)
+
+
+def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """The text on standard error, which is one line, with nothing on standard output."""
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.splitlines()) == 1, output.err
+    assert "Traceback" not in output.err
+    return output.err
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the last line of standard error, after checking that standard output is empty."""
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "Traceback" not in output.err
+    assert "Unexpected" not in output.err
+    *previous_lines, last = output.err.splitlines()
+    assert previous_lines in ([], ["Starting Spark ..."])
+    return last

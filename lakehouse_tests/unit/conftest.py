@@ -1,7 +1,9 @@
-"""Each of these tests starts without a Spark session, even after others in this process, and leaves none active."""
+"""Each of these tests starts without a Spark session, and some in a new home without the settings of this machine."""
 
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
@@ -19,6 +21,17 @@ def _no_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     _reset_connect()
     yield
     _reset_connect()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home that does not exist yet, in the working directory, and no settings in the environment."""
+    kept_variables = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
+    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in kept_variables]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / ".lakehouse"
 
 
 def _reset_connect() -> None:

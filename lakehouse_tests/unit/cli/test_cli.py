@@ -1,67 +1,23 @@
-"""The command line: help, wrong usage, exit codes, JSON, and its messages if something is missing."""
+"""The command line: wrong usage, errors, exit codes, JSON, and its messages if something is missing."""
 
 import json
-import os
 import re
 import socket
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from deltalake import write_deltalake
 from pyarrow import table as arrow_table
-from typer.main import get_command
 
 from lakehouse import query
 from lakehouse.cli import main
-from lakehouse.cli.merge_verbs import NOTHING_TO_DO
 from lakehouse.cli.output import format_value, print_json
-from lakehouse.cli.show import NOT_UP_TO_DATE
-from lakehouse.cli.stopping import INTERRUPTED
+from lakehouse_tests.helpers.commands import COMMANDS, error_line
 from lakehouse_tests.helpers.places import ROOT
 
-COMMANDS = sorted(
-    (
-        "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
-        " rewrite status audit compare rejected query accept-gap accept-difference recover-progress restore"
-    ).split()
-)
-CALLBACKS: dict[str, Any] = {
-    command.name or command.callback.__name__: command.callback
-    for group in main.app.registered_groups
-    for command in group.typer_instance.registered_commands
-    if command.callback
-}
-HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "pyspark"}
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, and no settings of this machine."""
-    kept_variables = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
-    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in kept_variables]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / ".lakehouse"
-
-
-def error_line(capsys: pytest.CaptureFixture[str]) -> str:
-    """The text on standard error, which is one line, with nothing on standard output."""
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert len(output.err.splitlines()) == 1, output.err
-    assert "Traceback" not in output.err
-    return output.err
-
-
-def test_help_lists_exactly_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["--help"]) == 0
-    commands = re.findall(r"^│ ([a-z][a-z-]*) ", capsys.readouterr().out, re.MULTILINE)
-    assert sorted(commands) == COMMANDS
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_accepting_a_difference_needs_an_existing_difference_and_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,47 +26,6 @@ def test_accepting_a_difference_needs_an_existing_difference_and_a_reason(capsys
     assert "Give a reason" in capsys.readouterr().err
     assert main.run([*accept, "replayed"]) == 1
     assert "There is no difference to accept at version 7 of temperatures" in error_line(capsys)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_every_command_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run([command, "--help"]) == 0
-    assert f"$ lakehouse {command}" in capsys.readouterr().out.replace("\n ", " ")
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_terminal_wraps_the_help_of_every_command_and_a_flag_has_no_type(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 1000)
-    assert main.run([command, "--help"]) == 0
-    paragraphs = CALLBACKS[command].__doc__.split("\n\n")
-    shown_lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert [text for paragraph in paragraphs if (text := " ".join(paragraph.split())) not in shown_lines] == []
-    assert not [line for line in shown_lines if "<bool>" in line]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_that_needs_a_broker_says_once_that_it_starts_one(command: str) -> None:
-    needs_broker = "broker" in CALLBACKS[command].__code__.co_names and command != "up"  # whose subject it is
-    shown_help = " ".join(get_command(main.app).commands[command].help.split())  # type: ignore[attr-defined]
-    explanations = shown_help.count("embedded broker of this home, unless it runs already")
-    assert explanations == int(needs_broker or command == "new-table")  # which reads the topic in a helper
-
-
-def test_the_page_of_errors_and_the_help_have_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    exit_codes = [main.DONE, main.FAILED, main.WRONG_USE, NOTHING_TO_DO, NOT_UP_TO_DATE, INTERRUPTED]
-    page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == [str(code) for code in exit_codes]
-    assert main.run(["--help"]) == main.DONE
-    _, _, sentence = " ".join(capsys.readouterr().out.split()).partition("Exit codes: ")
-    assert re.findall(r"\b\d+\b", sentence) == [str(code) for code in exit_codes]
-
-
-def test_help_loads_nothing_heavy() -> None:
-    code = f"import sys, lakehouse.cli.main; print(sorted({HEAVY} & set(sys.modules)))"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(
@@ -258,48 +173,6 @@ def test_json_refuses_two_columns_with_the_same_name(capsys: pytest.CaptureFixtu
 )
 def test_a_small_number_is_not_rounded_to_zero(value: float, text: str) -> None:
     assert format_value(value) == text
-
-
-def test_doctor_names_a_broken_part_and_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert main.run(["doctor", "--json"]) == 1
-    parts = {part["part"]: part for part in json.loads(capsys.readouterr().out)}
-    assert parts["Java"]["state"] == "broken"
-    assert "17 or 21" in parts["Java"]["detail"]
-    assert parts["Python"]["state"] == "ok"
-    assert parts["broker (embedded)"]["state"] == "note"
-
-
-def test_doctor_reports_slower_decoding_if_the_native_parser_is_missing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for module, state in ((orjson, "ok"), (None, "note")):
-        monkeypatch.setitem(sys.modules, "orjson", module)
-        main.run(["doctor", "--json"])
-        (part,) = (part for part in json.loads(capsys.readouterr().out) if part["part"] == "orjson")
-        assert part["state"] == state
-        assert ("slower" in part["detail"]) == (state == "note")
-
-
-def test_doctor_reports_an_external_broker_that_does_not_answer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    assert main.run(["doctor", "--json"]) == 1
-    parts = {part["part"]: part for part in json.loads(capsys.readouterr().out)}
-    assert parts["broker (outside)"]["state"] == "broken"
-
-
-def test_doctor_reports_a_table_root_that_is_not_writable(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("LAKEHOUSE_TABLES", "/proc/tables")  # no folder can be created there
-    assert main.run(["doctor", "--json"]) == 1
-    parts = {part["part"]: part for part in json.loads(capsys.readouterr().out)}
-    assert parts["tables"]["state"] == "broken"
 
 
 def test_demo_changes_no_data_that_it_did_not_write(capsys: pytest.CaptureFixture[str], home: Path) -> None:

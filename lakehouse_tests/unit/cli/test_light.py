@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lakehouse_tests.helpers.commands import COMMANDS
 from lakehouse_tests.helpers.tables.logs import WrittenTable
-from lakehouse_tests.unit.cli.test_cli import COMMANDS
 
 SPARK = {"grpc", "pandas", "py4j", "pyspark"}
 ARROW = {"numpy", "pyarrow"}

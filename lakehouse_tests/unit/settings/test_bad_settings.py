@@ -1,119 +1,18 @@
-"""Every setting and every option with a wrong value: the exit code, an error that names it, and no side effects."""
+"""Every setting with a wrong value: the exit code, an error that names it, and no side effects."""
 
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
 from lakehouse.cli import main
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.commands import last_line
 
-COMMANDS: dict[str, Any] = vars(typer.main.get_command(main.app))["commands"]
-WRONG_VALUES = {
-    "table": "rain",
-    "folder": "missing",
-    "init folder": "/",
-    "into": "/",
-    "name": "no/topic",
-    "new": "No-Table",
-    "topic": "no/topic",
-    "sample": "missing.jsonl",
-    "auto_cdc": "missing.sql",
-    "records": "0",
-    "file": "missing.jsonl",
-    "generate": "rain",
-    "rate": "nan",
-    "partitions": "0",
-    "max_records": "0",
-    "partition": "-1",
-    "start": "-1",
-    "end": "-1",
-    "idle_exit": "nan",
-    "services": "cooker",
-    "port": "65536",
-    "reason": "whim",
-    "accept-difference reason": " ",
-    "version": "-1",
-    "versions": "-1",
-    "ranges": "0-5",
-    "schema": "missing.avsc",
-    "limit": "-1",
-    "sql": "DROP TABLE temperatures",
-    "database": "mysql://host/shop",
-    "source": "a.b.c",
-    "wait": "-1",
-}
-CODES = {"sql": 1}  # a query that fails, not a wrong use of the command
-REQUIRED_ARGUMENTS = {
-    "publish": ["temperatures"],
-    "load-base": ["temperatures"],
-    "new-table": ["prices"],
-    "replay": ["temperatures"],
-    "accept-difference": ["--version", "7", "--reason", "known"],
-    "restore": ["--version", "7"],
-    "compare": ["temperatures", "--database", "postgresql://host/shop"],
-}
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home that does not exist yet, and no settings in the environment."""
-    allowed_variables = ("LAKEHOUSE_JARS", "LAKEHOUSE_DECLARATIONS")
-    for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in allowed_variables]:
-        monkeypatch.delenv(name)
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / ".lakehouse"
-
-
-def last_line(capsys: pytest.CaptureFixture[str]) -> str:
-    """Return the last line of standard error, after checking that standard output is empty."""
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "Traceback" not in output.err
-    assert "Unexpected" not in output.err
-    *previous_lines, last = output.err.splitlines()
-    assert previous_lines in ([], ["Starting Spark ..."])
-    return last
-
-
-def valued_options() -> list[tuple[str, Any]]:
-    return [
-        (verb, parameter)
-        for verb, command in sorted(COMMANDS.items())
-        for parameter in command.params
-        if not getattr(parameter, "is_flag", False) and parameter.name != "help"
-    ]
-
-
-@pytest.mark.parametrize(("verb", "parameter"), [pytest.param(v, p, id=f"{v}-{p.name}") for v, p in valued_options()])
-def test_an_option_with_a_wrong_value_is_named(
-    verb: str, parameter: Any, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    value = WRONG_VALUES.get(f"{verb} {parameter.name}") or WRONG_VALUES[parameter.name]
-    option = parameter.opts[:1] if parameter.param_type_name == "option" else []
-    required_arguments = REQUIRED_ARGUMENTS.get(verb, [])
-    arguments = (
-        required_arguments if parameter.name not in ("table", "new") or required_arguments[:1] == ["--version"] else []
-    )
-    assert main.run([verb, *arguments, *option, value]) == CODES.get(parameter.name, 2)
-    assert (option or [value])[0] in last_line(capsys)
-    assert not home.exists()
-
-
-@pytest.mark.parametrize("verb", sorted(COMMANDS))
-def test_an_option_that_does_not_exist_is_wrong_use(verb: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run([verb, "--nonsense"]) == 2
-    assert "--nonsense" in last_line(capsys)
-    assert main.run([verb, *REQUIRED_ARGUMENTS.get(verb, []), "too", "many", "words"]) == 2
-    assert re.search("too|many|words", last_line(capsys))
-    assert not home.exists()
-
+pytestmark = pytest.mark.usefixtures("home")
 
 AMBIGUOUS_URIS = ("file:///a%20b", "file:///a#b", "file:///a\\b", "file:///a\tb", "s3://bucket/a?sig=s3cret")
 SERVERS_WITH_SECRETS = ("me:s3cret@host:9092", "s3cret@host:9092", "host:9092?token=s3cret")

@@ -1,0 +1,73 @@
+"""The help of every command: it is complete, it has an example, and it loads nothing heavy."""
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from lakehouse.cli import main
+from lakehouse.cli.merge_verbs import NOTHING_TO_DO
+from lakehouse.cli.show import NOT_UP_TO_DATE
+from lakehouse.cli.stopping import INTERRUPTED
+from lakehouse_tests.helpers.commands import COMMANDS
+from lakehouse_tests.helpers.places import ROOT
+
+pytestmark = pytest.mark.usefixtures("home")
+
+CALLBACKS: dict[str, Any] = {
+    command.name or command.callback.__name__: command.callback
+    for group in main.app.registered_groups
+    for command in group.typer_instance.registered_commands
+    if command.callback
+}
+HEAVY = {"aiokafka", "dagster", "deltalake", "duckdb", "pyarrow", "pydantic", "pyspark"}
+
+
+def test_help_lists_exactly_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--help"]) == 0
+    commands = re.findall(r"^│ ([a-z][a-z-]*) ", capsys.readouterr().out, re.MULTILINE)
+    assert sorted(commands) == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_shows_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([command, "--help"]) == 0
+    assert f"$ lakehouse {command}" in capsys.readouterr().out.replace("\n ", " ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_terminal_wraps_the_help_of_every_command_and_a_flag_has_no_type(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 1000)
+    assert main.run([command, "--help"]) == 0
+    paragraphs = CALLBACKS[command].__doc__.split("\n\n")
+    shown_lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [text for paragraph in paragraphs if (text := " ".join(paragraph.split())) not in shown_lines] == []
+    assert not [line for line in shown_lines if "<bool>" in line]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_that_needs_a_broker_says_once_that_it_starts_one(command: str) -> None:
+    needs_broker = "broker" in CALLBACKS[command].__code__.co_names and command != "up"  # whose subject it is
+    shown_help = " ".join(get_command(main.app).commands[command].help.split())  # type: ignore[attr-defined]
+    explanations = shown_help.count("embedded broker of this home, unless it runs already")
+    assert explanations == int(needs_broker or command == "new-table")  # which reads the topic in a helper
+
+
+def test_the_page_of_errors_and_the_help_have_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    exit_codes = [main.DONE, main.FAILED, main.WRONG_USE, NOTHING_TO_DO, NOT_UP_TO_DATE, INTERRUPTED]
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == [str(code) for code in exit_codes]
+    assert main.run(["--help"]) == main.DONE
+    _, _, sentence = " ".join(capsys.readouterr().out.split()).partition("Exit codes: ")
+    assert re.findall(r"\b\d+\b", sentence) == [str(code) for code in exit_codes]
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = f"import sys, lakehouse.cli.main; print(sorted({HEAVY} & set(sys.modules)))"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"

@@ -1,0 +1,66 @@
+"""Decode records on the fast path and by the strict rules, and compare the results."""
+
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from lakehouse.declaration import Column, Late
+from lakehouse.decoding.arrow_types import arrow_type
+from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.record_parts import TIME
+from lakehouse.decoding.records import decode, parse
+from lakehouse.decoding.staged import EXPLICIT_NULL
+from lakehouse.decoding.times import judge_late
+from lakehouse.decoding.values import has_explicit_null
+from lakehouse.decoding.verdicts import decode_values
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse_tests.helpers.tables.written import WrittenBatch
+
+RULES = Rules(temperatures.fields, None)
+
+
+def expected(value: bytes | None, broker_time: int | None, rules: Rules) -> dict[str, Any]:
+    verdict: dict[str, Any] = {"_reason": None, "_detail": None, "_late": False}
+    row: dict[str, Any] = {}
+    try:
+        decoded_row = decode(value, rules.fields, {TIME: broker_time})
+        if rules.lateness and broker_time is not None:
+            verdict["_late"] = judge_late(decoded_row, broker_time, rules.lateness)
+        row = decoded_row
+    except Rejection as rejection:
+        is_late = rejection.reason == "late"
+        verdict = {"_reason": rejection.reason, "_detail": rejection.detail, "_late": is_late}
+    erasing_fields = [field for field in rules.fields if field.null_erases]
+    nulls = {f"{EXPLICIT_NULL}{f.name}": bool(row) and has_explicit_null(parse(value), f) for f in erasing_fields}
+    return verdict | {field.name: row.get(field.name) for field in rules.fields} | nulls
+
+
+def decode_batch(batch: WrittenBatch) -> pa.StructArray:
+    arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
+    return decode_values(*arrays, batch.rules, decode_plain).verdicts
+
+
+def exact_texts(row: dict[str, Any]) -> dict[str, str]:
+    """Each value as exact text: with the sign of a zero, the places of a decimal, the offset of a time."""
+    return {name: value.isoformat() if isinstance(value, date) else repr(value) for name, value in row.items()}
+
+
+def decode_like_strictly(batch: WrittenBatch) -> list[dict[str, Any]]:
+    """Decode, compare each row with the strict rules, down to the sign of a zero, and return the rows."""
+    decoded_records = decode_batch(batch)
+    decoded_records.validate(full=True)
+    rows = decoded_records.to_pylist()
+    for value, broker_time, row in zip(batch.values, batch.broker_times, rows, strict=True):
+        assert exact_texts(row) == exact_texts(expected(value, broker_time, batch.rules)), value
+    for field in batch.rules.fields:
+        assert decoded_records.field(field.name).type == arrow_type(field.type)
+    return rows
+
+
+def one_column(column: Column, texts: list[str], late: Late | None = None) -> WrittenBatch:
+    """One record for each text, with the text as the value of the column."""
+    records: list[bytes | None] = [f'{{"n":{text}}}'.encode() for text in texts]
+    return WrittenBatch(records, [10**15] * len(records), Rules((column.field,), late.rule if late else None))

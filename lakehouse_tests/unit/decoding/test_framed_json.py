@@ -1,0 +1,48 @@
+"""JSON after the id of a schema, and its fingerprint next to those of other formats."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from lakehouse.declaration import Avro, Column, Json
+from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.avro_sales import COLUMNS, TABLE
+
+
+def test_framed_json_is_decoded_after_the_id_of_its_schema() -> None:
+    table = replace(TABLE, columns=COLUMNS[:2], format=Json(framed=True))
+    rules = Rules(table.fields, None, table.format.parser())
+    values = [add_frame(9, b'{"id": "a"}'), b'{"id": "a"}', add_frame(9, b""), add_frame(9, b'{"id": "a"}}'), None]
+    for decoder in (decode_plain, None):
+        rows = decode_values(pa.array(values, pa.binary()), None, rules, decoder).verdicts.to_pylist()
+        reasons = [None, "wrong_magic", "empty_value", "trailing_bytes", "tombstone"]
+        assert [row["_reason"] for row in rows] == reasons
+        assert rows[0]["id"] == "a"
+
+
+def test_formats_have_different_fingerprints_and_that_of_json_is_unchanged() -> None:
+    columns = (replace(COLUMNS[0]), COLUMNS[1])
+    fingerprints = {
+        replace(TABLE, columns=columns, format=form).fingerprint for form in (Json(), Json(framed=True), Avro())
+    }
+    assert len(fingerprints) == 3
+    assert repr(Json()) == "Json()"
+
+
+@pytest.mark.invariant("8.10")
+@pytest.mark.parametrize(("type_", "pattern"), [("STRING", None), ("TIMESTAMP", "%Y-%m-%d"), ("DATE", "%Y-%m-%d")])
+def test_half_of_a_surrogate_pair_in_framed_json_rejects_only_its_record(type_: str, pattern: str | None) -> None:
+    column = Column("a", type_, "A text.", pattern=pattern)
+    rules = Rules((column.field,), None, Json(framed=True).parser())
+    values = pa.array(
+        [add_frame(1, b'{"a": "\\ud800"}'), add_frame(1, b'{"a": "2026-01-01"}'), add_frame(1, b"{}")], pa.binary()
+    )
+    decoders = (decode_plain, None)
+    fast, strict = (decode_values(values, None, rules, decoder).verdicts.to_pylist() for decoder in decoders)
+    assert fast == strict
+    assert [row["_reason"] for row in strict][1:] == [None, None]
+    assert strict[0]["_reason"] in ("invalid_text", "wrong_time_format")

@@ -30,8 +30,8 @@ def test_every_test_is_in_exactly_one_slice() -> None:
 
 def test_only_slow_tests_and_tests_at_full_scale_wait_for_a_slice() -> None:
     assert waits_for_a_slice("lakehouse_tests/full/faults/test_crash.py::test_one[a]", {"test_one[a]"})
-    assert waits_for_a_slice("lakehouse_tests/real/test_avro.py::test_one", {"test_one", "slow"})
-    assert not waits_for_a_slice("lakehouse_tests/real/test_avro.py::test_one", {"test_one", "invariant"})
+    assert waits_for_a_slice("lakehouse_tests/real/test_gaps.py::test_one", {"test_one", "slow"})
+    assert not waits_for_a_slice("lakehouse_tests/real/test_gaps.py::test_one", {"test_one", "invariant"})
 
 
 def test_the_table_of_durations_names_existing_files() -> None:

@@ -1,0 +1,1 @@
+"""Avro on a real broker with a real registry."""

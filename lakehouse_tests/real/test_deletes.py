@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -15,42 +14,16 @@ from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.dying_deletes import DiedError, dying_after_deletes
 from lakehouse_tests.helpers.attacks.writers import by_spark
-from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
+from lakehouse_tests.helpers.brokers.revised_streams import delete, outcome, row, stored_deletes, stream_with_revisions
+from lakehouse_tests.helpers.brokers.streams import DELETES, Stream
 from lakehouse_tests.helpers.tables.rows import rows_of
-
-DELETED = FieldIs("operation", ["DELETE"])
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["by deltalake", "by Spark"])
 def stream(request: pytest.FixtureRequest, spark: SparkSession, broker: Settings) -> Iterator[Stream]:
     """A table whose records have a revision that orders them."""
-    columns = [*temperatures.columns, replace(temperatures.columns[3], name="revision", source=None, type="INT")]
-    columns = [replace(column, keep=False, between=None) if column.name == "revision" else column for column in columns]
     with by_spark(request.param):
-        yield Stream.create(spark, broker, columns=columns, version="revision", apply_as_deletes=DELETED, partitions=1)
-
-
-def row(hour: str, revision: int, **fields: Any) -> bytes:
-    return record(time=hour, revision=revision, **fields)
-
-
-def delete(hour: str, revision: int) -> bytes:
-    return row(hour, revision, operation="DELETE", temperature_2m=None)
-
-
-def outcome(stream: Stream, *values: bytes) -> dict[str, int]:
-    """Merge values in one batch; return its counts."""
-    stream.send(*values)
-    (merge_outcome,) = stream.merge()
-    entry = merge_outcome.entry
-    deletes_counts = {"deleted": entry.metrics.deleted, "without_row": entry.commit.deletes_without_row}
-    stream.assert_accounted()
-    return {name: count for name, count in (counts(entry) | deletes_counts).items() if count}
-
-
-def stored_deletes(stream: Stream) -> int:
-    table = DeltaTable(stream.settings.table_uri(stream.table.deletes_name))
-    return int(table.to_pyarrow_table().num_rows)
+        yield stream_with_revisions(spark, broker, apply_as_deletes=DELETES)
 
 
 @pytest.mark.invariant("14.1")

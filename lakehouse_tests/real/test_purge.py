@@ -1,21 +1,18 @@
 """Purging: old deletes are forgotten, and no record that one of them may have deleted becomes a row."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import FieldIs
-from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import purge
 from lakehouse.ingest.purge import purge_deletes
 from lakehouse.ingest.redrive import redrive
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.dying_deletes import DiedError
-from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
+from lakehouse_tests.helpers.brokers.revised_streams import delete, outcome, row, stored_deletes, stream_with_revisions
+from lakehouse_tests.helpers.brokers.streams import DELETES, Stream
 
 PERIOD = timedelta(days=30)
 
@@ -23,31 +20,7 @@ PERIOD = timedelta(days=30)
 @pytest.fixture
 def stream(spark: SparkSession, broker: Settings) -> Stream:
     """A table whose records have a revision that orders them."""
-    revision = replace(temperatures.columns[3], name="revision", source=None, type="INT", keep=False, between=None)
-    columns = [*temperatures.columns, revision]
-    conditions = {"apply_as_deletes": FieldIs("operation", ["DELETE"]), "purge_deletes": PERIOD}
-    return Stream.create(spark, broker, columns=columns, version="revision", partitions=1, base=None, **conditions)
-
-
-def row(hour: str, revision: int, **fields: Any) -> bytes:
-    return record(time=hour, revision=revision, **fields)
-
-
-def delete(hour: str, revision: int) -> bytes:
-    return row(hour, revision, operation="DELETE", temperature_2m=None)
-
-
-def outcome(stream: Stream, *values: bytes) -> dict[str, int]:
-    """Merge values in one batch; return its counts."""
-    stream.send(*values)
-    (merge_outcome,) = stream.merge()
-    stream.assert_accounted()
-    return {name: count for name, count in counts(merge_outcome.entry).items() if count}
-
-
-def remembered(stream: Stream) -> int:
-    table = DeltaTable(stream.settings.table_uri(stream.table.deletes_name))
-    return int(table.to_pyarrow_table().num_rows)
+    return stream_with_revisions(spark, broker, base=None, apply_as_deletes=DELETES, purge_deletes=PERIOD)
 
 
 def age(stream: Stream, received_before: datetime) -> None:
@@ -62,10 +35,10 @@ def test_a_record_that_a_purged_delete_may_have_deleted_does_not_become_a_row(st
     outcome(stream, delete(first, 5), delete(second, 3))
     now = datetime.now(UTC)
     age(stream, now)
-    assert remembered(stream) == 2, "no record since shows that new ones have a greater order"
+    assert stored_deletes(stream) == 2, "no record since shows that new ones have a greater order"
     outcome(stream, row(fourth, 9))
     age(stream, now)
-    assert remembered(stream) == 0
+    assert stored_deletes(stream) == 0
     assert outcome(stream, row(first, 4), row(third, 2), row(second, 6)) == {
         "read": 3,
         "rejected": 1,
@@ -87,7 +60,7 @@ def test_a_delete_with_a_version_in_the_far_future_is_not_purged(stream: Stream)
     now = datetime.now(UTC)
     outcome(stream, row(third, 9))
     age(stream, now)
-    assert remembered(stream) == 1
+    assert stored_deletes(stream) == 1
     assert outcome(stream, row(first, 10), row(second, 10)) == {"read": 2, "inserted": 1, "stale": 1}
 
 
@@ -106,11 +79,11 @@ def test_a_purge_that_dies_between_its_commits_forgets_nothing(stream: Stream, m
         patch.setattr(purge, "version_to_consume", die)
         with pytest.raises(DiedError):
             age(stream, now)
-    assert remembered(stream) == 0
+    assert stored_deletes(stream) == 0
     assert outcome(stream, row(first, 4)) == {"read": 1, "stale": 1}
-    assert remembered(stream) == 1
+    assert stored_deletes(stream) == 1
     age(stream, now)
-    assert remembered(stream) == 0
+    assert stored_deletes(stream) == 0
     before = stream.ledger.version
     age(stream, now)
     assert stream.ledger.version == before

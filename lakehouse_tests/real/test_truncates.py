@@ -1,53 +1,30 @@
 """Truncates: every older row is gone, and no older record brings one back."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import FieldIs
-from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.dying_deletes import DiedError
 from lakehouse_tests.helpers.attacks.writers import by_spark
-from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
+from lakehouse_tests.helpers.brokers.revised_streams import outcome, row, stream_with_revisions, truncate
+from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, record
 
-CONDITIONS = {
-    "apply_as_deletes": FieldIs("operation", ["DELETE"]),
+CONDITIONS: dict[str, Any] = {
+    "apply_as_deletes": DELETES,
     "apply_as_truncates": FieldIs("operation", ["TRUNCATE"]),
 }
 
 
-def revised(spark: SparkSession, broker: Settings, **options: Any) -> Stream:
-    """A table whose records have a revision that orders them."""
-    revision = replace(temperatures.columns[3], name="revision", source=None, type="INT", keep=False, between=None)
-    columns = [*temperatures.columns, revision]
-    return Stream.create(spark, broker, columns=columns, version="revision", partitions=1, **options)
-
-
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["by deltalake", "by Spark"])
 def stream(request: pytest.FixtureRequest, spark: SparkSession, broker: Settings) -> Iterator[Stream]:
+    """A table whose records have a revision that orders them."""
     with by_spark(request.param):
-        yield revised(spark, broker, **CONDITIONS)
-
-
-def row(hour: str, revision: int, **fields: Any) -> bytes:
-    return record(time=hour, revision=revision, **fields)
-
-
-def truncate(revision: int) -> bytes:
-    return b'{"operation": "TRUNCATE", "revision": %d}' % revision
-
-
-def outcome(stream: Stream, *values: bytes) -> dict[str, int]:
-    """Merge values in one batch; return its counts."""
-    stream.send(*values)
-    (merge_outcome,) = stream.merge()
-    stream.assert_accounted()
-    return {name: count for name, count in counts(merge_outcome.entry).items() if count}
+        yield stream_with_revisions(spark, broker, **CONDITIONS)
 
 
 @pytest.mark.invariant("14.7")
@@ -115,9 +92,7 @@ def test_a_table_without_a_version_orders_truncates_by_the_broker(spark: SparkSe
 @pytest.mark.slow
 @pytest.mark.invariant("14.7")
 def test_a_text_that_orders_records_cannot_change_a_statement(spark: SparkSession, broker: Settings) -> None:
-    revision = replace(temperatures.columns[3], name="revision", source=None, type="STRING", keep=False, between=None)
-    columns = [*temperatures.columns, revision]
-    stream = Stream.create(spark, broker, columns=columns, version="revision", partitions=1, **CONDITIONS)
+    stream = stream_with_revisions(spark, broker, "STRING", **CONDITIONS)
     first, second = stream.hours(2)
     stream.send(record(time=first, revision="a"), record(time=second, revision="z"))
     stream.merge()

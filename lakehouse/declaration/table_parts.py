@@ -122,7 +122,8 @@ class TableParts:
     def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
         """Return the rules by which its records are judged; ``schemas`` are those of its format."""
         lateness = self.late.rule if self.late else None
-        return Rules(self.fields, lateness, self.format.parser(schemas), self.delete_rule, self.truncate_rule)
+        rules = Rules(self.fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule)
+        return rules.with_parser(self.format.parser(schemas))
 
     @property
     def keep(self) -> tuple[str, ...]:

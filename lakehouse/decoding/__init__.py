@@ -5,8 +5,9 @@ parts of a record that a field can be read from. ``nested_types`` parses ARRAY, 
 JSON strictly. ``values`` converts parsed values into typed ``numbers`` and ``times``. ``judge`` decodes one record,
 ``verdicts`` decodes many at once, and ``fast`` handles those that are certainly valid. ``records`` and ``values`` alone
 define what is valid. ``deletes`` decides which records delete or truncate, ``changes`` what a record says. ``memory``
-limits the memory of one record. ``unmapped_fields`` counts fields that no column reads. ``staged`` names the columns of
-records within a batch. ``column_types`` defines the types of columns, ``arrow_types`` their Arrow types.
+limits the memory of one record. ``opened_texts`` opens texts that hold JSON, on the way to a field. ``unmapped_fields``
+counts fields that no column reads. ``staged`` names the columns of records within a batch. ``column_types`` defines the
+types of columns, ``arrow_types`` their Arrow types.
 
 A new format is a module in ``formats``. The package is pure: no input or output, no declaration, no Spark. It runs on
 the driver, and it is the only package of this project that is sent to Spark's workers.

@@ -87,6 +87,14 @@ class UnrepresentableValue(NamedTuple):
         return self.text
 
 
+class OpenedText(dict[str, Any]):
+    """The object that a text holds as JSON, with the text; a column that reads the field itself gets the text."""
+
+    def __init__(self, fields: dict[str, Any], text: str) -> None:
+        super().__init__(fields)
+        self.text = text
+
+
 class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error of the program
     """The verdict that rejects a record: a reason from a fixed list, and a detail for people."""
 

@@ -12,6 +12,7 @@ from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import Parser
 from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, column_memory_per_byte, row_memory
+from lakehouse.decoding.opened_texts import with_opened_texts
 from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.staged import DELETED, ROWLESS
 from lakehouse.decoding.times import Lateness, judge_late
@@ -26,6 +27,10 @@ class Rules(NamedTuple):
     parser: Parser = JsonParser()
     deletes: DeleteRule | None = None
     truncates: DeleteRule | None = None
+
+    def with_parser(self, parser: Parser) -> "Rules":
+        """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
+        return self._replace(parser=with_opened_texts(parser, self.mapped_fields))
 
     @property
     def has_changes(self) -> bool:

@@ -39,9 +39,7 @@ def parse(value: bytes | None) -> dict[str, Any]:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Rejection("invalid_utf8", f"byte {error.start} is not UTF-8") from None
-    if not text.strip(_BLANK):
-        raise Rejection("empty_value", "the value is empty")
-    parsed = _parse_text(text)
+    parsed = parse_json(text)
     if not isinstance(parsed, dict):
         raise Rejection("not_an_object", f"the value is {json_kind(parsed)}, not an object")
     return parsed
@@ -56,7 +54,10 @@ def require_value(value: bytes | None) -> bytes:
     return value
 
 
-def _parse_text(text: str) -> Any:
+def parse_json(text: str) -> Any:
+    """Parse a text as JSON, with numbers exactly as written; raises ``Rejection`` if it is not valid."""
+    if not text.strip(_BLANK):
+        raise Rejection("empty_value", "the value is empty")
     try:
         return json.loads(
             text,

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, json_kind, raise_wrong_type, short_text
+from lakehouse.decoding.fields import (
+    Field,
+    OpenedText,
+    Rejection,
+    UnrepresentableValue,
+    json_kind,
+    raise_wrong_type,
+    short_text,
+)
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
 from lakehouse.decoding.numbers import convert_number, parse_number
 from lakehouse.decoding.record_parts import KEY, VALUE
@@ -206,6 +214,8 @@ def _items(raw: Any) -> Iterable[Any]:
 
 
 def _require_text(raw: Any, field: Field) -> str:
+    if isinstance(raw, OpenedText):
+        raw = raw.text
     if not isinstance(raw, str):
         raise_wrong_type(raw, field)
     try:

@@ -91,7 +91,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
         return pa.StructArray.from_arrays([column, *verdicts.flatten()], [unmapped_column, *names])
 
     def load() -> tuple[Rules, Any]:
-        rules = rules_of_any_format._replace(parser=record_format.parser(schemas))
+        rules = rules_of_any_format.with_parser(record_format.parser(schemas))
         try:
             return rules, pickle.loads(pickled_path)  # noqa: S301 - the driver's own function
         except ImportError:

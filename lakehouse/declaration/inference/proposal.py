@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from lakehouse.declaration.delete_conditions import FieldIs
+from lakehouse.declaration.inference.opened_fields import open_fields
 from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, proposed_key, value_at
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
 from lakehouse.declaration.inference.proposed_types import are_keys, fits, kind_of, omitted_fields, type_of
@@ -28,6 +29,7 @@ _SEVERAL_TYPES = (
     "The records have several types, {}. With a common key, newer records would overwrite those of another type with"
     " NULLs. So the table is a log table, in which each record is a row. To merge by a key, use one topic per type."
 )
+_HOLDS_JSON = "Field {!r} is a text that holds JSON. Its fields are read by their paths, like those of an object."
 _PRESENT_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
 
 
@@ -67,7 +69,7 @@ def propose(
     """
     contents = list(values)
     objects, refusals = _read_objects(contents, form, schemas)
-    warnings: list[str] = []
+    warnings = [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects)]
     schema_fields = _schema_fields(objects, form, schemas)
     paths = list(schema_fields if schema_fields is not None else _field_paths(objects))[:_MAX_FIELDS]
     paths = [path for path in paths if only is None or only(path[0])]

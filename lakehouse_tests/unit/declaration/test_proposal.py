@@ -41,6 +41,15 @@ def test_every_object_fits_the_proposed_table(objects: list[Any]) -> None:
             table.decode(value)
 
 
+def test_the_fields_within_texts_that_hold_objects_become_columns() -> None:
+    inner = json.dumps({"number": 1.5, "deep": json.dumps({"b": True})})
+    proposal = infer({"a": 1, "payload": inner}, {"a": 2, "payload": None})
+    assert types(proposal) == {"a": "BIGINT", "payload_number": "DOUBLE", "payload_deep_b": "BOOLEAN"}
+    assert "Field 'payload' is a text that holds JSON." in proposal.warnings[0]
+    assert "Field 'payload.deep' is a text that holds JSON." in proposal.warnings[1]
+    assert types(infer({"payload": inner}, {"payload": "other"})) == {"payload": "STRING"}
+
+
 def test_the_proposal_for_the_sample_weather_is_its_declaration_without_the_key() -> None:
     proposal = propose(TemperatureSamples().stream())
     assert types(proposal) == {

@@ -1,0 +1,130 @@
+"""JSON in JSON: a text on the way to a field is opened, and the field is read by its path like any other."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakehouse.declaration import Column
+from lakehouse.decoding.deletes import DeleteRule
+from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.formats import Json
+from lakehouse.decoding.judge import Rules, Verdict, judge
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse.decoding.verdicts import decode_values
+
+NUMBER = Column("number", "INT", "A number in a text.", source=("payload", "order", "number"))
+OBJECT_EXPECTED = "expected an object"
+DEEP_NUMBER = Column("deep", "INT", "A number in a text in a text.", source=("payload", "inner", "deep"))
+
+
+def rules_of(*columns: Column) -> Rules:
+    return Rules(tuple(column.field for column in columns), None).with_parser(Json().parser())
+
+
+def judged(content: Any, *columns: Column) -> Verdict:
+    return judge(json.dumps(content).encode(), None, rules_of(*columns))
+
+
+def test_a_field_within_a_text_is_read_by_its_path():
+    payload = json.dumps({"order": {"number": 7}})
+    assert judged({"payload": payload}, NUMBER).row == {"number": 7}
+
+
+def test_a_text_within_a_text_is_opened():
+    content = {"payload": json.dumps({"order": {"number": 1}, "inner": json.dumps({"deep": 5})})}
+    assert judged(content, NUMBER, DEEP_NUMBER).row == {"number": 1, "deep": 5}
+
+
+def test_a_number_within_a_text_keeps_every_digit():
+    column = Column("amount", "DECIMAL(38,2)", "An amount.", source=("payload", "amount"))
+    content = {"payload": '{"amount": 123456789012345678901234567890.25}'}
+    assert str(judged(content, column).row["amount"]) == "123456789012345678901234567890.25"
+
+
+def test_another_column_reads_the_text_as_it_was_written():
+    text = '{"order":  {"number": 7}}'
+    assert judged({"payload": text}, NUMBER, Column("payload", "STRING", "All of it.")).row == {
+        "number": 7,
+        "payload": text,
+    }
+
+
+@pytest.mark.parametrize("text", ["null", " null "])
+def test_a_text_null_is_null(text):
+    assert judged({"payload": text}, NUMBER).row == {"number": None}
+
+
+def test_a_text_that_holds_an_array_is_read_by_a_column_of_that_type():
+    column = Column("tags", "ARRAY<STRING>", "Tags.", source=("payload", "tags"))
+    assert judged({"payload": json.dumps({"tags": '["a", "b"]'})}, column).row == {"tags": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "detail"),
+    [
+        ("hello", "wrong_type", f"'payload' is text 'hello', {OBJECT_EXPECTED}"),
+        ("", "wrong_type", f"'payload' is text '', {OBJECT_EXPECTED}"),
+        ("nullify", "wrong_type", f"'payload' is text 'nullify', {OBJECT_EXPECTED}"),
+        ('{"order": {"num', "truncated", "the text in 'payload': Unterminated string starting at at character 11"),
+        ('{"order": 1, "order": 2}', "duplicate_name", "the text in 'payload': 'order' occurs more than once"),
+        ('{"order": NaN}', "not_finite", "the text in 'payload': NaN is not a number in JSON"),
+        ("7", "wrong_type", f"'payload' is text '7', {OBJECT_EXPECTED}"),
+        ("[1]", "wrong_type", "'payload' is an array of 1, expected an object"),
+        ('{"order": "7"}', "wrong_type", f"'payload.order' is text '7', {OBJECT_EXPECTED}"),
+        ('{"order": {"number": "7"}}', "wrong_type", "'payload.order.number' is text '7', expected INT"),
+        ("[" * 100_000, "invalid_json", "the text in 'payload': nested too deeply"),
+    ],
+)
+def test_a_text_that_is_no_object_rejects_the_record(text, reason, detail):
+    verdict = judged({"payload": text}, NUMBER)
+    assert (verdict.reason, verdict.detail) == (reason, detail)
+
+
+def test_null_values_apply_to_a_text_that_is_not_opened():
+    column = Column("tags", "ARRAY<STRING>", "Tags.", null_values=[""])
+    assert judged({"tags": ""}, column).row == {"tags": None}
+
+
+def test_a_record_is_too_large_if_its_opened_texts_are():
+    payload = f'{{"order": [{"[]," * (MAX_RECORD_MEMORY // 60)}[]]}}'
+    assert judge(json.dumps({"payload": payload}).encode(), None, rules_of(NUMBER)).reason == "too_large"
+
+
+def test_a_text_that_no_column_leads_through_stays_closed():
+    assert judged({"payload": "{not JSON", "number": 3}, Column("number", "INT", "A number.")).row == {"number": 3}
+
+
+def test_a_field_within_a_text_decides_about_a_delete():
+    rules = Rules((NUMBER.field,), None, deletes=DeleteRule(("payload", "op"), ("d",), ("number",)))
+    value = json.dumps({"payload": json.dumps({"op": "d", "order": {"number": 7}})}).encode()
+    verdict = judge(value, None, rules.with_parser(Json().parser()))
+    assert (verdict.row, verdict.deletes) == ({"number": 7}, True)
+
+
+def test_unmapped_fields_within_a_text_are_counted():
+    values = pa.array([json.dumps({"payload": json.dumps({"order": {"number": 1, "other": 2}})}).encode()])
+    assert decode_values(values, None, rules_of(NUMBER), decode_plain).unmapped_counts == {"payload.order.other": 1}
+
+
+_inner = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: (
+        st.dictionaries(st.sampled_from(["order", "number", "inner", "deep"]), inner, max_size=3)
+        | st.lists(inner, max_size=2)
+        | inner.map(json.dumps)
+    ),
+    max_leaves=6,
+)
+
+
+@given(payloads=st.lists(st.fixed_dictionaries({}, optional={"payload": _inner}), min_size=1, max_size=5))
+def test_both_paths_give_the_same_verdicts(payloads):
+    rules = rules_of(NUMBER, DEEP_NUMBER)
+    values = pa.array([json.dumps(payload).encode() for payload in payloads], pa.binary())
+    fast, strict = (decode_values(values, None, rules, path) for path in (decode_plain, None))
+    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
+    assert fast.unmapped_counts == strict.unmapped_counts

@@ -26,7 +26,7 @@ from lakehouse.decoding import staged
 from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse.examples.samples.temperature_records import TemperatureSamples
 from lakehouse.examples.tables.temperatures import temperatures

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from lakehouse.operations.rejections import Sample
 
 _HIDDEN_FIELDS = ("other_fields", "accepted", "reason")  # too wide for a column; --json has them
-_OF_DELETES = ("deleted", "deletes_without_row")
 _MAX_CHARACTERS = 200  # of a key or a value
 _MAX_RANGES = 12  # of a commit in a table; --json has all
 
@@ -43,9 +42,11 @@ def outcome_fields(outcome: "Outcome") -> dict[str, Any]:
 
 
 def table_rows(commits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The fields of commits as rows of a printed table; without the counts of deletes if there are none."""
+    """The fields of commits as rows of a printed table; without the counts of filters and deletes if there are none."""
+    from lakehouse.ledger.accounting import OPTIONAL_FIGURES
+
     rows = [_table_row(fields) for fields in commits]
-    unused_names = [name for name in _OF_DELETES if not any(row[name] for row in rows)]
+    unused_names = [name for name in OPTIONAL_FIGURES if not any(row[name] for row in rows)]
     return [{name: value for name, value in row.items() if name not in unused_names} for row in rows]
 
 

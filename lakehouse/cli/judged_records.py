@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lakehouse.decoding.judge import Rules, Verdict
+    from lakehouse.decoding.judge import Verdict
+    from lakehouse.decoding.rules import Rules
     from lakehouse.kafka import Record
 
 

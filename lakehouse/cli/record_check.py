@@ -61,7 +61,7 @@ def _verdicts(
     import pyarrow as pa
 
     from lakehouse.decoding.fast.plain_records import decode_plain
-    from lakehouse.decoding.staged import DETAIL, REASON
+    from lakehouse.decoding.staged import DETAIL, FILTERED, REASON
     from lakehouse.decoding.verdicts import decode_slices
     from lakehouse.kafka.publish import write_line
 
@@ -71,5 +71,6 @@ def _verdicts(
     while chunk := list(islice(values, _CHUNK)):
         now = pa.array([time.time_ns() // 1000] * len(chunk), pa.int64())
         for decoded in decode_slices(pa.array(chunk, pa.binary()), now, rules, decode_plain):
-            reasons = (decoded.verdicts.field(name).to_pylist() for name in (REASON, DETAIL))
-            yield from zip(numbers, *reasons)  # noqa: B905 - numbers are endless
+            reasons, details = (decoded.verdicts.field(name).to_pylist() for name in (REASON, DETAIL))
+            rejections = (None if reason == FILTERED else reason for reason in reasons)
+            yield from zip(numbers, rejections, details)  # noqa: B905 - numbers are endless

@@ -1,9 +1,11 @@
-"""How a declaration says which records delete the row of their key."""
+"""How a declaration says which records delete the row of their key, and which belong to the table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakehouse.decoding.deletes import DeleteValue
+from lakehouse.decoding.record_filter import RecordFilter
+from lakehouse.decoding.record_parts import VALUE, RecordHeader
 
 
 @dataclass(frozen=True)
@@ -16,10 +18,10 @@ class Tombstone:
 
 @dataclass(frozen=True)
 class FieldIs:
-    """A record deletes the row of its key if a field has one of these values, for example ``operation`` is ``DELETE``.
+    """A field of the record has one of these values, for example ``operation`` is ``DELETE``.
 
-    ``source`` is the name of the field, or the path to it, as the ``source`` of a column. It need not be a column. Of
-    such a record, only the key and the version are read: no other field must be present.
+    ``source`` is the name of the field, or the path to it, as the ``source`` of a column. It need not be a column. Of a
+    record that deletes, only the key and the version are read: no other field must be present.
     """
 
     source: str | Sequence[str]
@@ -29,3 +31,21 @@ class FieldIs:
     def path(self) -> tuple[str, ...]:
         """The names that lead to the field."""
         return (self.source,) if isinstance(self.source, str) else tuple(self.source)
+
+    @property
+    def record_filter(self) -> RecordFilter:
+        """The rule for the records that meet the condition."""
+        return RecordFilter(VALUE, self.path, tuple(self.values))
+
+
+@dataclass(frozen=True)
+class HeaderIs:
+    """The newest header with a name has one of these texts, for example ``event-type`` is ``order.placed``."""
+
+    name: str
+    values: Sequence[str]
+
+    @property
+    def record_filter(self) -> RecordFilter:
+        """The rule for the records that meet the condition."""
+        return RecordFilter(RecordHeader(self.name).part, (), tuple(self.values))

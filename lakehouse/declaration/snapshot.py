@@ -25,7 +25,7 @@ def facts_of(table: TableParts) -> str:
     """The options that decide which rows a table gets, as JSON; not documentation, samples or limits of a batch."""
     table_options = {name: _show_value(getattr(table, name)) for name in _TABLE_OPTIONS}
     framing = {"framed": "True"} if table.format.framed else {}
-    options = {name: getattr(table, name) for name in ("apply_as_deletes", "apply_as_truncates")}
+    options = {name: getattr(table, name) for name in ("apply_as_deletes", "apply_as_truncates", "where")}
     deletes = {name: _show_value(value) for name, value in options.items() if value}
     snapshot: dict[str, dict[str, str]] = {_TABLE: table_options | framing | deletes}
     snapshot |= {f"{_COLUMN}{column.name}": _column_options(column) for column in table.columns}

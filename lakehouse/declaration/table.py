@@ -8,8 +8,10 @@ from typing import Any
 from lakehouse.declaration.rules.table_rules import table_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.changes import read_change
+from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.record_parts import HEADER, TIME
+from lakehouse.decoding.staged import FILTERED
 from lakehouse.decoding.values import convert
 from lakehouse.errors import DeclarationError
 
@@ -32,8 +34,8 @@ class StreamTable(TableParts):
     ``replay_from`` is the first day whose records can be replayed in Dagster; without it, there is no asset for that.
     ``apply_as_deletes`` says which records delete the row of their key; an older record that arrives later does not
     bring the row back. ``apply_as_truncates`` says which records delete every older row. ``purge_deletes`` is for how
-    long deletes are remembered at least; without it,
-    they are never forgotten.
+    long deletes are remembered at least; without it, they are never forgotten. ``where`` says which records of the
+    topic belong to the table; others are counted as filtered, and not stored.
     """
 
     def __post_init__(self) -> None:
@@ -56,7 +58,8 @@ class StreamTable(TableParts):
         format has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness is not
         checked, because it depends on when the broker received the record. Computed columns are left to Spark. A delete
         has only its key and version, a truncate only its version, and the tombstone after a delete has no value. Raises
-        ``Rejection`` with the reason and the detail if the record is rejected, ``ValueError`` if the time has no zone.
+        ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered`` if it belongs
+        to another table. Raises ``ValueError`` if the time has no zone.
         """
         if time and time.tzinfo is None:
             raise ValueError(f"The broker's time has no zone: {time}")
@@ -64,7 +67,9 @@ class StreamTable(TableParts):
         microseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
         parts = {**header_values, "key": key, TIME: microseconds}
         rules = self.rules(Schemas(schemas, {}))
-        change = read_change(value, rules.parser, self.fields, rules.deletes, rules.truncates)
+        change = read_change(value, rules, parts)
+        if change is None:
+            raise Rejection(FILTERED, "the record does not meet where=, so it belongs to another table")
         if change.deletes or change.is_rowless:
             rule = rules.deletes if change.deletes else rules.truncates
             return self._no_values | convert(change.fields, rule.read_fields(self.fields) if rule else (), parts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Literal
 
-from lakehouse.declaration.delete_conditions import FieldIs, Tombstone
+from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, Tombstone
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.sql import computed_sql
 from lakehouse.declaration.vocabulary import Check, Column, Late, Reference, Rollup, Rows, Samples, fingerprint_of
@@ -13,8 +13,8 @@ from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
-from lakehouse.decoding.judge import Rules
 from lakehouse.decoding.nested_types import as_spark_says
+from lakehouse.decoding.rules import Rules
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class TableParts:
     apply_as_deletes: Tombstone | FieldIs | None = None
     apply_as_truncates: FieldIs | None = None
     purge_deletes: timedelta | None = None
+    where: FieldIs | HeaderIs | None = None
 
     @property
     def is_log(self) -> bool:
@@ -122,7 +123,8 @@ class TableParts:
     def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
         """Return the rules by which its records are judged; ``schemas`` are those of its format."""
         lateness = self.late.rule if self.late else None
-        rules = Rules(self.fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule)
+        where = self.where.record_filter if self.where else None
+        rules = Rules(self.fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
         return rules.with_parser(self.format.parser(schemas))
 
     @property
@@ -227,6 +229,7 @@ class TableParts:
         options += [(c.name, "null_erases") for c in self.columns if c.null_erases]
         options += [("deletes", self.delete_rule)] if self.delete_rule else []
         options += [("truncates", self.truncate_rule)] if self.truncate_rule else []
+        options += [("where", self.where.record_filter)] if self.where else []
         columns = tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in self.columns)
         parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)
         return fingerprint_of(*parts)

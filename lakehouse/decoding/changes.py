@@ -3,24 +3,28 @@
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from lakehouse.decoding.deletes import DeleteRule
-from lakehouse.decoding.fields import Field
-from lakehouse.decoding.formats.format import Change, Parser
+from collections.abc import Mapping
+
+from lakehouse.decoding.formats.format import Change
+from lakehouse.decoding.rules import Rules
 
 
-def read_change(
-    value: bytes | None,
-    parser: Parser,
-    fields: tuple[Field, ...],
-    delete_rule: DeleteRule | None,
-    truncate_rule: DeleteRule | None = None,
-) -> Change:
-    """Parse a record into what it says about the row of its key; raises ``Rejection`` if it is not valid."""
-    if parser.has_changes:
-        return parser.read_change(value, fields)
+def read_change(value: bytes | None, rules: Rules, parts: Mapping[str, bytes | None]) -> Change | None:
+    """Parse a record into what it says about the row of its key; ``None`` if it does not belong to the table.
+
+    A tombstone that deletes has no field, so it belongs to every table of its topic. Raises ``Rejection`` if the record
+    is not valid.
+    """
+    where, delete_rule, truncate_rule = rules.where, rules.deletes, rules.truncates
+    if where and not where.is_about_value and not where.takes_header(parts.get(where.part)):
+        return None
+    if rules.has_changes:
+        return rules.parser.read_change(value, rules.fields)
     if delete_rule and delete_rule.is_tombstone(value):
         return Change({}, deletes=True)
-    parsed = parser(value)
+    parsed = rules.parser(value)
+    if where and where.is_about_value and not where.takes_fields(parsed):
+        return None
     if truncate_rule and truncate_rule.is_delete(parsed):
         return Change(parsed, is_rowless=True, truncates=True)
     return Change(parsed, deletes=bool(delete_rule and delete_rule.is_delete(parsed)))

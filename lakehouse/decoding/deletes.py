@@ -3,10 +3,11 @@
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.decoding.fields import Field, Rejection, json_kind
+from lakehouse.decoding.fields import Field, Rejection, json_kind, raise_no_object
 
 DeleteValue = str | bool | int
 
@@ -37,18 +38,26 @@ class DeleteRule(NamedTuple):
         Raises ``Rejection`` with the reason ``wrong_type`` if the field is neither a text nor a number nor a boolean,
         or if it is inside of something that is not an object.
         """
-        if not self.path:
-            return False
-        raw: Any = parsed
-        for depth, name in enumerate(self.path):
-            if raw is not None and not isinstance(raw, dict):
-                raise Rejection("wrong_type", f"{'.'.join(self.path[:depth])!r} is {json_kind(raw)}, not an object")
-            raw = raw.get(name) if raw is not None else None
-        if not isinstance(raw, str | int | float | Decimal | None):
-            raise Rejection("wrong_type", f"{'.'.join(self.path)!r} is {json_kind(raw)}, expected a text or a number")
-        return self.is_delete_value(raw)
+        return bool(self.path) and has_value(parsed, self.path, self.values)
 
-    def is_delete_value(self, raw: Any) -> bool:
-        """Whether a text, a number or a boolean means that the record deletes."""
-        kind = type(raw) if isinstance(raw, str | bool) else int
-        return raw is not None and any(type(value) is kind and raw == value for value in self.values)
+
+def has_value(parsed: Mapping[str, Any], path: tuple[str, ...], values: tuple[DeleteValue, ...]) -> bool:
+    """Whether the field at a path has one of some values; not if it is missing or null.
+
+    Raises ``Rejection`` with the reason ``wrong_type`` if the field is neither a text nor a number nor a boolean, or if
+    it is inside of something that is not an object.
+    """
+    raw: Any = parsed
+    for depth, name in enumerate(path):
+        if raw is not None and not isinstance(raw, dict):
+            raise_no_object(raw, ".".join(path[:depth]))
+        raw = raw.get(name) if raw is not None else None
+    if not isinstance(raw, str | int | float | Decimal | None):
+        raise Rejection("wrong_type", f"{'.'.join(path)!r} is {json_kind(raw)}, expected a text or a number")
+    return is_one_of(raw, values)
+
+
+def is_one_of(raw: Any, values: tuple[DeleteValue, ...]) -> bool:
+    """Whether a text, a number or a boolean is one of some values, with the same type."""
+    kind = type(raw) if isinstance(raw, str | bool) else int
+    return raw is not None and any(type(value) is kind and raw == value for value in values)

@@ -87,6 +87,20 @@ class UnrepresentableValue(NamedTuple):
         return self.text
 
 
+class UnopenedText(str):
+    """A text that begins like JSON, and why it holds none; a column that reads a field in it rejects the record."""
+
+    __slots__ = ("rejection",)
+
+    def __new__(cls, text: str, rejection: "Rejection") -> "UnopenedText":
+        """Return the text with the rejection."""
+        unopened_text = super().__new__(cls, text)
+        unopened_text.rejection = rejection
+        return unopened_text
+
+    rejection: "Rejection"
+
+
 class OpenedText(dict[str, Any]):
     """The object that a text holds as JSON, with the text; a column that reads the field itself gets the text."""
 
@@ -113,8 +127,17 @@ def is_text(text: str) -> bool:
     return True
 
 
+def raise_no_object(raw: Any, path: str) -> NoReturn:
+    """Reject what is at a path in place of an object that has the field."""
+    if isinstance(raw, UnopenedText):
+        raise raw.rejection
+    raise Rejection("wrong_type", f"{path!r} is {json_kind(raw)} {short_text(raw)}, expected an object")
+
+
 def raise_wrong_type(raw: Any, field: Field) -> NoReturn:
     """Reject a value of another type."""
+    if isinstance(raw, UnopenedText) and field.inner:
+        raise raw.rejection
     raise Rejection("wrong_type", f"{field.source!r} is {json_kind(raw)} {short_text(raw)}, expected {field.type}")
 
 

@@ -7,56 +7,19 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.changes import read_change
-from lakehouse.decoding.deletes import DeleteRule
-from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.format import Parser
-from lakehouse.decoding.formats.json_format import JsonParser
-from lakehouse.decoding.memory import MAX_RECORD_MEMORY, column_memory_per_byte, row_memory
-from lakehouse.decoding.opened_texts import with_opened_texts
+from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.record_parts import TIME
-from lakehouse.decoding.staged import DELETED, ROWLESS
-from lakehouse.decoding.times import Lateness, judge_late
+from lakehouse.decoding.rules import Rules, column_memory
+from lakehouse.decoding.staged import FILTERED
+from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import NO_PARTS, convert
-
-
-class Rules(NamedTuple):
-    """The rules for a record: for each field, for lateness, deletes and truncates, and the parser of its value."""
-
-    fields: tuple[Field, ...]
-    lateness: Lateness | None
-    parser: Parser = JsonParser()
-    deletes: DeleteRule | None = None
-    truncates: DeleteRule | None = None
-
-    def with_parser(self, parser: Parser) -> "Rules":
-        """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
-        return self._replace(parser=with_opened_texts(parser, self.mapped_fields))
-
-    @property
-    def has_changes(self) -> bool:
-        """Whether records are changes of a source, with its order."""
-        return self.parser.has_changes
-
-    @property
-    def null_erases(self) -> tuple[Field, ...]:
-        """The fields for which an explicit null and a missing field differ."""
-        return tuple(field for field in self.fields if field.null_erases)
-
-    @property
-    def mapped_fields(self) -> tuple[Field, ...]:
-        """The fields that are read: those of columns, and those that decide about deletes and truncates."""
-        paths = (rule.path for rule in (self.deletes, self.truncates) if rule and rule.path)
-        return (*self.fields, *(Field("", ".".join(path), "STRING", False, None, None, None, path) for path in paths))
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The columns that say what a record does to rows, of those in ``staged``; booleans."""
-        deleted = (DELETED,) if self.deletes else ()
-        return (*deleted, ROWLESS) if self.truncates or self.has_changes else deleted
 
 
 class Verdict(NamedTuple):
     """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
+
+    ``reason`` is ``staged.FILTERED`` if the record belongs to another table; it is then not rejected.
 
     ``deletes``: it deletes the row of its key, and has no other values. ``sequence`` is its place in the order of its
     source, ``snapshot`` that of ``Change``. ``is_rowless``: it is about no row of its own, and has at most a version.
@@ -80,9 +43,10 @@ class Verdict(NamedTuple):
     truncates: bool = False
 
 
-def column_memory(rules: Rules) -> tuple[int, int]:
-    """The bytes of memory in columns at most: of a record, and of each byte of its value."""
-    return row_memory(rules.fields), column_memory_per_byte(rules.fields, rules.parser.smallest_item)
+_FILTERED = Verdict(None, {}, FILTERED, None, False)
+
+
+_FILTERED = Verdict(None, {}, FILTERED, None, False)
 
 
 def judge(
@@ -97,7 +61,9 @@ def judge(
     parsed: dict[str, Any] | None = None
     all_parts = {**parts, TIME: broker_time}
     try:
-        change = read_change(value, rules.parser, rules.fields, delete_rule, rules.truncates)
+        change = read_change(value, rules, parts)
+        if change is None:
+            return _FILTERED
         parsed = change.fields
         if change.is_rowless:
             row = convert(parsed, rules.truncates.read_fields(rules.fields), all_parts) if rules.truncates else {}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from lakehouse.decoding.fields import Field, OpenedText, Rejection
+from lakehouse.decoding.fields import Field, OpenedText, Rejection, UnopenedText
 from lakehouse.decoding.formats.format import Parser, Path
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.record_parts import VALUE
@@ -41,10 +41,7 @@ class OpeningParser(Parser):
         self._opened_memory = 0
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
-        """Parse one value; raises ``Rejection`` if a text on the way to a field begins like JSON, and is not.
-
-        Any other text is left to the rules of the columns.
-        """
+        """Parse one value, and open the texts in it that hold JSON."""
         self._opened_memory = 0
         parsed = self.parser(value)
         for path in self.paths:
@@ -59,14 +56,15 @@ class OpeningParser(Parser):
         return self.parser.memory_of(value) + self._opened_memory
 
     def _open(self, text: str, path: Path, value: bytes | None) -> Any:
-        """Return what a text holds: an object, an array or null."""
+        """Return what a text holds: an object, an array or null; an ``UnopenedText`` if it is not valid."""
         self._opened_memory += json_memory(text.encode("utf-8", "surrogatepass"))
-        if self.memory_of(value) > MAX_RECORD_MEMORY:
-            raise too_large_rejection()
         try:
+            if self.memory_of(value) > MAX_RECORD_MEMORY:
+                raise too_large_rejection()
             content = parse_json(text)
         except Rejection as rejection:
-            raise Rejection(rejection.reason, f"the text in {'.'.join(path)!r}: {rejection.detail}") from None
+            detail = f"the text in {'.'.join(path)!r}: {rejection.detail}"
+            return UnopenedText(text, Rejection(rejection.reason, detail))
         return OpenedText(content, text) if isinstance(content, dict) else content
 
 

@@ -10,7 +10,7 @@ from lakehouse.decoding.fields import (
     OpenedText,
     Rejection,
     UnrepresentableValue,
-    json_kind,
+    raise_no_object,
     raise_wrong_type,
     short_text,
 )
@@ -147,8 +147,7 @@ def _follow_path(parsed: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, b
         if value is None:
             return None, False
         if not isinstance(value, dict):
-            path = ".".join(names[:depth])
-            raise Rejection("wrong_type", f"{path!r} is {json_kind(value)} {short_text(value)}, expected an object")
+            raise_no_object(value, ".".join(names[:depth]))
         if name not in value:
             return None, True
         value = value[name]

@@ -13,9 +13,20 @@ import pyarrow as pa
 from pyarrow.compute import binary_length, if_else
 
 from lakehouse.decoding.arrow_types import arrow_type
-from lakehouse.decoding.judge import Rules, Verdict, column_memory, judge
+from lakehouse.decoding.judge import Verdict, judge
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
-from lakehouse.decoding.staged import DELETED, DETAIL, EXPLICIT_NULL, LATE, REASON, ROWLESS, SEQUENCE, SNAPSHOT
+from lakehouse.decoding.rules import Rules, column_memory
+from lakehouse.decoding.staged import (
+    DELETED,
+    DETAIL,
+    EXPLICIT_NULL,
+    FILTERED,
+    LATE,
+    REASON,
+    ROWLESS,
+    SEQUENCE,
+    SNAPSHOT,
+)
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.values import NO_PARTS, has_explicit_null
 
@@ -93,17 +104,18 @@ def decode_values(
 ) -> DecodedRecords:
     """Decode records; ``broker_times`` are in microseconds since 1970, UTC, if the rules need them.
 
-    A verdict has ``_reason`` and ``_detail`` (NULL if the record is not rejected), ``_late``, a value for each field
-    (NULL if the record is rejected), and for each field of ``null_erases`` whether it is an explicit null. If the
-    first records take so much memory that more would not fit, only they get verdicts.
+    A verdict has ``_reason`` and ``_detail`` (NULL if the record is not rejected; ``staged.FILTERED`` is no rejection),
+    ``_late``, a value for each field (NULL if the record is rejected), and for each field of ``null_erases`` whether it
+    is an explicit null. If the first records take so much memory that more would not fit, only they get verdicts.
     """
     if decode_fast is None or rules.has_changes or not len(values):
         return _decode_strictly(values, broker_times, rules, parts)
     plain_records = decode_fast(_set_null(values, _oversized_rows(values, rules)), broker_times, rules, parts)
     count = len(plain_records.late)  # fewer than the values if these take much memory
     nulls = pa.nulls(count, pa.string())
+    reasons = if_else(pa.array(plain_records.is_filtered), pa.scalar(FILTERED), nulls) if rules.where else nulls
     flags = [pa.repeat(pa.scalar(False), count) for _ in rules.flags]  # the strict path decodes these records
-    fast_verdicts = _verdict_array([nulls, nulls, plain_records.late, *plain_records.columns, *flags], rules)
+    fast_verdicts = _verdict_array([reasons, nulls, plain_records.late, *plain_records.columns, *flags], rules)
     unmapped_counts, rows = count_unmapped(plain_records.objects, rules.mapped_fields), plain_records.uncertain_rows
     if not rows:
         return DecodedRecords(fast_verdicts, unmapped_counts)

@@ -23,6 +23,7 @@ from lakehouse.settings import Settings
 Figures = dict[str, Any]
 _FIGURE_NAMES = {
     "read": "records_read",
+    "filtered": "records_filtered",
     "rejected": "records_rejected",
     "duplicate": "records_duplicate",
     "late": "records_late",
@@ -34,7 +35,7 @@ _FIGURE_NAMES = {
     "stale": "rows_stale",
 }
 _ALWAYS = ("read", "rejected", "inserted", "updated")
-_IF_ANY = ("duplicate", "late", "deleted", "deletes_without_row", "stale")
+_IF_ANY = ("filtered", "duplicate", "late", "deleted", "deletes_without_row", "stale")
 
 
 def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:

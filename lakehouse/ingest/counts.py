@@ -26,14 +26,14 @@ _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the
 class Counts:
     """The records of a batch by outcome; ``late`` records are part of ``read`` and also have another outcome.
 
-    ``partitions`` are the partitions of the table to which the rows belong, if the key determines them. ``prune`` is a
-    condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch;
-    ``key_ranges`` is the part of it about the key, with ``{side}`` for the alias of the table. ``deleted_keys`` is the
-    number of keys with a delete, ``truncates`` that of truncates, and ``beyond_horizon`` that of rows which a purged
-    delete may have deleted. ``text`` is the size of the text columns of the valid records, in bytes.
-    ``unmapped_fields`` has the number of records with each unmapped field. In a change stream, ``snapshot_position`` is
-    the greatest position of a snapshot in the batch, ``None`` if it has none; ``snapshot_ends`` counts the records that
-    end one; ``moved_keys`` counts the keys in several partitions.
+    ``filtered`` records belong to another table of the topic. ``partitions`` are the partitions of the table to which
+    the rows belong, if the key determines them. ``prune`` is a condition on the table (as ``t``), made of literals,
+    that prunes the files that can contain no row of the batch; ``key_ranges`` is the part of it about the key, with
+    ``{side}`` for the alias of the table. ``deleted_keys`` is the number of keys with a delete, ``truncates`` that of
+    truncates, and ``beyond_horizon`` that of rows which a purged delete may have deleted. ``text`` is the size of the
+    text columns of the valid records, in bytes. ``unmapped_fields`` has the number of records with each unmapped field.
+    In a change stream, ``snapshot_position`` is the greatest position of a snapshot in the batch, ``None`` if it has
+    none; ``snapshot_ends`` counts the records that end one; ``moved_keys`` counts the keys in several partitions.
     """
 
     read: int
@@ -51,6 +51,7 @@ class Counts:
     snapshot_position: int | None = None
     snapshot_ends: int = 0
     moved_keys: int = 0
+    filtered: int = 0
 
     @property
     def join(self) -> str:
@@ -63,7 +64,7 @@ class Counts:
     @property
     def rows(self) -> int:
         """The number of rows to merge: one for each key; in a log table, one for each record."""
-        return self.read - self.rejected - self.duplicate
+        return self.read - self.filtered - self.rejected - self.duplicate
 
     def prune_by_key(self, side: str) -> str:
         """Return the part of ``prune`` about the key, for a table with another alias or other partitions."""
@@ -82,7 +83,8 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     row = _count_by_key(records, table, is_beyond_horizon).agg(*_totals(table, is_beyond_horizon)).first()
     if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
-    read, rejected = int(row["read"]), int(row["rejected"])
+    read, filtered = int(row["read"]), int(row["filtered"]) if table.where else 0
+    rejected = int(row["rejected"]) - filtered  # a filtered record also has a reason
     keys, late = int(row["keys"]), int(row["late"])
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
     key_conditions = _key_conditions(row, table) if keys else [PRUNE_ALL]
@@ -92,7 +94,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     return Counts(
         read,
         rejected,
-        read - rejected - keys,
+        read - filtered - rejected - keys,
         late,
         partitions,
         text=int(row["text"]),
@@ -101,6 +103,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         beyond_horizon=int(row["beyond_horizon"]) if is_beyond_horizon else 0,
         prune=prune,
         key_ranges=_all_of(key_conditions),
+        filtered=filtered,
         **{name: row[name] for name in _names_of_changes(table)},
     )
 
@@ -121,6 +124,8 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
     aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
     aggregates += [F.count_if(staged.LATE).alias("_late")]
     aggregates += [F.expr(f"count_if({is_beyond_horizon})").alias("_beyond_horizon")] if is_beyond_horizon else []
+    is_filtered = F.expr(f"{staged.REASON} = '{staged.FILTERED}'")
+    aggregates += [F.count_if(is_filtered).alias("_filtered")] if table.where else []
     if table.has_truncates:
         truncates = f"{staged.ROWLESS} AND {staged.SEQUENCE} IS NOT NULL" if table.has_changes else staged.ROWLESS
         aggregates += [F.count_if(staged.ROWLESS).alias("_rowless"), F.count_if(F.expr(truncates)).alias("_truncates")]
@@ -148,6 +153,7 @@ def _totals(table: StreamTable, is_beyond_horizon: str) -> list[Column]:
         F.expr(f"coalesce(sum(_{name}), 0)").alias(name)
         for name in ("read", "rejected", "late", "text", "others", *(["beyond_horizon"] if is_beyond_horizon else []))
     ]
+    totals += [F.expr("coalesce(sum(_filtered), 0)").alias("filtered")] if table.where else []
     without_row = "_rejected + _rowless" if table.has_truncates else "_rejected"
     keys = F.count_if(F.expr(f"_read > {without_row}")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
     totals.append(keys.alias("keys"))
@@ -223,6 +229,7 @@ def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
     snapshot_positions = [p for p in (commit.snapshot_position, counts.snapshot_position) if p is not None]
     return commit.with_fields(
         read=counts.read,
+        filtered=counts.filtered,
         rejected=counts.rejected,
         duplicate=counts.duplicate,
         late=counts.late,
@@ -234,11 +241,12 @@ def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
 def require_accounted(entry: Entry, table: StreamTable) -> Entry:
     """Return the entry, or raise ``AccountingError`` if it does not account for every record it read."""
     commit, metrics = entry.commit, entry.metrics
-    accounted = commit.rejected + commit.duplicate + metrics.source_rows
+    accounted = commit.filtered + commit.rejected + commit.duplicate + metrics.source_rows
     if commit.read == accounted and entry.stale >= 0:
         return entry
     problem = (
-        f"read {commit.read:,} records but accounts for {accounted:,}: {commit.rejected:,} rejected,"
+        f"read {commit.read:,} records but accounts for {accounted:,}: {commit.filtered:,} filtered,"
+        f" {commit.rejected:,} rejected,"
         f" {commit.duplicate:,} duplicate and {metrics.source_rows:,} merged"
     )
     if commit.read == accounted:

@@ -22,8 +22,8 @@ from lakehouse.decoding import staged
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json_format import JsonParser
-from lakehouse.decoding.judge import Rules
 from lakehouse.decoding.record_parts import HEADER, TIME, VALUE
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import DecodedRecords, decode_slices
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
@@ -61,7 +61,7 @@ def decode_records(
     schema = [F.expr(_SCHEMA).alias(staged.SCHEMA)] if table.format.framed else []
     place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
     decoded_records = judged_records.select(*place, *staged.RAW, *schema, "_verdict.*")
-    keeps_raw = f"{staged.REASON} IS NOT NULL" + (f" OR {keep_raw}" if keep_raw else "")
+    keeps_raw = f"{staged.REASON} <> '{staged.FILTERED}'" + (f" OR {keep_raw}" if keep_raw else "")
     raw = {name: F.expr(f"CASE WHEN {keeps_raw} THEN {name} END") for name in staged.RAW}
     return with_computed(decoded_records.withColumns(raw), table)
 
@@ -126,6 +126,7 @@ def _ship_by_value(record_format: Format) -> None:
 def _required_parts(table: StreamTable) -> list[str]:
     """Return the parts of a record that decoding requires in addition to its value."""
     parts = {field.part for field in table.fields} - {VALUE}
+    parts |= {table.where.record_filter.part} - {VALUE} if table.where else set()
     return sorted(parts | ({TIME} if table.late else set()))
 
 

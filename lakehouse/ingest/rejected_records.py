@@ -36,7 +36,7 @@ _DECISION = (
     TableColumn("resolved_table_id", "STRING", "Id of the merged table that holds it; NULL while it is rejected."),
 )
 _COLUMNS = (_POSITION, *_RECORD, *_DECISION)
-_FAILS = f"s.{staged.REASON} IS NOT NULL"
+_FAILS = f"(s.{staged.REASON} IS NOT NULL AND s.{staged.REASON} <> '{staged.FILTERED}')"
 # a broker that was restored from an older copy reuses offsets; if the time is NULL, only the detail has it
 _SAME_RECORD = (
     f"{same_place('t.position', 's.position')} AND t.time IS NOT DISTINCT FROM s.{{of}}time"

@@ -5,15 +5,18 @@ from collections.abc import Iterable, Mapping
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import source_words
 
-_OF_DELETES = ("deleted", "deletes_without_row")
-FIGURES = ("read", "rejected", "duplicate", "late", "source_rows", "inserted", "updated", *_OF_DELETES, "stale")
-"""Records read, and of these rejected, duplicate and late; rows merged, and of these each by its outcome."""
+OPTIONAL_FIGURES = ("filtered", "deleted", "deletes_without_row")
+"""Figures of tables that declare ``where=`` or deletes, which are only shown if they are not zero."""
+_RECORDS = ("filtered", "rejected", "duplicate", "late")
+_OUTCOMES = ("inserted", "updated", "deleted", "deletes_without_row", "stale")
+FIGURES = ("read", *_RECORDS, "source_rows", *_OUTCOMES)
+"""Records read, and of these filtered, rejected, duplicate and late; rows merged, and of these each by its outcome."""
 
 
 def figures(entry: Entry) -> dict[str, int]:
     """Return the record counts that a commit states, and the row counts of Delta."""
     commit, metrics = entry.commit, entry.metrics
-    records = (commit.read, commit.rejected, commit.duplicate, commit.late)
+    records = (commit.read, commit.filtered, commit.rejected, commit.duplicate, commit.late)
     rows = (metrics.source_rows, metrics.inserted, metrics.updated)
     deletes = (metrics.deleted, commit.deletes_without_row)
     return dict(zip(FIGURES, (*records, *rows, *deletes, entry.stale), strict=True))
@@ -26,17 +29,20 @@ def sums(entries: Iterable[Entry]) -> dict[str, int]:
 
 
 def shown_totals(totals: Mapping[str, int]) -> dict[str, int]:
-    """Return the totals to show by name; those of deletes only if there are any."""
-    return {name: count for name, count in totals.items() if count or name not in _OF_DELETES}
+    """Return the totals to show by name; some only if they are not zero."""
+    return {name: count for name, count in totals.items() if count or name not in OPTIONAL_FIGURES}
 
 
 def describe_counts(entry: Entry) -> str:
-    """Describe the counts in one line; deletes only if there are any."""
+    """Describe the counts in one line; some only if they are not zero."""
     counts = figures(entry)
-    records = f"{counts['read']:,} records read, " + ", ".join(f"{counts[name]:,} {name}" for name in FIGURES[1:4])
-    outcomes = [name for name in FIGURES[5:] if counts[name] or name not in _OF_DELETES]
-    rows = ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in outcomes)
-    return f"{records}; {counts['source_rows']:,} rows merged, {rows}"
+
+    def describe(names: Iterable[str]) -> str:
+        shown_names = (name for name in names if counts[name] or name not in OPTIONAL_FIGURES)
+        return ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in shown_names)
+
+    records = f"{counts['read']:,} records read, {describe(_RECORDS)}"
+    return f"{records}; {counts['source_rows']:,} rows merged, {describe(_OUTCOMES)}"
 
 
 def describe_entry(entry: Entry) -> str:

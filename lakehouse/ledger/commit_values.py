@@ -32,6 +32,7 @@ class Totals(Frozen):
 
     batches: int = 0
     read: int = 0
+    filtered: int = 0
     rejected: int = 0
     duplicate: int = 0
     inserted: int = 0

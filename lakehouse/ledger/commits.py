@@ -40,22 +40,23 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 11
+VERSION: Final = 12
 _FIRST_VERSION: Final = 8  # of the first release
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[8, 9, 10, 11] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
 
 class Commit(Frozen):
-    """The metadata of a commit, version 11.
+    """The metadata of a commit, version 12.
 
     Version 8 has no deletes, version 9 no change streams, and version 10 no order of a truncate: it has its position.
+    Version 11 has no filtered records.
 
     - ``table_version``: the version of the table on which this commit was planned.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
@@ -63,6 +64,7 @@ class Commit(Frozen):
     - ``progress``: the next position of every partition after this commit.
     - ``reached``: by source and partition, the end of the positions that were ever read, if it is beyond the progress.
       Rows of these positions may be in the table.
+    - ``filtered``: the records among those read that belong to another table of the topic.
     - ``late``: the late records among those read, whether they were rejected or not.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
@@ -79,7 +81,7 @@ class Commit(Frozen):
     - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[8, 9, 10, 11] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -91,6 +93,7 @@ class Commit(Frozen):
     progress: dict[int, int] | None = None
     reached: ReachedEnds = Field(default_factory=dict)
     read: int = 0
+    filtered: int = 0
     rejected: int = 0
     duplicate: int = 0
     late: int = 0
@@ -179,6 +182,7 @@ class Entry:
         return Totals(
             batches=before.batches + 1,
             read=before.read + commit.read,
+            filtered=before.filtered + commit.filtered,
             rejected=before.rejected + commit.rejected,
             duplicate=before.duplicate + commit.duplicate,
             inserted=before.inserted + metrics.inserted,

@@ -61,7 +61,7 @@ def unaccounted_versions(entries: Sequence[Entry]) -> tuple[int, ...]:
 def _unread_records(entries: Iterable[Entry]) -> Iterator[Difference]:
     for entry in entries:
         commit, rows = entry.commit, entry.metrics.source_rows
-        if commit.read != commit.rejected + commit.duplicate + rows:
+        if commit.read != commit.filtered + commit.rejected + commit.duplicate + rows:
             text = f"Version {entry.version}: {describe_counts(entry)}; replay its ranges to merge the missing records."
             yield Difference("records_accounted", entry.version, text)
 

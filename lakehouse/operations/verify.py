@@ -172,8 +172,8 @@ def _repair_advice(table: StreamTable, rollup: Layout) -> str:
 def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0.01) -> Finding:
     """Check that at most ``limit`` of the records read in the last 24 hours are rejected, in at most 100 commits.
 
-    Earlier rejections do not count; ``lakehouse rejected`` lists those that are unresolved. If no batch was merged in
-    this window, the check passes.
+    Filtered records do not count. Earlier rejections do not count; ``lakehouse rejected`` lists those that are
+    unresolved. If no batch was merged in this window, the check passes.
     """
     window_start = (now or datetime.now(UTC)) - _RECENT
     batches = (entry for entry in ledger.entries[:_COMMITS] if entry.commit.kind == "batch")
@@ -181,11 +181,12 @@ def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0
     if not recent_batches:
         return finding("rejected_share", [], "no batch was merged in the last 24 hours")
     counts = sums(recent_batches)
-    share = counts["rejected"] / counts["read"] if counts["read"] else 0.0
+    read = counts["read"] - counts["filtered"]
+    share = counts["rejected"] / read if read else 0.0
     since = f"since {recent_batches[-1].committed_at:%Y-%m-%d %H:%M} UTC"
     statement = f"at most {limit:.0%} of the records read {since} are rejected (last 24 hours, at most 100 commits)"
     problem = (
-        f"{counts['rejected']} of {counts['read']} records were rejected ({share:.2%})."
+        f"{counts['rejected']} of {read} records were rejected ({share:.2%})."
         " To see their reasons, run: lakehouse rejected"
     )
     return finding("rejected_share", [problem] if share > limit else [], statement)

@@ -20,6 +20,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
         "apply_as_truncates": table.apply_as_truncates,
         "version": table.version,
         "late": table.late,
+        "where": table.where,
         "base": table.base,
         'order="offset"': table.order == "offset",
         'gaps="accept"': table.gaps == "accept",
@@ -71,5 +72,6 @@ _WHY_NOT = {
     'order="offset"': _ORDER,
     "base": "A snapshot of the database contains the rows that were there before.",
     'gaps="accept"': "Rows whose deletes expired would stay.",
+    "where": "A row that no longer meets it would stay in the table.",
     "late": "A change that is rejected would leave the table different from its database.",
 }

@@ -13,6 +13,7 @@ from lakehouse.declaration.rules.column_rules import columns_problems
 from lakehouse.declaration.rules.delete_rules import delete_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
+from lakehouse.declaration.rules.filter_rules import filter_problems
 from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
 from lakehouse.declaration.table_parts import TableParts
@@ -47,6 +48,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         _version(table),
         change_problems(table),
         delete_problems(table),
+        filter_problems(table),
         partition_problems(table),
         clustering_problems(table),
         _widening_problems(table),

@@ -14,33 +14,39 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 import pyarrow as pa
+from pyarrow.compute import if_else
 
-from lakehouse.decoding.deletes import DeleteRule
+from lakehouse.decoding.deletes import DeleteRule, is_one_of
 from lakehouse.decoding.fast.plain_columns import ConvertedColumn, convert_column, convert_typed_column, read_parts
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.unique_names import RecordBytes, has_unique_names, record_bytes_of
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.judge import Rules, column_memory, may_be_too_large
+from lakehouse.decoding.judge import may_be_too_large
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
+from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.record_parts import TIME, VALUE
+from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value
 
 _HUGE_EXPONENT = re.compile(rb"[eE][+-]?\d{9}")
 _MAX_TIME = 2**62
+_CERTAIN_KINDS = (str, bool, int, type(None))
+"""Types of a value that a native parser certainly made of what was written, and that a rule can compare."""
 
 
 class PlainRecords(NamedTuple):
     """The result for a batch: the columns, which records are late, and the rows of records that are not plain.
 
     After the fields' columns comes one for each field of ``Rules.null_erases``: which records have an explicit null.
-    ``objects`` are the parsed plain records.
+    ``objects`` are the parsed plain records that belong to the table; ``is_filtered`` are those that do not.
     """
 
     columns: list[pa.Array]
     late: pa.Array
     uncertain_rows: list[int]
     objects: list[dict[str, Any]]
+    is_filtered: Mask
 
 
 def decode_plain(
@@ -58,17 +64,18 @@ def decode_plain(
     parts = _first_rows(parts, len(objects))
     arrays = {**parts, TIME: broker_times}
     part_values = {part: array.to_pylist() for part, array in arrays.items() if array is not None}
-    nulls = [None] * len(objects)
     convert_values = convert_column if record_bytes else convert_typed_column
     columns = [
         convert_values(_values_at(objects, field.names), field)
         if field.part == VALUE
-        else convert_column(read_parts(part_values.get(field.part, nulls), field), field)
+        else convert_column(read_parts(part_values.get(field.part, [None] * len(objects)), field), field)
         for field in fields
     ]
-    is_plain &= _is_certainly_no_delete(objects, rules.deletes) & _is_certainly_no_delete(objects, rules.truncates)
+    is_filtered, is_certain = _judge_filter(objects, part_values, rules.where)
+    is_valid = _is_certainly_no_delete(objects, rules.deletes) & _is_certainly_no_delete(objects, rules.truncates)
     for field, column in zip(fields, columns, strict=True):
-        is_plain &= column.is_plain & _is_unambiguous(objects, part_values, field)
+        is_valid &= column.is_plain & _is_unambiguous(objects, part_values, field)
+    is_plain &= is_certain & (is_valid | is_filtered)
     if record_bytes:
         is_plain[_rows_with_huge_exponents(record_bytes, columns)] = False
         is_plain &= has_unique_names(record_bytes, objects, fields, columns)
@@ -76,13 +83,18 @@ def decode_plain(
     if lateness is not None:
         event_column = columns[[field.name for field in fields].index(lateness.column)]
         is_late, is_certain = _judge_late(event_column, broker_times, lateness)
-        is_plain &= is_certain & ~(is_late & lateness.rejects)
+        is_late &= ~is_filtered
+        is_plain &= (is_certain & ~(is_late & lateness.rejects)) | is_filtered
     uncertain_rows = np.flatnonzero(~is_plain).tolist()
-    plain_objects = list(compress(objects, is_plain.tolist())) if uncertain_rows else objects
-    null_columns = [_explicit_nulls(objects, field, is_plain) for field in fields if field.null_erases]
-    return PlainRecords(
-        [*(column.values for column in columns), *null_columns], pa.array(is_late), uncertain_rows, plain_objects
-    )
+    is_row = is_plain & ~is_filtered
+    plain_objects = objects if is_row.all() else list(compress(objects, is_row.tolist()))
+    null_columns = [_explicit_nulls(objects, field, is_row) for field in fields if field.null_erases]
+    values = [_without_filtered(column.values, is_filtered) for column in columns]
+    return PlainRecords([*values, *null_columns], pa.array(is_late), uncertain_rows, plain_objects, is_filtered)
+
+
+def _without_filtered(values: pa.Array, is_filtered: Mask) -> pa.Array:
+    return if_else(pa.array(is_filtered), None, values) if is_filtered.any() else values
 
 
 def _rows_with_huge_exponents(record_bytes: RecordBytes, columns: list[ConvertedColumn]) -> list[int]:
@@ -91,13 +103,27 @@ def _rows_with_huge_exponents(record_bytes: RecordBytes, columns: list[Converted
     return [row for row in zero_rows if _HUGE_EXPONENT.search(record_bytes.values[row] or b"")]
 
 
+def _judge_filter(
+    objects: list[Any], part_values: Mapping[str, list[Any]], where: RecordFilter | None
+) -> tuple[Mask, Mask]:
+    """Masks of the records that belong to another table, and of those for which that is certain."""
+    if where is None:
+        return np.zeros(len(objects), bool), np.ones(len(objects), bool)
+    if not where.is_about_value:
+        takes_header = [where.takes_header(header) for header in part_values[where.part]]
+        return ~np.array(takes_header, bool), np.ones(len(objects), bool)
+    raws = _values_at(objects, where.path)
+    is_filtered = np.fromiter((not is_one_of(raw, where.values) for raw in raws), bool, len(objects))
+    return is_filtered, np.fromiter((type(raw) in _CERTAIN_KINDS for raw in raws), bool, len(objects))
+
+
 def _is_certainly_no_delete(objects: list[Any], rule: DeleteRule | None) -> Mask:
     """Which records have a text, a whole number or a boolean that means no delete, or no value, in the field."""
     if rule is None or not rule.path:
         return np.ones(len(objects), bool)
     raws = _values_at(objects, rule.path)
-    kinds = (str, bool, int, type(None))
-    return np.fromiter((type(raw) in kinds and not rule.is_delete_value(raw) for raw in raws), bool, len(objects))
+    is_certain = (type(raw) in _CERTAIN_KINDS and not is_one_of(raw, rule.values) for raw in raws)
+    return np.fromiter(is_certain, bool, len(objects))
 
 
 def _is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> Any:

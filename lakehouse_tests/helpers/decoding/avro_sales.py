@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakehouse.declaration import Avro, Column, StreamTable
 from lakehouse.decoding.formats.format import Schemas
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse_tests.helpers.decoding.avro_bodies import schema_of
 
 AMOUNT = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}

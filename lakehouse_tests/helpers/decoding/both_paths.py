@@ -9,9 +9,9 @@ from lakehouse.declaration import Column, Late
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.judge import Rules
 from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.records import decode, parse
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import has_explicit_null

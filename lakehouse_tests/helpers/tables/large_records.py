@@ -10,7 +10,7 @@ from lakehouse.declaration import Avro, Column, StreamTable
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding_memory import RECORDS
 

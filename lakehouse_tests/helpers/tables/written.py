@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakehouse.declaration import Column, Late
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.fields import Epoch
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.times import EPOCHS
 
 DECIMALS = ("DECIMAL(9,6)", "DECIMAL(38,18)", "DECIMAL(5,0)", "DECIMAL(3,3)", "DECIMAL(18,2)", "DECIMAL(38,38)")

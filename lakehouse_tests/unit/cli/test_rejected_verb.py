@@ -13,7 +13,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from lakehouse.cli import main
 from lakehouse.cli.peek import _decode_record
 from lakehouse.decoding.fields import TIMELESS
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import Record, timeless_detail
 from lakehouse.ledger.commits import Commit

@@ -15,7 +15,7 @@ from lakehouse.decoding import formats
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import FORMATS, likely_formats
 from lakehouse.decoding.formats.format import Format, RegisteredSchema, UnusableSchemaError, WriterSchema
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse.errors import DeclarationError, TopicError
 from lakehouse.ingest.decode import _decoder

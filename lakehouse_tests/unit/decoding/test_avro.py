@@ -16,7 +16,7 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.brokers.registries import body as encode

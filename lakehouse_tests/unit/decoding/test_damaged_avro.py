@@ -12,8 +12,8 @@ from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import KNOWN_REASONS, avro_nodes, avro_reader
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.judge import Rules
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices, decode_values
 from lakehouse_tests.helpers.brokers.registries import body as encode
 from lakehouse_tests.helpers.decoding.avro_bodies import block, decode, record_of, rejection_reason, schema_of

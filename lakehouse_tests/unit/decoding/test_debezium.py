@@ -17,7 +17,7 @@ from lakehouse.decoding.formats.debezium_position import source_position
 from lakehouse.decoding.formats.debezium_values import converter_of
 from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
 

@@ -8,7 +8,7 @@ import pytest
 from lakehouse.declaration import Avro, Column, Json
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.avro_sales import COLUMNS, TABLE
 

@@ -13,9 +13,9 @@ from lakehouse.declaration import Column
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.judge import Rules
 from lakehouse.decoding.nested_types import nested
 from lakehouse.decoding.records import decode
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.verdicts import decode_slices, decode_values, slice_bounds
 from lakehouse_tests.helpers.decoding.nested_columns import LINES, column

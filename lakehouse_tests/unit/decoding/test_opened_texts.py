@@ -12,8 +12,9 @@ from lakehouse.declaration import Column
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import Json
-from lakehouse.decoding.judge import Rules, Verdict, judge
+from lakehouse.decoding.judge import Verdict, judge
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 
 NUMBER = Column("number", "INT", "A number in a text.", source=("payload", "order", "number"))

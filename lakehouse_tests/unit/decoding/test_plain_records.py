@@ -13,7 +13,8 @@ from lakehouse.decoding import verdicts
 from lakehouse.decoding.fast import plain_records
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import BEYOND_HORIZON, REASONS, SCHEMA_REASONS, TIMELESS
-from lakehouse.decoding.judge import Rules, judge
+from lakehouse.decoding.judge import judge
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import RULES, decode_batch, decode_like_strictly
 from lakehouse_tests.helpers.decoding.strict_decoding import GOOD

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.declaration import BrokerTime, Column, Late, RecordHeader, RecordKey
 from lakehouse.decoding.fast.plain_records import decode_plain
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_like_strictly, exact_texts, one_column

@@ -36,6 +36,12 @@ EXAMPLES = [
         with_columns(format=Debezium()),
     ),
     Example(
+        "format Debezium and where cannot be combined",
+        "A row that no longer meets it would stay in the table. Remove it.",
+        with_columns(format=Debezium(), where=FieldIs("kind", ["a"])),
+        with_columns(format=Debezium()),
+    ),
+    Example(
         'format Debezium and order="offset" cannot be combined',
         ORDER,
         with_columns(format=Debezium(), order="offset"),

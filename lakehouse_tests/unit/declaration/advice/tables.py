@@ -2,12 +2,27 @@
 
 from datetime import date, timedelta
 
-from lakehouse.declaration import require_distinct_names
-from lakehouse_tests.unit.declaration.advice.example import Example, accept
+from lakehouse.declaration import FieldIs, HeaderIs, require_distinct_names
+from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import ID, column, declare, log_table, with_columns, with_rollup
 
 BY_DAY = column("day", "DATE", sql="CAST(rated_at AS DATE)")
+BY_HEADER = Accepted(
+    with_columns(where=HeaderIs("event-type", ["order"])), {}, {}, other_parts={"headers": {"event-type": b"order"}}
+)
 EXAMPLES = [
+    Example(
+        "where: FieldIs needs the name of a field, and at least one value",
+        'Write, for example: where=FieldIs("type", ["order"])',
+        with_columns(where=FieldIs("type", [])),
+        accept(with_columns(where=FieldIs("type", ["order"])), {"type": "order"}),
+    ),
+    Example(
+        "where: HeaderIs needs the name of a header, and at least one value",
+        'Write, for example: where=HeaderIs("event-type", ["order"])',
+        with_columns(where=HeaderIs("", ["order"])),
+        BY_HEADER,
+    ),
     Example(
         "the name is not allowed: a name has at most 200 lower-case letters, digits and _, and starts with a letter",
         "Choose another name.",

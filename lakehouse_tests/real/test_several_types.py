@@ -6,13 +6,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import FieldIs
+from lakehouse.ingest.redrive import redrive
 from lakehouse.ledger.audit import audit
 from lakehouse.operations.verify import rejected_share
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record, unique_table
 
 
-@pytest.mark.invariant("3.1", "3.2")
+@pytest.mark.invariant("7.1", "7.10")
 def test_two_tables_share_a_topic_and_account_for_each_record(spark: SparkSession, broker: Settings) -> None:
     readings = Stream.create(spark, broker, where=FieldIs("type", ["reading"]), base=None)
     forecasts = Stream(spark, broker, replace(unique_table(base=None), topic=readings.table.topic))
@@ -37,7 +38,7 @@ def test_two_tables_share_a_topic_and_account_for_each_record(spark: SparkSessio
     assert "2 of 3 records were rejected" in rejected_share(readings.ledger).detail
 
 
-@pytest.mark.invariant("5.1")
+@pytest.mark.invariant("7.10", "8.5")
 def test_a_replay_of_filtered_records_changes_nothing_and_another_condition_takes_them(
     spark: SparkSession, broker: Settings
 ) -> None:
@@ -49,12 +50,9 @@ def test_a_replay_of_filtered_records_changes_nothing_and_another_condition_take
     assert (replayed.entry.commit.filtered, stream.snapshot()) == (2, version)
     stream.table = replace(stream.table, where=FieldIs("type", ["reading", "forecast"]))
     (replayed,) = stream.replay()
-    assert (replayed.entry.commit.filtered, replayed.entry.commit.rejected, replayed.entry.metrics.inserted) == (
-        0,
-        1,
-        1,
-    )
+    commit = replayed.entry.commit
+    assert (commit.filtered, commit.rejected, replayed.entry.metrics.inserted) == (0, 1, 1)
     stream.table = replace(stream.table, where=FieldIs("type", ["reading"]))
-    stream.redrive()
+    redrive(stream.context)
     assert stream.rejected() == []
     stream.assert_accounted()

@@ -52,6 +52,7 @@ def test_fields_of_filtered_records_are_not_unmapped() -> None:
     assert not decode_values(values, None, ORDERS.rules(), decode_plain).unmapped_counts
 
 
+@pytest.mark.invariant("7.10")
 def test_a_record_whose_type_cannot_be_read_is_rejected() -> None:
     broken = [b'{"type": "ref', b'{"type": "refund", "type": "order"}', b"[]", {"type": {"name": "order"}}]
     assert reasons(*broken) == ["truncated", "duplicate_name", "not_an_object", "wrong_type"]

@@ -24,6 +24,13 @@ commands = typer.Typer()
 _NEEDED_RECORDS = "Choose a topic or a file with records that are JSON objects, or Avro with a schema id."
 
 SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of JSON lines.")]
+WhereOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD=VALUE",
+        help="Only records whose field, or whose header with header:NAME=VALUE, has this value.",
+    ),
+]
 AutoCdcOption = Annotated[
     str | None,
     typer.Option(
@@ -39,6 +46,7 @@ AutoCdcOption = Annotated[
     epilog=examples(
         "lakehouse new-table prices --from-topic prices",
         "lakehouse new-table prices --from-sample prices.jsonl",
+        "lakehouse new-table orders --from-topic shop --where type=order",
         "lakehouse new-table users --from-auto-cdc pipeline.sql --from-topic users",
     ),
 )
@@ -49,6 +57,7 @@ def new_table(
     ] = None,
     sample: SampleOption = None,
     auto_cdc: AutoCdcOption = None,
+    where: WhereOption = None,
     records: Annotated[int, typer.Option(min=1, metavar="N", help="Read at most N records.")] = 1_000,
 ) -> None:
     """Write a declaration from real records: types, required fields, times, and a key if records have a unique id.
@@ -69,14 +78,16 @@ def new_table(
 
     settings = load_settings()
     _require_names(new, topic, sample, auto_cdc)
+    if where and auto_cdc:
+        raise typer.BadParameter("use --where or --from-auto-cdc, not both", param_hint="--where")
     flow = read_flow(auto_cdc, new) if auto_cdc else None
     values = read_sample(sample, records) if sample else None
     file = _free_file(settings, new)
     if topic:
-        proposal = propose_for_topic(settings, topic, records, flow)
+        proposal = propose_for_topic(settings, topic, records, flow, where)
     else:
         topic = topic_of(flow) if flow else new
-        proposal = propose_without_topic(values, topic, flow)
+        proposal = propose_without_topic(values, topic, flow, where)
     if not proposal.columns:
         no_columns = proposal.warnings[0] if len(proposal.warnings) > 1 else "No record has a field."
         reason = no_columns if proposal.records > proposal.unread else _explain_unreadable(proposal, values or [])
@@ -106,6 +117,7 @@ def _table_of(proposal: "Proposal", new: str, topic: str) -> "StreamTable":
         proposal.version,
         apply_as_deletes=proposal.deletes,
         apply_as_truncates=proposal.truncates,
+        where=proposal.where,
         format=proposal.form,
     )
 

@@ -1,5 +1,6 @@
 """What ``new-table`` proposes a declaration from: a topic, a sample or a flow of AUTO CDC."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakehouse.declaration.inference.auto_cdc.flow import AutoCdcFlow
+    from lakehouse.declaration.inference.chosen_records import RecordParts
     from lakehouse.declaration.inference.proposal import Proposal
     from lakehouse.decoding.formats import Format
     from lakehouse.decoding.formats.format import Schemas
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
     from lakehouse.settings import Settings
 
 
-def propose_for_topic(settings: "Settings", topic: str, count: int, flow: "AutoCdcFlow | None") -> "Proposal":
+def propose_for_topic(
+    settings: "Settings", topic: str, count: int, flow: "AutoCdcFlow | None", where: str | None = None
+) -> "Proposal":
     """Propose columns for the newest records of a topic; looks up their schemas in a registry if they refer to any.
 
-    Raises ``RegistryError`` if the registry cannot be reached.
+    ``where`` is a condition that the records meet. Raises ``RegistryError`` if the registry cannot be reached.
     """
     from lakehouse.decoding.formats import likely_formats
     from lakehouse.kafka import newest_records
@@ -32,13 +36,13 @@ def propose_for_topic(settings: "Settings", topic: str, count: int, flow: "AutoC
         values = [record.value for record in records]
         formats = likely_formats(values)
         if not formats[0].needs_schemas:
-            return _propose(records, topic, flow, formats[0])
+            return _propose(records, topic, flow or where, formats[0])
         from lakehouse.ingest.schema_resolution import look_up_schemas
 
         with registry(settings, needed=True):
             schemas = [(form, look_up_schemas(settings, form, values)) for form in formats]
         # of formats that can use equally many schemas, the first one, or changes in their envelope
-        return _propose(records, topic, flow, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
+        return _propose(records, topic, flow or where, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
 
 
 def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:
@@ -49,17 +53,21 @@ def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:
 def _propose(
     records: "Sequence[Record]",
     topic: str,
-    flow: "AutoCdcFlow | None",
+    wish: "AutoCdcFlow | str | None",
     form: "Format",
     schemas: "Schemas | None" = None,
 ) -> "Proposal":
-    """Propose columns for the records of a topic in a format."""
+    """Propose columns for the records of a topic in a format: as a flow says, or for those that meet a condition."""
     from lakehouse.declaration.inference.auto_cdc.proposed_flow import propose_flow
+    from lakehouse.declaration.inference.chosen_records import RecordParts
     from lakehouse.declaration.inference.proposal import propose
     from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
     from lakehouse.decoding.formats.format import NO_SCHEMAS
 
-    values = [record.value for record in records]
+    if isinstance(wish, str):
+        parts = [RecordParts(record.value, dict(record.headers)) for record in records]
+        return _propose_chosen(parts, wish, form, schemas or NO_SCHEMAS)
+    values, flow = [record.value for record in records], wish
     if form.has_changes and flow:
         what = f"The records of topic {topic} are changes of a database, which have their own order and deletes"
         raise LakehouseError(what, where=flow.place, action=f"Propose without the flow: --from-topic {topic} alone.")
@@ -71,13 +79,35 @@ def _propose(
     return propose(values, form, schemas or NO_SCHEMAS)
 
 
+def _propose_chosen(
+    records: "Sequence[RecordParts]", condition_text: str, form: "Format", schemas: "Schemas"
+) -> "Proposal":
+    """Propose columns for the records that meet a condition; raises ``LakehouseError`` if none does."""
+    from lakehouse.declaration.inference.chosen_records import choose_records, read_conditions
+    from lakehouse.declaration.inference.proposal import propose
+
+    conditions = read_conditions(condition_text)
+    if not conditions:
+        problem = f"{condition_text!r} is neither FIELD=VALUE nor header:NAME=VALUE"
+        raise typer.BadParameter(problem, param_hint="--where")
+    chosen_records, condition = choose_records(records, records, conditions, form.parser(schemas))
+    if condition is None:
+        what = f"None of {len(records):,} records meets {condition_text}"
+        raise LakehouseError(what, action="Correct --where, or read more records with --records.")
+    return replace(propose([record.value for record in chosen_records], form, schemas), where=condition)
+
+
 def propose_without_topic(
-    values: "Sequence[bytes | None] | None", topic: str, flow: "AutoCdcFlow | None"
+    values: "Sequence[bytes | None] | None", topic: str, flow: "AutoCdcFlow | None", where: str | None = None
 ) -> "Proposal":
     """Propose columns for the lines of a sample; those that the flow names if there is no sample."""
     from lakehouse.declaration.inference.auto_cdc.proposed_flow import propose_flow, propose_names
-    from lakehouse.declaration.inference.proposal import propose
+    from lakehouse.declaration.inference.chosen_records import RecordParts
+    from lakehouse.declaration.inference.proposal import DEFAULT_FORMAT, propose
+    from lakehouse.decoding.formats.format import NO_SCHEMAS
 
+    if where:
+        return _propose_chosen([RecordParts(value, {}) for value in values or []], where, DEFAULT_FORMAT, NO_SCHEMAS)
     if flow:
         return propose_names(flow, topic) if values is None else propose_flow(flow, topic, values)
     return propose(values or [])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakehouse.declaration import Column, FieldIs
+    from lakehouse.declaration import Column, FieldIs, HeaderIs
     from lakehouse.declaration.inference.proposal import Proposal
 
 _WIDTH = 120
@@ -17,17 +17,19 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     format_text = proposal.form.declared_as
     uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True, format_text.partition("(")[0]: format_text}
     uses |= {"Avro": "Avro()" in format_text, "FieldIs": bool(proposal.deletes or proposal.truncates)}
+    uses |= {type(proposal.where).__name__: True} if proposal.where else {}
     imported_names = sorted(name for name, is_used in uses.items() if is_used)
     doc = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
     parts = [f"name={_quoted(table)}", f"topic={_quoted(topic)}", f"doc={_quoted(doc)}", "file=__file__"]
     parts += [f"format={format_text}"] if format_text else []
+    parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
     columns = "".join(f"        {_column(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(_quoted, proposal.key))}]"]
     parts += [f"version={_quoted(proposal.version)}"] if proposal.version else []
     if proposal.month_of:
         parts.append(f"partition_by=Month({_quoted(proposal.month_of)})")
     conditions = {"apply_as_deletes": proposal.deletes, "apply_as_truncates": proposal.truncates}
-    parts += [f"{option}={_field_is(condition)}" for option, condition in conditions.items() if condition]
+    parts += [f"{option}={_condition(condition)}" for option, condition in conditions.items() if condition]
     comment = _comment(proposal) if proposal.warnings else ""
     body = "".join(f"    {part},\n" for part in parts)
     head = f'"""The table of topic {topic}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
@@ -43,9 +45,10 @@ def _comment(proposal: "Proposal") -> str:
     return "".join(f"# {line}\n" for text_lines in lines for line in text_lines)
 
 
-def _field_is(condition: "FieldIs") -> str:
+def _condition(condition: "FieldIs | HeaderIs") -> str:
     values = ", ".join(_quoted(value) if isinstance(value, str) else repr(value) for value in condition.values)
-    return f"FieldIs({_source(condition.path)}, [{values}])"
+    place = _source(condition.record_filter.path or (condition.record_filter.header_name,))
+    return f"{type(condition).__name__}({place}, [{values}])"
 
 
 def _column(column: "Column") -> str:

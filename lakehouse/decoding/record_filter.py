@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.deletes import DeleteValue, has_value
-from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.record_parts import HEADER, VALUE
 
 
 class RecordFilter(NamedTuple):
@@ -25,6 +25,11 @@ class RecordFilter(NamedTuple):
     def is_about_value(self) -> bool:
         """Whether a field of the value decides, so that the value must be parsed first."""
         return self.part == VALUE
+
+    @property
+    def header_name(self) -> str:
+        """The name of the header that decides."""
+        return self.part.removeprefix(HEADER)
 
     def takes_header(self, header: bytes | None) -> bool:
         """Whether a record with this header belongs to the table."""

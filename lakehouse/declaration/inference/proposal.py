@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from lakehouse.declaration.delete_conditions import FieldIs
+from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
 from lakehouse.declaration.inference.opened_fields import open_fields
 from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, proposed_key, value_at
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
@@ -27,7 +27,8 @@ _MAX_LEVELS = 5  # of nested objects
 DEFAULT_FORMAT = Json()
 _SEVERAL_TYPES = (
     "The records have several types, {}. With a common key, newer records would overwrite those of another type with"
-    " NULLs. So the table is a log table, in which each record is a row. To merge by a key, use one topic per type."
+    " NULLs. So the table is a log table, in which each record is a row. For a table per type, add for example"
+    " --where type=order."
 )
 _HOLDS_JSON = "Field {!r} is a text that holds JSON. Its fields are read by their paths, like those of an object."
 _PRESENT_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
@@ -54,6 +55,7 @@ class Proposal:
     version: str | None = None
     deletes: FieldIs | None = None
     truncates: FieldIs | None = None
+    where: FieldIs | HeaderIs | None = None
 
 
 def propose(

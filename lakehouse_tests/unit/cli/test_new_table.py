@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.declaration import Avro, Json, StreamTable
+from lakehouse.declaration import Avro, FieldIs, Json, StreamTable
 from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.discovery import _declared_in, declared_tables
@@ -55,6 +55,36 @@ def test_the_file_declares_a_table_that_decodes_the_records(folder: Path, capsys
     text = (folder / "orders.py").read_text()
     assert "# - Field 'items' is left out" in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    ("condition", "where", "columns"),
+    [
+        ("type=order", FieldIs("type", ["order"]), {"type", "order_id", "total"}),
+        ("meta.kind=7", FieldIs(("meta", "kind"), [7]), {"type", "refund_id", "meta_kind"}),
+        ("paid=true", FieldIs("paid", [True]), {"type", "order_id", "total", "paid"}),
+    ],
+)
+def test_a_condition_chooses_the_records_of_one_type(
+    folder: Path, condition: str, where: FieldIs, columns: set[str]
+) -> None:
+    records: list[dict[str, object]] = [
+        {"type": "order", "order_id": 1, "total": 2.5},
+        {"type": "refund", "refund_id": 1, "meta": {"kind": 7}},
+        {"type": "paid_order", "order_id": 3, "total": 1.5, "paid": True},
+    ]
+    Path("shop.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n{\n", encoding="utf-8")
+    assert new_table("chosen", "--from-sample", "shop.jsonl", "--where", condition) == main.DONE
+    table = declared_table("chosen")
+    assert (table.where, {column.name for column in table.columns}) == (where, columns)
+
+
+def test_a_condition_that_chooses_nothing_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert new_table("chosen", "--from-sample", "orders.jsonl", "--where", "shop=other") == main.FAILED
+    assert "None of 3 records meets shop=other" in capsys.readouterr().err
+    assert new_table("chosen", "--from-sample", "orders.jsonl", "--where", "shop") == main.WRONG_USE
+    assert "'shop' is neither FIELD=VALUE nor header:NAME=VALUE" in capsys.readouterr().err
+    assert list(folder.iterdir()) == []
 
 
 def test_the_name_of_a_field_is_never_run_as_code(folder: Path) -> None:

@@ -33,8 +33,12 @@ def read_conditions(text: str) -> list[FieldIs | HeaderIs]:
         return [HeaderIs(name.removeprefix(_HEADER), [value])]
     path = name.split(".")
     source = path[0] if len(path) == 1 else tuple(path)
-    numbers = [int(value)] if value.isascii() and value.removeprefix("-").isdigit() else []
-    return [FieldIs(source, [meant]) for meant in (value, *numbers, *filter(None, [_BOOLEANS.get(value)]))]
+    meanings: list[str | bool | int] = [value]
+    if value.isascii() and value.removeprefix("-").isdigit():
+        meanings.append(int(value))
+    if value in _BOOLEANS:
+        meanings.append(_BOOLEANS[value])
+    return [FieldIs(source, [meaning]) for meaning in meanings]
 
 
 def choose_records(

@@ -82,7 +82,7 @@ def test_an_unset_condition_changes_no_fingerprint() -> None:
     assert declare().fingerprint == declare(where=None).fingerprint != BY_HEADER.fingerprint
 
 
-_kinds = st.sampled_from(["order", "refund", 7, 7.0, 8, None, True, [], {"a": 1}])
+_kinds: st.SearchStrategy[Any] = st.sampled_from(["order", "refund", 7, 7.0, 8, None, True, [], {"a": 1}])
 _fields = {"id": st.integers(0, 3) | st.text(max_size=1), "stars": st.integers(0, 9), "payload": st.text(max_size=2)}
 
 

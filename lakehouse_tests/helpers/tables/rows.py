@@ -19,9 +19,9 @@ class Origin(NamedTuple):
     base: int | None
 
 
-def rows_of(settings: Settings, name: str) -> list[Row]:
-    """Return all rows of a table in any order."""
-    rows: list[Row] = DeltaTable(settings.table_uri(name)).to_pyarrow_table().to_pylist()
+def rows_of(settings: Settings, name: str, version: int | None = None) -> list[Row]:
+    """Return all rows of a table in any order, of the newest version or of another one."""
+    rows: list[Row] = DeltaTable(settings.table_uri(name), version=version).to_pyarrow_table().to_pylist()
     return rows
 
 

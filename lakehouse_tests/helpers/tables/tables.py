@@ -59,8 +59,14 @@ class Tables:
         return rows_by_key
 
     def deletes(self) -> dict[Key, Order | None]:
-        """Return the newest delete of each key; check that no row, and no kept value, is older than it."""
-        deletes = {_key(row): _order(origin(row)) for row in rows_of(self._settings, self._table.deletes_name)}
+        """Return the newest delete of each key; check that no row, and no kept value, is older than it.
+
+        A run that loses a race may leave another version as the newest one, until the next batch.
+        """
+        newest = self.ledger().newest
+        counted_version = newest.commit.deletes_table.version if newest and newest.commit.deletes_table else None
+        rows = rows_of(self._settings, self._table.deletes_name, counted_version)
+        deletes = {_key(row): _order(origin(row)) for row in rows}
         for key, row in self.merged().items():
             delete = deletes.get(key)
             assert delete is None or row.order > delete, "an older record brought a deleted row back"

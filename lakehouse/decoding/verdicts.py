@@ -104,9 +104,10 @@ def decode_values(
 ) -> DecodedRecords:
     """Decode records; ``broker_times`` are in microseconds since 1970, UTC, if the rules need them.
 
-    A verdict has ``_reason`` and ``_detail`` (NULL if the record is not rejected; ``staged.FILTERED`` is no rejection),
-    ``_late``, a value for each field (NULL if the record is rejected), and for each field of ``null_erases`` whether it
-    is an explicit null. If the first records take so much memory that more would not fit, only they get verdicts.
+    A verdict has ``_reason`` and ``_detail`` (NULL if the record is valid; the reason ``staged.FILTERED`` does not
+    reject it), ``_late``, a value for each field (NULL if the record is rejected), and for each field of
+    ``null_erases`` whether it is an explicit null. If the first records take so much memory that more would not fit,
+    only they get verdicts.
     """
     if decode_fast is None or rules.has_changes or not len(values):
         return _decode_strictly(values, broker_times, rules, parts)

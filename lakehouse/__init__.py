@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Late,
         Measure,
         Month,
+        Protobuf,
         RecordHeader,
         RecordKey,
         Reference,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
         Value,
         Year,
     )
-    from lakehouse.decoding.formats.avro_schemas import writer_schema
+    from lakehouse.decoding.formats.writer_schemas import writer_schema
     from lakehouse.defs.build import build_defs
     from lakehouse.defs.component import LakehouseTables
     from lakehouse.defs.resources import LakehouseResource
@@ -78,6 +79,7 @@ __all__ = [
     "Measure",
     "Month",
     "OpenMeteoFiles",
+    "Protobuf",
     "RecordHeader",
     "RecordKey",
     "Reference",
@@ -104,7 +106,7 @@ _MODULES_BY_NAME = {
     "Settings": "lakehouse.settings",
     "build_defs": "lakehouse.defs.build",
     "declared_tables": "lakehouse.discovery",
-    "writer_schema": "lakehouse.decoding.formats.avro_schemas",
+    "writer_schema": "lakehouse.decoding.formats.writer_schemas",
 }
 
 

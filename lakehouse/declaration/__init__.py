@@ -27,7 +27,7 @@ from lakehouse.declaration.vocabulary import (
     Samples,
 )
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats import Avro, Debezium, Json
+from lakehouse.decoding.formats import Avro, Debezium, Json, Protobuf
 from lakehouse.decoding.record_parts import BrokerTime, RecordHeader, RecordKey
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "Late",
     "Measure",
     "Month",
+    "Protobuf",
     "RecordHeader",
     "RecordKey",
     "Reference",

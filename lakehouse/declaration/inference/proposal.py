@@ -17,7 +17,7 @@ from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Epoch, Rejection
 from lakehouse.decoding.formats import Format, Json
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas, WriterSchema
 from lakehouse.decoding.times import EPOCHS
 
 _SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
@@ -72,14 +72,15 @@ def propose(
     contents = list(values)
     objects, refusals = _read_objects(contents, form, schemas)
     warnings = [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects)]
-    schema_fields = _schema_fields(objects, form, schemas)
+    used_schemas = form.used_schemas(contents, schemas) if objects else ()
+    schema_fields = form.schema_fields(used_schemas, _MAX_FIELDS)
     paths = list(schema_fields if schema_fields is not None else _field_paths(objects))[:_MAX_FIELDS]
     paths = [path for path in paths if only is None or only(path[0])]
     if len(paths) == _MAX_FIELDS:
         warnings.append(f"Only the first {_MAX_FIELDS:,} fields were examined.")
     proposed_columns = [_propose_column(path, objects, warnings, (schema_fields or {}).get(path)) for path in paths]
     columns = _without_duplicates([column for column in proposed_columns if column], warnings)
-    kinds = None if only else _record_kinds(columns, objects, form, schemas)
+    kinds = None if only else _record_kinds(columns, objects, form, used_schemas)
     key = () if kinds or only else proposed_key(columns, objects, warnings)
     warnings += [_SEVERAL_TYPES.format(kinds)] if kinds else []
     columns = [_allow_null(column, key, schema_fields or {}, warnings) for column in columns]
@@ -119,10 +120,10 @@ def _number_warnings(columns: Sequence[Column], *, is_typed: bool) -> Iterator[s
 
 
 def _record_kinds(
-    columns: Sequence[Column], objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas
+    columns: Sequence[Column], objects: Sequence[dict[str, Any]], form: Format, schemas: Iterable[WriterSchema]
 ) -> str | None:
     """The types of the records, in words; ``None`` if there is only one."""
-    names = sorted({form.schema_name(schema) for schema in schemas.by_id.values()} if form.typed and objects else ())
+    names = sorted({form.schema_name(schema) for schema in schemas} if form.typed else ())
     by_schema = f"by their schemas: {', '.join(names)}"
     return by_schema if len(names) > 1 else seen_kinds(columns, objects, is_typed=form.typed)
 
@@ -141,14 +142,6 @@ def _read_objects(
         except RecursionError:
             refusals.append("nested too deeply")
     return objects, refusals
-
-
-def _schema_fields(
-    objects: Sequence[dict[str, Any]], form: Format, schemas: Schemas
-) -> Mapping[Path, SchemaField] | None:
-    """The fields of records by their schemas, the newest schema first; ``None`` if schemas have no types."""
-    newest_first = [schemas.by_id[schema_id] for schema_id in sorted(schemas.by_id, reverse=True)]
-    return form.schema_fields(newest_first if objects else (), _MAX_FIELDS)
 
 
 def _allow_null(

@@ -1,12 +1,19 @@
 """How the values of records are written: one module for each format, and the list of formats.
 
 ``format`` defines the base class, ``framing`` the schema id in front of a value. ``json_format`` is JSON,
-``avro_format`` is Avro, ``debezium_format`` are changes of a database, written as one of the two. ``debezium_reader``
-reads a change, ``debezium_position`` its position in the log of the database, ``debezium_schemas`` the types of its
-fields, ``debezium_values`` times and decimals, ``debezium_connector`` the settings of its connector. ``avro_reader``
-reads Avro by a schema, with ``avro_bytes`` for primitive types, ``avro_nodes`` for the readers of schemas and
-``avro_logical`` for logical types. ``avro_schemas`` checks schemas, ``avro_declared`` derives one from a declaration,
-``avro_writing`` writes lines by one, ``avro_fields`` derives columns from one.
+``avro_format`` is Avro, ``protobuf_format`` is Protobuf, ``debezium_format`` are changes of a database, written as JSON
+or Avro. ``debezium_reader`` reads a change, ``debezium_position`` its position in the log of the database,
+``debezium_schemas`` the types of its fields, ``debezium_values`` times and decimals, ``debezium_connector`` the
+settings of its connector.
+
+``avro_reader`` reads Avro by a schema, with ``avro_bytes`` for primitive types, ``avro_nodes`` for the readers of
+schemas and ``avro_logical`` for logical types. ``avro_schemas`` checks schemas, ``avro_declared`` derives one from a
+declaration, ``avro_writing`` writes lines by one, ``avro_fields`` derives columns from one. Protobuf has the same
+parts: ``protobuf_reader`` with ``protobuf_messages``, ``protobuf_nodes``, ``protobuf_bytes`` and ``protobuf_values``;
+``protobuf_schemas``, ``protobuf_declared``, ``protobuf_writing`` with ``protobuf_lines``, and ``protobuf_fields``.
+``protobuf_text`` parses ``.proto`` files, cut by ``protobuf_tokens``; ``protobuf_known`` has the types that each may
+import. Both formats use ``schema_parser``, ``schema_types`` and ``declared_fields``. ``writer_schemas`` prepares a
+schema of either.
 
 To add a format, write a module with a subclass of ``Format`` and list it in ``FORMATS``. No module outside this
 package checks which format it has: it asks the format.
@@ -21,11 +28,13 @@ from lakehouse.decoding.formats.debezium_format import Debezium
 from lakehouse.decoding.formats.format import Format
 from lakehouse.decoding.formats.framing import has_frame
 from lakehouse.decoding.formats.json_format import Json
+from lakehouse.decoding.formats.protobuf_format import Protobuf
 
 FORMATS: tuple[Format, ...] = (
     Json(),
     Json(framed=True),
     Avro(),
+    Protobuf(),
     Debezium(),
     Debezium(Json(framed=True)),
     Debezium(Avro()),
@@ -64,4 +73,14 @@ def format_problems(form: Format) -> Iterator[Problem]:
         yield problem, "Set framed and schema_kind: the id in front of a value selects a schema of that kind."
 
 
-__all__ = ["FORMATS", "KNOWN_REASONS", "Avro", "Debezium", "Format", "Json", "format_problems", "likely_formats"]
+__all__ = [
+    "FORMATS",
+    "KNOWN_REASONS",
+    "Avro",
+    "Debezium",
+    "Format",
+    "Json",
+    "Protobuf",
+    "format_problems",
+    "likely_formats",
+]

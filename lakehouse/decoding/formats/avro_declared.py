@@ -1,12 +1,11 @@
 """Derive an Avro schema from a declaration; ``publish`` registers it for a topic that has no schema."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.formats.format import UnusableSchemaError
-from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.formats.declared_fields import field_tree
 
 _TYPES = {"STRING": "string", "BOOLEAN": "boolean", "INT": "int", "BIGINT": "long", "DOUBLE": "double"}
 
@@ -17,30 +16,7 @@ def schema_of_fields(record: str, fields: Iterable[Field]) -> str:
     A field is optional unless its column is required. Raises ``UnusableSchemaError`` if columns read a field in ways
     that no schema can describe.
     """
-    root: dict[str, Any] = {}
-    for field in fields:
-        if field.part == VALUE:
-            _add_field(root, field.names, field)
-    return json.dumps(_record_schema(record, root))
-
-
-def _add_field(root: dict[str, Any], names: Sequence[str], field: Field) -> None:
-    """Add a field at its path; add a struct as its fields, since columns may read more fields at their paths."""
-    if field.type.startswith("STRUCT"):
-        for inner in field.inner:
-            _add_field(root, (*names, inner.name), inner)
-        return
-    parent: Any = root
-    for name in names[:-1]:
-        parent = parent.setdefault(name, {})
-        if not isinstance(parent, dict):
-            raise UnusableSchemaError(f"columns read {name!r} both as a whole and by its fields")
-    former_field = parent.setdefault(names[-1], field)
-    if isinstance(former_field, dict):
-        raise UnusableSchemaError(f"columns read {names[-1]!r} both as a whole and by its fields")
-    if _field_type(former_field, "") != _field_type(field, ""):
-        raise UnusableSchemaError(f"columns read {names[-1]!r} with two different types")
-    parent[names[-1]] = field if field.required else former_field
+    return json.dumps(_record_schema(record, field_tree(fields, lambda field: _field_type(field, ""))))
 
 
 def _record_schema(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,19 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
 
-from lakehouse.decoding.column_types import column_type_problems, digits_of, is_field_name
+from lakehouse.decoding.column_types import column_type_problems, is_field_name
 from lakehouse.decoding.formats.avro_logical import logical_converter
 from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
+from lakehouse.decoding.formats.schema_types import MAX_LEVELS, MAX_TYPE_LENGTH, merged_fields
 
 _SCALAR_TYPES = {"boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "DOUBLE", "double": "DOUBLE"}
 _SCALAR_TYPES |= {"string": "STRING", "enum": "STRING"}
-_NUMBERS = ("INT", "BIGINT", "DOUBLE")  # each represents the values of those before it, at least approximately
-_MAX_TYPE_LENGTH = 10_000  # characters
-_MAX_LEVELS = 5  # of records within records
 
 
 def schema_fields(schemas: Iterable[WriterSchema], limit: int) -> dict[Path, SchemaField]:
@@ -22,27 +19,14 @@ def schema_fields(schemas: Iterable[WriterSchema], limit: int) -> dict[Path, Sch
 
     If schemas differ, the first one counts; of several number types, the one that represents the values of all.
     """
-    fields: dict[Path, SchemaField] = {}
-    for schema in schemas:
-        definitions, root = _NamedSchemas({}, {}), json.loads(schema.text)
-        for definition in (*map(json.loads, schema.references), root):
-            definitions.collect(definition)
-        for path, field in islice(_fields(root, definitions, (), optional=False), limit):
-            fields[path] = _merge_fields(fields[path], field) if path in fields else field
-    fields.pop((), None)  # of a record without a field
-    # a field that is a record in one schema and not in another is read as a whole, or not at all
-    return {path: field for path, field in fields.items() if not any(path[:n] in fields for n in range(1, len(path)))}
+    return merged_fields(islice(_fields_of(schema), limit) for schema in schemas)
 
 
-def as_json(value: Any) -> Any:
-    """A value with its numbers as decimals, as JSON is parsed."""
-    if isinstance(value, dict):
-        return {name: as_json(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [as_json(item) for item in value]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    return Decimal(repr(value))
+def _fields_of(schema: WriterSchema) -> Iterator[tuple[Path, SchemaField]]:
+    definitions, root = _NamedSchemas({}, {}), json.loads(schema.text)
+    for definition in (*map(json.loads, schema.references), root):
+        definitions.collect(definition)
+    return _fields(root, definitions, (), optional=False)
 
 
 class _NamedSchemas(NamedTuple):
@@ -87,7 +71,7 @@ def _fields(
         and resolved_schema["type"] == "record"
         and resolved_schema["name"] not in outer_records
     )
-    if not is_record or len(path) == _MAX_LEVELS or not resolved_schema["fields"]:
+    if not is_record or len(path) == MAX_LEVELS or not resolved_schema["fields"]:
         yield path, SchemaField(_column_type(resolved_schema, definitions), optional)
         return
     for field in resolved_schema["fields"]:
@@ -124,7 +108,7 @@ def _struct_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | No
         inner_types = [(field["name"], _column_type(field["type"], definitions)) for field in schema["fields"]]
         fields = {n.lower(): f"{n}: {type_}" for n, type_ in reversed(inner_types) if type_ and is_field_name(n)}
         struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
-        definitions.column_types[name] = struct_type if fields and len(struct_type) <= _MAX_TYPE_LENGTH else None
+        definitions.column_types[name] = struct_type if fields and len(struct_type) <= MAX_TYPE_LENGTH else None
     return definitions.column_types[name]
 
 
@@ -134,22 +118,6 @@ def _logical_type(schema: dict[str, Any]) -> str | None:
         return {"date": "DATE", "uuid": "STRING"}.get(logical_type, "TIMESTAMP")
     type_ = f"DECIMAL({schema['precision']},{schema.get('scale', 0)})"
     return None if any(column_type_problems(type_)) else type_
-
-
-def _merge_fields(field: SchemaField, other_field: SchemaField) -> SchemaField:
-    """Combine what two schemas say about a field."""
-    return SchemaField(_wider_type(field.type, other_field.type), field.optional or other_field.optional)
-
-
-def _wider_type(type_: str | None, other_type: str | None) -> str | None:
-    if type_ in _NUMBERS and other_type in _NUMBERS:
-        return max(type_, other_type, key=_NUMBERS.index)
-    if type_ is None or other_type is None or not type_.startswith("DECIMAL") or not other_type.startswith("DECIMAL"):
-        return type_
-    (precision, scale), (other_precision, other_scale) = digits_of(type_), digits_of(other_type)
-    max_scale = max(scale, other_scale)
-    decimal = f"DECIMAL({max(precision - scale, other_precision - other_scale) + max_scale},{max_scale})"
-    return None if any(column_type_problems(decimal)) else decimal
 
 
 _NESTED_TYPES: dict[str, Callable[[dict[str, Any], _NamedSchemas], str | None]] = {

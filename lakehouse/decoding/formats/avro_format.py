@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lakehouse.decoding.fields import Field, Rejection
+from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.avro_nodes import KIND, NamedNodes
-from lakehouse.decoding.formats.avro_reader import Reader, reader_of
+from lakehouse.decoding.formats.avro_reader import reader_of
 from lakehouse.decoding.formats.format import (
     NO_SCHEMAS,
     Format,
@@ -25,7 +25,7 @@ from lakehouse.decoding.formats.format import (
     UnusableSchemaError,
     WriterSchema,
 )
-from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
+from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
 
 
 @dataclass(frozen=True)
@@ -87,45 +87,15 @@ class Avro(Format):
 
     def as_json(self, parsed: dict[str, Any]) -> dict[str, Any]:
         """A parsed value with its numbers as decimals, as JSON is parsed."""
-        from lakehouse.decoding.formats.avro_fields import as_json
+        from lakehouse.decoding.formats.schema_types import as_json
 
         return {name: as_json(value) for name, value in parsed.items()}
 
 
-class AvroParser(Parser):
-    """Parses records by their schemas; the reader of a schema is made when the first record refers to it.
+class AvroParser(SchemaParser):
+    """Parses Avro records by their schemas."""
 
-    ``parsed_memory`` is the memory in bytes of the record that was parsed last; 0 if it was rejected.
-    """
-
-    memory_by_byte = 100  # typical: if values take more, fewer records are decoded together
-    smallest_item = 1
-    parsed_memory = 0
-
-    def __init__(self, schemas: Schemas) -> None:
-        self._readers: dict[int, tuple[Reader, NamedNodes]] = {}
-        self._schemas, self._unusable = schemas.by_id, dict(schemas.unusable_reasons)
-
-    def __call__(self, value: bytes | None) -> dict[str, Any]:
-        """Parse the value of a record, with the id of its schema in front."""
-        self.parsed_memory = 0
-        schema_id, data = split_frame(value)
-        read, nodes = self._readers.get(schema_id) or self._make_reader(schema_id)
-        parsed = read(data, FRAME_SIZE)
-        self.parsed_memory = nodes.memory
-        return parsed
-
-    def memory_of(self, value: bytes | None) -> int:  # noqa: ARG002 - it is counted while a value is parsed
-        """Memory in bytes of the record that was parsed last; 0 if it was rejected."""
-        return self.parsed_memory
-
-    def _make_reader(self, schema_id: int) -> tuple[Reader, NamedNodes]:
-        if schema_id in self._schemas and schema_id not in self._unusable:
-            nodes = NamedNodes()
-            try:
-                return self._readers.setdefault(schema_id, (reader_of(self._schemas[schema_id], nodes), nodes))
-            except Rejection as rejection:
-                self._unusable[schema_id] = rejection.detail
-        if schema_id in self._unusable:
-            raise Rejection("unusable_schema", f"schema {schema_id}: {self._unusable[schema_id]}")
-        raise Rejection("unknown_schema", f"schema {schema_id} is not known")
+    def reader_of(self, schema: WriterSchema) -> tuple[Reader, MemoryCounter]:
+        """Return the reader of a schema."""
+        nodes = NamedNodes()
+        return reader_of(schema, nodes), nodes

@@ -24,21 +24,23 @@ from lakehouse.decoding.formats.avro_bytes import (
 from lakehouse.decoding.formats.avro_logical import logical_converter
 from lakehouse.decoding.formats.avro_nodes import NamedNodes, Node, Read, add_memory
 from lakehouse.decoding.formats.format import WriterSchema
+from lakehouse.decoding.formats.schema_parser import Reader
 from lakehouse.decoding.memory import (
+    BYTES,
     CONTAINER,
     LIST_SLOT,
+    LOGICAL,
     MAP_ENTRY,
     MAX_RECORD_MEMORY,
+    NUMBER,
+    TEXT,
+    UNREPRESENTABLE,
     dict_memory,
     too_large_rejection,
 )
 
-Reader = Callable[[bytes, int], dict[str, Any]]
-"""Read the record that begins at a position and ends with the bytes."""
 _MAX_EMPTY_VALUES = 16  # values without a byte in one record
 _MAX_WRAPPERS = 16  # nested records around one value that have no bytes of their own
-_NUMBER, _BYTES, _STRING = 32, 48, 72  # memory in bytes of such a value, without its own bytes
-_LOGICAL, _UNREPRESENTABLE = 112, 160  # of a date, a time or a decimal at most, and of one that cannot be represented
 
 
 def reader_of(schema: WriterSchema, nodes: NamedNodes | None = None) -> Reader:
@@ -102,10 +104,10 @@ def _logical(schema: Mapping[str, Any], node: Node, nodes: NamedNodes) -> Node:
         raw, pos = read(data, pos)
         value = convert(raw)
         if type(value) is UnrepresentableValue:
-            add_memory(nodes, _UNREPRESENTABLE)
+            add_memory(nodes, UNREPRESENTABLE)
         return value, pos
 
-    return node._replace(read=read_logical, memory=_LOGICAL)
+    return node._replace(read=read_logical, memory=LOGICAL)
 
 
 def _record(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:
@@ -173,7 +175,7 @@ def _fixed(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:
     def read(data: bytes, pos: int) -> tuple[Any, int]:
         return cut(data, pos, size), pos + size
 
-    node = Node(read, has_bytes=size > 0, empty_values=int(size == 0), memory=_BYTES)
+    node = Node(read, has_bytes=size > 0, empty_values=int(size == 0), memory=BYTES)
     nodes[schema["name"]] = _logical(schema, node, nodes)
     return nodes[schema["name"]]
 
@@ -245,12 +247,12 @@ def _read_blocks(data: bytes, pos: int, read_next: Callable[[int], int], nodes: 
 _PRIMITIVES = {
     "null": Node(read_null, has_bytes=False, empty_values=1),
     "boolean": Node(read_boolean),
-    "int": Node(read_int, memory=_NUMBER),
-    "long": Node(read_long, memory=_NUMBER),
-    "float": Node(read_float, memory=_NUMBER),
-    "double": Node(read_double, memory=_NUMBER),
-    "bytes": Node(read_bytes, memory=_BYTES),
-    "string": Node(read_string, memory=_STRING),
+    "int": Node(read_int, memory=NUMBER),
+    "long": Node(read_long, memory=NUMBER),
+    "float": Node(read_float, memory=NUMBER),
+    "double": Node(read_double, memory=NUMBER),
+    "bytes": Node(read_bytes, memory=BYTES),
+    "string": Node(read_string, memory=TEXT),
 }
 _COMPLEX_TYPES: dict[str, Callable[[Mapping[str, Any], NamedNodes], Node]] = {
     "record": _record,

@@ -5,7 +5,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field
@@ -199,6 +199,10 @@ class Format(ABC):
     def schema_name(self, schema: WriterSchema) -> str:
         """The name that a schema gives its records."""
         return schema.kind
+
+    def used_schemas(self, values: Iterable[bytes | None], schemas: Schemas) -> Sequence[WriterSchema]:  # noqa: ARG002
+        """The schemas of the types of records that values have, the newest first; by default all ``schemas``."""
+        return [schemas.by_id[schema_id] for schema_id in sorted(schemas.by_id, reverse=True)]
 
     def schema_fields(
         self,

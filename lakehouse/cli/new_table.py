@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-_NEEDED_RECORDS = "Choose a topic or a file with records that are JSON objects, or Avro with a schema id."
+_NEEDED_RECORDS = "Choose a topic or a file with records that are JSON objects, or Avro or Protobuf with a schema id."
 
 SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of JSON lines.")]
 WhereOption = Annotated[
@@ -62,8 +62,8 @@ def new_table(
 ) -> None:
     """Write a declaration from real records: types, required fields, times, and a key if records have a unique id.
 
-    For Avro, the types come from the schemas at the registry. The file works as it is; its comments list what to check.
-    Existing files are not changed.
+    For Avro and Protobuf, the types come from the schemas at the registry. The file works as it is; its comments list
+    what to check. Existing files are not changed.
 
     --from-auto-cdc takes the key, the order, the deletes and the choice of columns from the flow whose target is NAME,
     or from the only flow of the file. The file is not run. What cannot be translated is an error or a comment.

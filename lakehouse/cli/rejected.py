@@ -116,8 +116,8 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
     Reads their bytes from the table, so the broker is not needed. Looks up schemas that were unknown in the schema
     registry. Progress does not move. Then refreshes the change feed and the rollups.
 
-    For Avro, uses the schema registry in LAKEHOUSE_REGISTRY_URL. If that is not set, the command starts the embedded
-    registry of this home, unless it runs already, and stops it at the end.
+    For Avro and Protobuf, uses the schema registry in LAKEHOUSE_REGISTRY_URL. If that is not set, the command starts
+    the embedded registry of this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest.redrive import redrive as decode_again

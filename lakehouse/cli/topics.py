@@ -86,7 +86,7 @@ SchemaOption = Annotated[
         exists=True,
         dir_okay=False,
         metavar="FILE",
-        help="For a table in Avro: register this schema, and encode the records with it.",
+        help="For a table in Avro or Protobuf: register this schema, and encode the records with it.",
     ),
 ]
 
@@ -114,10 +114,10 @@ def publish(
     """Send records to the topic of a table. A missing topic is created.
 
     Checks the lines of a JSON file first. If one would be rejected, shows the reasons and sends nothing without
-    --force. Sends lines of standard input up to the first such line. Does not check lateness. Lines for Avro are
-    checked only when they are encoded: the lines before an invalid one are sent.
+    --force. Sends lines of standard input up to the first such line. Does not check lateness. Lines for Avro
+    and Protobuf are checked only when they are encoded: the lines before an invalid one are sent.
 
-    Sends the bytes of each line as they are. For a table in Avro, each line is a JSON object. It is encoded with
+    Sends the bytes of each line as they are. For Avro and Protobuf, each line is a JSON object. It is encoded with
     --schema, or else the newest schema of the topic, or else a schema derived from the declaration. The broker
     acknowledges every record exactly once, even after a retry. Sending a file again right after itself changes no row
     of a table with a key. A log table gets one more row per line.

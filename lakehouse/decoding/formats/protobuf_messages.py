@@ -80,7 +80,7 @@ def _tag(number: int, wire_type: int) -> int:
 
 
 def _enum(enum: str, pairs: Iterable[tuple[str, int]], state: ReadState) -> _Kind:
-    """The names of an enum; of several names of a number, the first one. A number without a name is no text."""
+    """The names of an enum; of several names of a number, the first one. A number without a name is not a text."""
     names: dict[int, str] = {}
     for name, number in pairs:
         names.setdefault(number, name)

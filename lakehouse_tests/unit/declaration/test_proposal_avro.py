@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Avro, Debezium, Json, StreamTable
+from lakehouse.declaration import Avro, Debezium, Json, Protobuf, StreamTable
 from lakehouse.declaration.inference.proposal import Proposal, propose
 from lakehouse.decoding.formats import likely_formats
 from lakehouse.decoding.formats.avro_schemas import writer_schema
@@ -184,7 +184,7 @@ def test_a_proposal_warns_about_a_key_whose_schema_allows_null() -> None:
 
 def test_the_format_is_the_one_that_reads_most_records() -> None:
     avro, framed_json, plain = add_frame(1, b"\x02\x04"), add_frame(1, b'{"id": 1}'), b'{"id": 1}'
-    assert likely_formats([avro, avro, plain, None, None, None]) == (Avro(), Debezium(Avro()))
+    assert likely_formats([avro, avro, plain, None, None, None]) == (Avro(), Protobuf(), Debezium(Avro()))
     assert likely_formats([framed_json, framed_json, avro, None])[0] == Json(framed=True)
     assert likely_formats([plain, plain, avro]) == likely_formats([]) == likely_formats([b"\x00"]) == (Json(),)
     proposal = propose([framed_json, plain], Json(framed=True))

@@ -65,7 +65,7 @@ def root_name(roots: Sequence[Any], indexes: Sequence[int]) -> str:
     """The name of the message at a path of indexes; raises ``Rejection`` if there is none, or more than one."""
     name, inner_roots = "", roots
     for index in indexes:
-        if not 0 <= index < len(inner_roots):
+        if not 0 <= index < len(inner_roots) or inner_roots[index] == []:
             raise Rejection("invalid_protobuf", f"the schema has no message with the indexes {list(indexes)}")
         if inner_roots[index] is None:
             detail = f"the message indexes {list(indexes)} mean different messages to different serializers"

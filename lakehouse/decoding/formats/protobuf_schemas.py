@@ -117,8 +117,9 @@ def _add_message(message: MessageDefinition, scope: str, types: _Types, *, has_p
 
 
 def _roots(messages: Sequence[MessageDefinition], scope: str) -> list[Any]:
-    """The messages in a scope by their indexes, each with those in it; ``None`` if an index may mean two of them.
+    """The messages in a scope by their indexes, each with those in it.
 
+    An index that may mean two messages has ``None``, and one that is only that of the entry of a map has nothing.
     Some serializers count the entries of maps as messages, and some do not.
     """
     bare_messages = [message for message in messages if not message.is_entry]
@@ -126,14 +127,17 @@ def _roots(messages: Sequence[MessageDefinition], scope: str) -> list[Any]:
     for index, message in enumerate(messages):
         meanings = [] if message.is_entry else [message]
         meanings += [bare for bare in bare_messages[index : index + 1] if bare not in meanings]
-        name = _full_name(scope, meanings[0].name) if len(meanings) == 1 else ""
-        roots.append([name, _roots(meanings[0].messages, name)] if name else None)
+        if len(meanings) == 1:
+            name = _full_name(scope, meanings[0].name)
+            roots.append([name, _roots(meanings[0].messages, name)])
+        else:
+            roots.append(None if meanings else [])
     return roots
 
 
 def _root_names(roots: Iterable[Any]) -> Iterator[str]:
     for root in roots:
-        if root is not None:
+        if root:
             yield root[0]
             yield from _root_names(root[1])
 

@@ -199,8 +199,11 @@ def test_indexes_that_name_no_message_are_rejected(indexes: bytes, expected: str
 
 
 def test_indexes_that_serializers_count_differently_are_rejected() -> None:
-    text = proto("message A { int32 a = 1; }", "map<string, A> as = 1;", "message B {}", "message C {}")
+    fields = ("map<string, A> as = 1;", "message B {}", "map<string, A> bs = 2;", "message C { int32 c = 1; }")
+    text = proto("message A { int32 a = 1; }", *fields)
     assert read(text, b"", b"\x04\x00\x00") == {"a": 0}
+    assert read(text, b"", b"\x04\x00\x08") == {"c": 0}, "the fifth with the entries, and none without them"
+    assert rejection_reason(text, b"", b"\x04\x00\x06") == "invalid_protobuf", "only an entry"
     assert rejection_reason(text, b"", b"\x04\x00\x04") == "unusable_schema", "B if the entry counts, else C"
 
 
@@ -212,6 +215,13 @@ def test_an_absent_field_is_its_default_or_null_or_missing() -> None:
     assert read(ORDER, b"") == MISSING
     assert read(proto("optional int32 a = 1 [default = 5];", "optional E e = 2;", syntax="proto2"), b"") == {}
     assert rejection_reason(proto("required int32 a = 1;", syntax="proto2"), b"") == "invalid_protobuf"
+
+
+def test_a_default_that_means_not_set_is_null_if_declared() -> None:
+    count = Column("count", "BIGINT", "A number.", null_values=("0",))
+    kind = Column("kind", "STRING", "An enum.", null_values=("NONE",))
+    table = StreamTable("orders", "orders", "Orders.", [count, kind], [], format=Protobuf())
+    assert table.decode(add_frame(7, FIRST), schemas=SCHEMAS.by_id) == {"count": None, "kind": None}
 
 
 @pytest.mark.invariant("5.2")

@@ -214,7 +214,7 @@ def test_without_a_registry_the_error_names_its_setting(
     ("answer", "message"),
     [
         ((404, '{"error_code": 40403, "message": "no"}'), "schema 7 is not known. If the schema is unknown, set"),
-        (schema_answer("message R {}", schemaType="PROTOBUF"), "schema 7: it is a schema of PROTOBUF, not of Avro"),
+        (schema_answer("message R {}", schemaType="PROTOBUF"), "the schema has no message with the indexes"),
         (schema_answer("{}", schemaType="JSON"), "schema 7: it is a schema of JSON, not of Avro"),
     ],
 )

@@ -93,7 +93,7 @@ def test_a_time_requires_a_pattern_if_values_have_no_types() -> None:
 
 @pytest.mark.parametrize("form", [Barred, Avro, "barred"])
 def test_a_value_that_is_not_a_format_is_refused(form) -> None:
-    with pytest.raises(DeclarationError, match="format must be a Json, an Avro or a Debezium, not "):
+    with pytest.raises(DeclarationError, match="format must be a Json, an Avro, a Protobuf or a Debezium, not "):
         replace(TABLE, format=form)
 
 

@@ -26,7 +26,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             ("file", None, "a string"),
             ("version", 5, "a string"),
             ("max_records", True, "an integer"),
-            ("format", None, "a Json, an Avro or a Debezium"),
+            ("format", None, "a Json, an Avro, a Protobuf or a Debezium"),
             ("base", 5, "a Rows"),
             ("late", "rated_at", "a Late"),
             ("rollups", iter([ID]), "a list or tuple"),

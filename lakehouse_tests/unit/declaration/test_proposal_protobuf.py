@@ -6,7 +6,7 @@ from lakehouse.declaration.inference.proposal import Proposal, propose
 from lakehouse.decoding.formats import likely_formats
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse_tests.unit.declaration.test_proposal import types
+from lakehouse_tests.helpers.proposals import types
 
 SHOP = """
 syntax = "proto3";

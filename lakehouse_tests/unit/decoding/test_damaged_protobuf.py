@@ -1,0 +1,139 @@
+"""Damaged Protobuf is rejected with a reason, and takes a bounded memory."""
+
+import pytest
+
+from lakehouse.declaration import Protobuf
+from lakehouse.decoding.formats import protobuf_nodes
+from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.formats.protobuf_lines import varint
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse_tests.helpers.decoding.protobuf_orders import (
+    FIRST,
+    MAX_VARINT,
+    ORDER,
+    RECORD,
+    SCHEMAS,
+    proto,
+    read,
+    read_or_reason,
+    rejection_reason,
+    sized,
+    varint_field,
+)
+
+
+@pytest.mark.invariant("8.10")
+def test_a_record_that_ends_within_a_field_is_truncated() -> None:
+    body = RECORD[6:]
+    results = [read_or_reason(ORDER, body[:end]) for end in range(len(body))]
+    assert {result for result in results if isinstance(result, str)} == {"truncated"}
+    assert sum(isinstance(result, dict) for result in results) == 10, "a cut after a field leaves a shorter message"
+
+
+@pytest.mark.parametrize(
+    ("indexes", "expected"),
+    [
+        (b"\x02\x04", "invalid_protobuf"),  # the third message of two
+        (b"\x01", "invalid_protobuf"),  # a negative count, as serializers without zigzag write it
+        (b"\x02\x01", "invalid_protobuf"),
+        (b"\xfe\xff\x03", "invalid_protobuf"),
+        (b"\x02", "truncated"),
+        (b"\x04\x00\x04", "invalid_protobuf"),
+    ],
+)
+def test_indexes_that_name_no_message_are_rejected(indexes: bytes, expected: str) -> None:
+    assert rejection_reason(ORDER, b"", indexes) == expected
+
+
+def test_indexes_that_serializers_count_differently_are_rejected() -> None:
+    fields = ("map<string, A> as = 1;", "message B {}", "map<string, A> bs = 2;", "message C { int32 c = 1; }")
+    text = proto("message A { int32 a = 1; }", *fields)
+    assert read(text, b"", b"\x04\x00\x00") == {"a": 0}
+    assert read(text, b"", b"\x04\x00\x08") == {"c": 0}, "the fifth with the entries, and none without them"
+    assert rejection_reason(text, b"", b"\x04\x00\x06") == "invalid_protobuf", "only an entry"
+    assert rejection_reason(text, b"", b"\x04\x00\x04") == "unusable_schema", "B if the entry counts, else C"
+
+
+@pytest.mark.invariant("8.10", "13.3")
+@pytest.mark.parametrize(
+    ("fields", "body", "expected"),
+    [
+        (["int64 a = 1;"], b"\x08" + b"\xff" * 10, "invalid_protobuf"),
+        (["int64 a = 1;"], b"\x08" + b"\x80" * 10 + b"\x00", "invalid_protobuf"),
+        (["int32 a = 1;"], b"\x08\x80\x80\x80\x80\x10", "invalid_protobuf"),
+        (["int32 a = 1;"], b"\x08\xff\xff\xff\xff\x0f", "invalid_protobuf"),
+        (["uint32 a = 1;"], b"\x08" + MAX_VARINT, "invalid_protobuf"),
+        (["bool a = 1;"], b"\x08\x02", "invalid_protobuf"),
+        (["string a = 1;"], b"\x0a\x02\xff\xfe", "invalid_utf8"),
+        (["string a = 1;"], b"\x0a" + MAX_VARINT, "invalid_protobuf"),
+        (["string a = 1;"], b"\x0a\x05a", "truncated"),
+        (["bytes a = 1;"], b"\x0a\x7f", "truncated"),
+        (["string a = 1;"], b"\x08\x01", "invalid_protobuf"),
+        (["int32 a = 1;"], b"\x0d\x01\x00\x00\x00", "invalid_protobuf"),
+        (["int32 a = 1;"], b"\x0b", "invalid_protobuf"),
+        (["int32 a = 1;"], b"\x13\x14", "invalid_protobuf"),
+        (["int32 a = 1;"], b"\x16", "invalid_protobuf"),
+        (["int32 a = 1;"], b"\x00\x01", "invalid_protobuf"),
+        (["int32 a = 1;"], b"\x80\x80\x80\x80\x10\x00", "invalid_protobuf"),
+        (["int32 a = 1;"], b"\x08\x01\x08\x02", "duplicate_name"),
+        (["oneof o { int32 a = 1; int32 b = 2; }"], b"\x08\x01\x10\x02", "duplicate_name"),
+        (["map<string, int32> a = 1;"], sized(0x0A, b"\x0a\x01k", b"\x0a\x01k"), "duplicate_name"),
+        (["map<string, int32> a = 1;"], sized(0x0A, b"\x18\x01"), "invalid_protobuf"),
+        (["repeated int32 a = 1;"], b"\x0a\x02\x01\x80\x01", "truncated"),
+        (["repeated fixed32 a = 1;"], b"\x0a\x03abcd", "truncated"),
+        (["M a = 1;"], b"\x0a\x01\x0a\x00", "truncated"),
+        (["google.protobuf.Value a = 1;"], b"\x0a\x00", "invalid_protobuf"),
+    ],
+)
+def test_bytes_that_no_writer_writes_are_rejected(fields: list[str], body: bytes, expected: str) -> None:
+    assert rejection_reason(proto(*fields), body) == expected
+
+
+def test_numbers_with_zero_bits_at_their_end_are_read() -> None:
+    assert read(proto("int64 a = 1;", "string b = 2;"), b"\x88\x00\x85\x80\x00\x12\x81\x00x") == {"a": 5, "b": "x"}
+
+
+@pytest.mark.invariant("8.10")
+def test_messages_of_too_many_levels_are_rejected() -> None:
+    text = proto("M a = 1;")
+    body = b""
+    for _ in range(60):
+        body = sized(0x0A, body)
+    assert read(text, body)
+    levels = [b""]
+    for _ in range(101):
+        inner = levels[-1]
+        levels.append(varint_field(0x0A, len(inner)) + inner)
+    assert read(text, levels[100])
+    assert rejection_reason(text, levels[101]) == "invalid_protobuf"
+
+
+@pytest.mark.invariant("8.11")
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        (["repeated bool a = 1;"], varint_field(0x0A, 10**6) + b"\x01" * 10**6),
+        (["repeated M a = 1;"], sized(0x0A, *[b""] * 100_000)),
+        (["repeated string a = 1;"], sized(0x0A, *[b""] * 200_000)),
+        (["map<int32, string> a = 1;"], sized(0x0A, *(varint_field(0x08, n) for n in range(70_000)))),
+        (["string b = 1;"], b"".join(varint(n << 3) + b"\x00" for n in range(2, 60_000))),
+        (
+            ["repeated M a = 1;", *(f"int32 f{n} = {n};" for n in range(2, 400))],
+            sized(0x0A, *[b""] * 1_000),
+        ),
+    ],
+)
+def test_a_small_record_that_would_take_too_much_memory_is_rejected(
+    monkeypatch: pytest.MonkeyPatch, fields: list[str], body: bytes
+) -> None:
+    """With a fortieth of the memory limit, and so in a fortieth of the time."""
+    monkeypatch.setattr(protobuf_nodes, "MAX_RECORD_MEMORY", MAX_RECORD_MEMORY // 40)
+    assert rejection_reason(proto(*fields), body) == "too_large"
+
+
+def test_the_memory_of_a_record_is_counted_while_it_is_parsed() -> None:
+    parser = Protobuf().parser(SCHEMAS)
+    parser(RECORD)
+    large_memory = parser.memory_of(RECORD)
+    parser(add_frame(7, FIRST))
+    assert large_memory > parser.memory_of(b"") > 0

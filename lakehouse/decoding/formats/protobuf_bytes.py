@@ -135,11 +135,11 @@ def _require_range(value: int, minimum: int, limit: int) -> int:
 
 
 def _fixed_reader(letter: str) -> Callable[[bytes, int], tuple[Any, int]]:
-    number = struct.Struct(f"<{letter}")
-    unpack, size = number.unpack_from, number.size
+    form = f"<{letter}"  # a compiled form cannot be sent to workers
+    size = struct.calcsize(form)
 
     def read(data: bytes, pos: int) -> tuple[Any, int]:
-        return unpack(data, pos)[0], pos + size
+        return struct.unpack_from(form, data, pos)[0], pos + size
 
     return read
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Tombstone,
         Value,
         Year,
+        Zone,
     )
     from lakehouse.decoding.formats.writer_schemas import writer_schema
     from lakehouse.defs.build import build_defs
@@ -93,6 +94,7 @@ __all__ = [
     "Tombstone",
     "Value",
     "Year",
+    "Zone",
     "build_defs",
     "declared_tables",
     "writer_schema",

@@ -29,6 +29,7 @@ from lakehouse.declaration.vocabulary import (
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Avro, Debezium, Json, Protobuf
 from lakehouse.decoding.record_parts import BrokerTime, RecordHeader, RecordKey
+from lakehouse.decoding.zones import Zone
 
 __all__ = [
     "Avro",
@@ -58,5 +59,6 @@ __all__ = [
     "Tombstone",
     "Value",
     "Year",
+    "Zone",
     "require_distinct_names",
 ]

@@ -121,6 +121,7 @@ def read_snapshot(text: str) -> Snapshot:
 
 def _column_options(column: Column) -> dict[str, str]:
     options = _set_options(column, Column) | {"type": as_spark_says(column.type)}
+    options |= {"zone": repr(column.field.zone)} if column.field.zone else {}  # the same for a name and a Zone
     options.pop("source", None)
     return options if column.sql else options | {_TAKES: _show_value(column.source or column.name)}
 

@@ -1,7 +1,7 @@
 """The fields of a declaration and the names derived from them; the rules check them before a ``StreamTable`` exists."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import date, timedelta
 from typing import Literal
 
@@ -227,6 +227,7 @@ class TableParts:
         options += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
         options += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
         options += [(c.name, "null_erases") for c in self.columns if c.null_erases]
+        options += [(c.name, "zone", *astuple(c.field.zone)) for c in self.columns if c.field.zone]
         options += [("deletes", self.delete_rule)] if self.delete_rule else []
         options += [("truncates", self.truncate_rule)] if self.truncate_rule else []
         options += [("where", self.where.record_filter)] if self.where else []

@@ -13,6 +13,7 @@ from lakehouse.decoding.fields import Epoch, Field
 from lakehouse.decoding.nested_types import nested, with_inner
 from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey
 from lakehouse.decoding.times import Lateness
+from lakehouse.decoding.zones import Zone, zone_of
 
 
 def fingerprint_of(*parts: object) -> str:
@@ -27,8 +28,10 @@ class Column:
     ``source`` is the name of the field in the record, if it differs from that of the column. For a field within
     objects, it is the path, for example ``("customer", "address", "city")``. It can also be ``RecordKey()``,
     ``RecordHeader(...)`` or ``BrokerTime()``. ``between`` is the smallest and the largest allowed value. ``pattern``
-    is the strptime format of a time, in UTC. ``epoch`` is the unit of a time that is a number since 1970, UTC: of a
-    TIMESTAMP, which is rounded to microseconds, or days of a DATE. ``default`` replaces a missing field or null, and is
+    is the format of a time that is a text: ``iso8601``, or directives of strptime. It is in UTC, unless it has an
+    offset. ``zone`` is the time zone of texts without an offset: a name, or ``Zone(...)`` with what happens if clocks
+    change. ``epoch`` is the unit of a time that is a number since 1970, UTC: of a TIMESTAMP, which is rounded to
+    microseconds, or days of a DATE. ``default`` replaces a missing field or null, and is
     written as a record would contain it. ``formerly`` is the name or path of the field before it was renamed, which is
     read if the field is missing. ``widened_from`` is the narrower type that the column had: tables with that type are
     rewritten once with the wider one. ``null_values`` are texts that mean that there is no value; if they are numbers,
@@ -52,6 +55,7 @@ class Column:
     widened_from: str | None = field(default=None, repr=False)
     null_values: Sequence[str] = field(default=(), repr=False)
     null_erases: bool = field(default=False, repr=False)
+    zone: str | Zone | None = field(default=None, repr=False)
 
     @property
     def field(self) -> Field:
@@ -68,7 +72,7 @@ class Column:
             self.name, shown_name, self.type, self.required, minimum, maximum, *rules, null_erases=self.null_erases
         )
         key_encoding = self.source.written if isinstance(self.source, RecordKey) else rule.key_encoding
-        return with_inner(rule._replace(key_encoding=key_encoding))
+        return with_inner(rule._replace(key_encoding=key_encoding, zone=zone_of(self.zone)))
 
     @property
     def is_nested(self) -> bool:

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from lakehouse.decoding.record_parts import VALUE, KeyEncoding
+from lakehouse.decoding.zones import Zone
 
 SCHEMA_REASONS = ("wrong_magic", "unknown_schema", "unusable_schema")
 """Reasons to reject a record that apply only to values with a schema id in front."""
@@ -27,6 +28,7 @@ REASONS = (
     "wrong_type",
     "wrong_time_format",
     "no_such_date",
+    "ambiguous_time",
     "out_of_range",
     "invalid_text",
     "too_large",
@@ -36,7 +38,7 @@ REASONS = (
     BEYOND_HORIZON,
 )
 """Reasons that records of any format may have; ``Format.reasons`` are those of one format alone."""
-Epoch = Literal["seconds", "milliseconds", "microseconds", "days"]
+Epoch = Literal["seconds", "milliseconds", "microseconds", "nanoseconds", "days"]
 WHOLE_LIMITS = {"INT": 2**31, "BIGINT": 2**63}
 
 
@@ -50,7 +52,8 @@ class Field(NamedTuple):
     that mean null. ``inner`` are the rules for the items, values or fields of a nested type. ``leaf_count`` is the
     number of scalar values that one value has space for, itself or in a struct, present or not. If ``null_erases`` is
     set, an explicit null and a missing field differ. ``key_encoding`` is the encoding of the record key.
-    ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps.
+    ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps. ``zone`` is the time
+    zone of texts without an offset, by default UTC.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Field(NamedTuple):
     null_erases: bool = False
     key_encoding: KeyEncoding = "text"
     memory_bytes: int = 0
+    zone: Zone | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

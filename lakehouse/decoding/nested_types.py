@@ -95,9 +95,10 @@ def shown_value(value: Any, field: Field) -> Any:
 def _inner_field(field: Field, name: str, type_: str) -> Field:
     may_hold_times = type_ in _TIME_TYPES or nested(type_) is not None
     pattern, epoch = (field.pattern, field.epoch) if may_hold_times else (None, None)
+    zone = field.zone if may_hold_times and type_ != "DATE" else None
     source = f"{field.source}.{name}" if name else f"{field.source}[]"
     nulls, memory = field.null_values, scalar_memory(type_)
     inner = Field(
         name, source, type_, False, None, None, pattern, (name,), epoch, null_values=nulls, memory_bytes=memory
     )
-    return with_inner(inner)
+    return with_inner(inner._replace(zone=zone))

@@ -1,6 +1,5 @@
 """Times: how a text or a number becomes a time, and when a record is late."""
 
-import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -12,23 +11,13 @@ from lakehouse.decoding.fields import (
     UnrepresentableValue,
     raise_out_of_range,
     raise_wrong_type,
-    short_text,
 )
 from lakehouse.decoding.numbers import convert_whole, exact_number, round_decimal
+from lakehouse.decoding.time_texts import local_to_utc, parse_time
 
 _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_TWO_DIGITS = r"\d\d"
-TIME_SHAPES = {
-    "%Y": r"\d{4}",
-    "%m": _TWO_DIGITS,
-    "%d": _TWO_DIGITS,
-    "%H": _TWO_DIGITS,
-    "%M": _TWO_DIGITS,
-    "%S": _TWO_DIGITS,
-    "%f": r"\d{1,6}",
-}
-EPOCHS: dict[Epoch, int] = {"seconds": 6, "milliseconds": 3, "microseconds": 0}
+EPOCHS: dict[Epoch, int] = {"seconds": 6, "milliseconds": 3, "microseconds": 0, "nanoseconds": -3}
 """By the unit of a number that is a TIMESTAMP: the decimal places down to a microsecond."""
 DAYS: Epoch = "days"
 """The unit of a number that is a DATE."""
@@ -70,37 +59,19 @@ def _format_time(microseconds: int) -> str:
 def convert_time(raw: Any, field: Field) -> datetime | date:
     """Convert a text, a number or a time that a parser already made into a TIMESTAMP or a DATE.
 
-    Raises ``Rejection`` with one of the reasons ``wrong_type``, ``wrong_time_format``, ``no_such_date`` or
-    ``out_of_range``.
+    Raises ``Rejection`` with one of the reasons ``wrong_type``, ``wrong_time_format``, ``no_such_date``,
+    ``ambiguous_time`` or ``out_of_range``.
     """
     if isinstance(raw, datetime) and field.type == "TIMESTAMP":
-        return raw if raw.tzinfo else raw.replace(tzinfo=UTC)
+        return raw if raw.tzinfo else local_to_utc(raw, raw, field)
     if isinstance(raw, date) and not isinstance(raw, datetime) and field.type == "DATE":
         return raw
     if field.epoch is not None:
         return _time_since_epoch(exact_number(raw, field), field)
     if field.pattern is not None:
-        return _parse_time(raw, field.pattern, field)
+        time = parse_time(raw if isinstance(raw, str) else raise_wrong_type(raw, field), field.pattern, field)
+        return time.date() if field.type == "DATE" else time
     return raise_out_of_range(raw, field) if isinstance(raw, UnrepresentableValue) else raise_wrong_type(raw, field)
-
-
-def _parse_time(raw: Any, pattern: str, field: Field) -> datetime | date:
-    if not isinstance(raw, str):
-        raise_wrong_type(raw, field)
-    if not re.fullmatch(_time_regex(pattern), raw, re.ASCII):
-        raise Rejection("wrong_time_format", f"{field.source!r} is {short_text(raw)}, expected {pattern}")
-    try:
-        time = datetime.strptime(raw, pattern).replace(tzinfo=UTC)
-    except ValueError:
-        raise Rejection("no_such_date", f"{field.source!r} is {short_text(raw)}") from None
-    return time.date() if field.type == "DATE" else time
-
-
-def _time_regex(pattern: str) -> str:
-    regex = re.escape(pattern)
-    for directive, digits in TIME_SHAPES.items():
-        regex = regex.replace(directive, digits)
-    return regex
 
 
 def _time_since_epoch(number: Decimal, field: Field) -> datetime | date:

@@ -33,7 +33,7 @@ def convert(
 
     ``memory`` is the memory in bytes of the parsed value, if it and the typed values may be too large together.
     Raises ``Rejection`` with one of the reasons ``missing_field``, ``null_field``, ``wrong_type``,
-    ``wrong_time_format``, ``no_such_date``, ``out_of_range``, ``invalid_text`` or ``too_large``.
+    ``wrong_time_format``, ``no_such_date``, ``ambiguous_time``, ``out_of_range``, ``invalid_text`` or ``too_large``.
     """
     row = {}
     for field in fields:

@@ -147,7 +147,6 @@ OTHER_MEANINGS = {
     "ingest/around_timeless.py": "the same",
     "decoding/fast/unique_names.py": "of bytes in an array",
     "decoding/fast/plain_times.py": "the same",
-    "declaration/rules/time_rules.py": "of a time from UTC",
 }
 
 

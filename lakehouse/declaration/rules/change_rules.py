@@ -37,7 +37,7 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
             message = f"column {column.name}: keep requires null_erases in a table of format {form}"
             yield message, "A null in the database must replace the stored value. Add null_erases=True."
         if column.sql is None and column.field.part == VALUE:
-            yield from _null_problems(column, form)
+            yield from _value_problems(column, form)
     for name in table.key:
         if name in table.by_name and table.by_name[name].field.part != VALUE:
             yield (
@@ -46,14 +46,17 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
             )
 
 
-def _null_problems(column: Column, form: str) -> Iterator[Problem]:
-    """What makes a value differ from that of the database: a NULL that is replaced, and a value that becomes NULL."""
+def _value_problems(column: Column, form: str) -> Iterator[Problem]:
+    """What makes a value differ from that of the database: a NULL that is replaced, another NULL, another time."""
     if column.default is not None:
         message = f"column {column.name}: format {form} and default cannot be combined"
         yield message, _unlike_database(column, "A default replaces a NULL", "default", "coalesce")
     if column.null_values:
         message = f"column {column.name}: format {form} and null_values cannot be combined"
         yield message, _unlike_database(column, "null_values remove a value", "null_values", "nullif")
+    if column.zone is not None:
+        message = f"column {column.name}: format {form} and zone cannot be combined"
+        yield message, "The table has the times of the database. Remove zone. For readers, convert them in a view."
 
 
 def _unlike_database(column: Column, effect: str, option: str, function: str) -> str:

@@ -61,6 +61,7 @@ def _computed_problems(column: Column) -> Iterator[Problem]:
         "formerly",
         "pattern",
         "epoch",
+        "zone",
         "default",
         "null_values",
         "between",
@@ -93,10 +94,10 @@ def _keep_problems(column: Column) -> Iterator[Problem]:
 
 
 def _broker_time_problems(column: Column) -> Iterator[Problem]:
-    options = (column.pattern, column.epoch, column.null_values or None)
+    options = (column.pattern, column.epoch, column.zone, column.null_values or None)
     if column.type != "TIMESTAMP" or any(option is not None for option in options):
-        message = "a broker time must be a TIMESTAMP without pattern, epoch and null_values"
-        yield message, "Declare the type TIMESTAMP, and remove pattern, epoch and null_values."
+        message = "a broker time must be a TIMESTAMP without pattern, epoch, zone and null_values"
+        yield message, "Declare the type TIMESTAMP, and remove pattern, epoch, zone and null_values."
 
 
 def _source_problems(column: Column) -> Iterator[Problem]:

@@ -5,18 +5,18 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 
+from lakehouse.declaration.rules.zone_rules import offset_problems, zone_problems
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.nested_types import plain_types
 from lakehouse.decoding.record_parts import VALUE
-from lakehouse.decoding.times import DAYS, EPOCHS, TIME_SHAPES
+from lakehouse.decoding.time_texts import ISO8601, TIME_SHAPES, UTC_OFFSET
+from lakehouse.decoding.times import DAYS, EPOCHS
 
 _OR_STRING = "For times in another format, declare STRING without a pattern."
-_WITHIN_A_DAY = ("%H", "%M", "%S", "%f")
-_OFFSET = re.compile(r"%[HMSf].*?([+-](?=[\d:]*[1-9])\d{1,2}(:?\d\d)?)(?![\d:])", re.DOTALL)
+_WITHIN_A_DAY = ("%H", "%M", "%S", "%f", UTC_OFFSET)
 _KEEP_HOURS = "Declare TIMESTAMP in place of DATE, or STRING if it has another format."
-_LOCAL_TIME = re.compile(r"(?<![A-Za-z])([AP]M|[ap]m|[ACEMP][SD]T|[CEW]ES?T|BST|[IJK]ST|MSK|\w+/\w+)(?![A-Za-z])")
 
 
 def time_problems(column: Column, typed_by: str) -> Iterator[Problem]:
@@ -34,15 +34,17 @@ def time_problems(column: Column, typed_by: str) -> Iterator[Problem]:
         yield "one epoch cannot serve both DATE and TIMESTAMP", _separate_types(column.epoch, typed_by)
     for type_ in time_types:
         yield from _format_problems(column, type_)
+    if column.pattern and column.pattern != ISO8601:
+        yield from offset_problems(column.pattern, has_zone=column.zone is not None)
+    yield from zone_problems(column)
 
 
 def _example_for(time_types: Sequence[str]) -> str:
     """How to declare the format of times of these types."""
     if len(time_types) > 1:
-        alternatives = "STRING in place of DATE with pattern='%Y-%m-%dT%H:%M', or INT with epoch='seconds'"
-        return f"pattern='%Y-%m-%d' if both have that format. Otherwise declare {alternatives}"
-    pattern, unit = ("%Y-%m-%d", DAYS) if time_types == ["DATE"] else ("%Y-%m-%dT%H:%M", "seconds")
-    return f"pattern={pattern!r}, or epoch={unit!r} if it is a number"
+        return f"pattern={ISO8601!r}. For numbers, declare INT in place of DATE with epoch='seconds'"
+    unit = DAYS if time_types == ["DATE"] else "seconds"
+    return f"pattern={ISO8601!r}, or epoch={unit!r} if it is a number"
 
 
 def _fits_dates(column: Column) -> bool:
@@ -68,7 +70,7 @@ def _format_problems(column: Column, type_: str) -> Iterator[Problem]:
             f"epoch is {column.epoch}, but the column is a {column.type}",
             f"Declare {', '.join(alternatives[:-1])} or {alternatives[-1]}.",
         )
-    if column.pattern:
+    if column.pattern and column.pattern != ISO8601:
         yield from _pattern_problems(column.pattern, type_)
 
 
@@ -77,7 +79,8 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
     directives = Counter(re.findall("%.?", pattern, re.DOTALL))
     for directive, count in directives.items():
         if directive not in TIME_SHAPES:
-            yield f"the pattern contains {directive}, which is not supported", f"Use only {supported}. {_OR_STRING}"
+            action = f"Use only {supported}, or pattern={ISO8601!r} for all forms of ISO 8601. {_OR_STRING}"
+            yield f"the pattern contains {directive}, which is not supported", action
         elif count > 1:
             yield f"the pattern contains {directive} twice", "Write each part of a time once."
         elif type_ == "DATE" and directive in _WITHIN_A_DAY:
@@ -85,26 +88,15 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
     if not is_text(pattern):
         yield "the pattern is not valid UTF-8", "Write a pattern that a record can match."
     if "%Y" not in directives:
-        yield "the pattern contains no %Y", f"Without a year, every time would be in 1900. Add %Y. {_OR_STRING}"
+        action = f"Without a year, every time would be in 1900. Add %Y, or declare pattern={ISO8601!r}. {_OR_STRING}"
+        yield "the pattern contains no %Y", action
     yield from _gap_problems(directives)
-    yield from _offset_problems(pattern)
 
 
 def _gap_problems(directives: Container[str]) -> Iterator[Problem]:
-    for coarser, finer in pairwise(TIME_SHAPES):
+    for coarser, finer in pairwise(directive for directive in TIME_SHAPES if directive != UTC_OFFSET):
         if finer in directives and coarser not in directives:
             yield (
                 f"the pattern contains {finer} but no {coarser}",
                 f"Each part of a time requires the next larger one. Add {coarser}.",
             )
-
-
-def _offset_problems(pattern: str) -> Iterator[Problem]:
-    offset = _OFFSET.search(pattern)
-    local_time = _LOCAL_TIME.search(re.sub("%.", "%", pattern.partition("%H")[2]))
-    if offset:
-        action = f"Times are read as UTC: have them sent in UTC. {_OR_STRING}"
-        yield f"the pattern contains the offset {offset[1]}", action
-    elif local_time:
-        message = f"the pattern contains {local_time[1]}, so the time is not in UTC, or not on a 24-hour clock"
-        yield message, f"Times are read as UTC on a 24-hour clock: have them sent in that form. {_OR_STRING}"

@@ -156,7 +156,7 @@ def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
     has_value = _is_valid(texts)
     if field.type == "STRING":
         return _column(texts.cast(pa.string()), has_value, is_plain, is_text=True)
-    times, is_parsed = parse_times(texts, field.pattern or "")
+    times, is_parsed = parse_times(texts, field)
     is_plain &= is_parsed | ~has_value
     if field.type == "DATE":
         times = (times // 86_400_000_000).astype(np.int32)
@@ -200,11 +200,21 @@ def _convert_epochs(raw_values: list[Any], field: Field) -> ConvertedColumn:
     if field.type == "DATE":
         days = _convert_whole(raw_values, field._replace(type="INT", minimum=_FIRST_DAY, maximum=_LAST_DAY))
         return days._replace(values=days.values.cast(pa.date32()))
+    if field.epoch == "nanoseconds":
+        return _convert_nanoseconds(raw_values, field)
     doubles, has_value, is_plain = _to_doubles(raw_values)
     bounds = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
     times, in_bounds = round_to_units(doubles, EPOCHS[field.epoch or "seconds"], bounds)
     values = _array(times, in_bounds, arrow_type(field.type))
     return _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
+
+
+def _convert_nanoseconds(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    """Convert whole numbers of nanoseconds, which a double does not represent, rounded like other numbers."""
+    column = _convert_whole(raw_values, field._replace(type="BIGINT"))
+    microseconds, rest = np.divmod(column.values.fill_null(0).to_numpy(), 1000)
+    times = microseconds + np.where(microseconds < 0, rest > 500, rest >= 500)
+    return column._replace(values=_array(times, _is_valid(column.values), arrow_type(field.type)))
 
 
 def _to_doubles(raw_values: list[Any]) -> tuple[Doubles, Mask, Mask]:

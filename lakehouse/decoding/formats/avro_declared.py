@@ -65,4 +65,5 @@ def _time_type(field: Field) -> Any:
         return "string"
     if field.type == "DATE":
         return "int" if field.epoch else {"type": "int", "logicalType": "date"}
-    return "long" if field.epoch else {"type": "long", "logicalType": "timestamp-micros"}
+    logical_type = "local-timestamp-micros" if field.zone else "timestamp-micros"
+    return "long" if field.epoch else {"type": "long", "logicalType": logical_type}

@@ -32,7 +32,8 @@ def logical_converter(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     if logical_type == "uuid" and kind == "fixed" and schema["size"] == _UUID_SIZE:
         return lambda value: str(UUID(bytes=value))
     if kind == "long" and isinstance(logical_type, str):
-        return TIME_CONVERTERS.get(logical_type.removeprefix("local-"))
+        convert = TIME_CONVERTERS.get(logical_type.removeprefix("local-"))
+        return _without_zone(convert) if convert and logical_type.startswith("local-") else convert
     return None
 
 
@@ -74,6 +75,18 @@ def _time_converter(unit_microseconds: int) -> Callable[[int], datetime | Unrepr
             return UnrepresentableValue(f"{units * unit_microseconds} microseconds after 1970")
 
     return to_time
+
+
+def _without_zone(
+    convert: Callable[[int], datetime | UnrepresentableValue],
+) -> Callable[[int], datetime | UnrepresentableValue]:
+    """Return what converts a number to a local time: the zone of the column decides which time in UTC it is."""
+
+    def to_local_time(units: int) -> datetime | UnrepresentableValue:
+        time = convert(units)
+        return time.replace(tzinfo=None) if isinstance(time, datetime) else time
+
+    return to_local_time
 
 
 def _from_nanoseconds(nanoseconds: int) -> datetime | UnrepresentableValue:

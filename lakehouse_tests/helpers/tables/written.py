@@ -1,7 +1,8 @@
 """Hypothesis strategies for records of all types, valid and invalid ones."""
 
+import re
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import ceil, floor
 from typing import Any
 
@@ -12,10 +13,11 @@ from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.fields import Epoch
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.times import EPOCHS
+from lakehouse_tests.helpers.tables.written_times import ZONES, times
 
 DECIMALS = ("DECIMAL(9,6)", "DECIMAL(38,18)", "DECIMAL(5,0)", "DECIMAL(3,3)", "DECIMAL(18,2)", "DECIMAL(38,38)")
 NUMBERS = ("INT", "BIGINT", "DOUBLE", *DECIMALS)
-DAYS = ("%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%Y")
+DAYS = ("%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%Y", "iso8601")
 TIMES = (
     "%Y-%m-%dT%H:%M",
     "%Y-%m-%d %H:%M:%S",
@@ -25,6 +27,9 @@ TIMES = (
     "%Y%m%d%H%M%S%f",
     "%f%Y-%m-%d %H:%M:%S",
     "%Y-%m-%d %H:%M:%f%S",
+    "%Y-%m-%dT%H:%M:%S.%f%z",
+    "%z %Y-%m-%d",
+    "iso8601",
 )
 SOURCES = ("n", "at", "é", 'a"b', "a\\b")
 PATHS = (("n",), ("in", "n"), ("in", "at"), ("in", "in", "n"), ("at", "n"))
@@ -76,6 +81,8 @@ def columns(draw: st.DrawFn, name: str) -> Column:
     if type_ in ("DATE", "TIMESTAMP"):
         if draw(st.integers(0, 2)):
             rules["pattern"] = draw(st.sampled_from(DAYS if type_ == "DATE" else TIMES))
+            if type_ == "TIMESTAMP" and not re.search("%z|Z", rules["pattern"]):
+                rules["zone"] = draw(st.none() | st.sampled_from(ZONES))
         else:
             rules["epoch"] = "days" if type_ == "DATE" else draw(st.sampled_from([*EPOCHS]))
     bounds = [(0, 100), (-90, 90), (0.1, 0.3), (-5, 12345.5), (9007199254740992, 9007199254740993)]
@@ -93,7 +100,7 @@ def columns(draw: st.DrawFn, name: str) -> Column:
 
 def _default(type_: str, between: tuple[float, float] | None, **rules: Any) -> Any:
     if "pattern" in rules:
-        return datetime(2023, 4, 5, 6, 7, 8, 9).strftime(rules["pattern"])
+        return datetime(2023, 4, 5, 6, 7, 8, 9, UTC).strftime(rules["pattern"].replace("iso8601", "%Y-%m-%d"))
     if between:
         integer = ceil(between[0])
         return integer if integer <= between[1] else between[1]
@@ -107,22 +114,6 @@ def numbers() -> st.SearchStrategy[str]:
     decimals = st.builds("{}{}.{}".format, st.sampled_from(["", "-"]), st.integers(0, 99999), DIGITS)
     scaled_numbers = st.builds("{}e{}".format, decimals, st.integers(-30, 30))
     return st.sampled_from(EDGES) | near_ties | decimals | scaled_numbers | st.integers(-(2**65), 2**65).map(str)
-
-
-def times(pattern: str) -> st.SearchStrategy[str]:
-    formats = {"%Y": "{:04d}", "%m": "{:02d}", "%d": "{:02d}", "%H": "{:02d}", "%M": "{:02d}", "%S": "{:02d}"}
-
-    def format_time(year: int, month: int, day: int, clock: tuple[int, int, int], fraction: str) -> str:
-        text = pattern
-        for (directive, format_), number in zip(formats.items(), (year, month, day, *clock), strict=True):
-            text = text.replace(directive, format_.format(number))
-        return f'"{text.replace("%f", fraction)}"'
-
-    years = st.integers(0, 9999) | st.integers(1970, 2030)
-    clock = st.tuples(st.integers(0, 24), st.integers(0, 60), st.integers(0, 61))
-    return st.builds(
-        format_time, years, st.integers(0, 13), st.integers(0, 32), clock, st.text("0123456789", min_size=1, max_size=7)
-    )
 
 
 def moments(epoch: Epoch) -> st.SearchStrategy[str]:

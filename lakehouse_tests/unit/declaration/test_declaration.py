@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable
+from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Zone
 from lakehouse.decoding.fields import Field
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
@@ -92,3 +92,11 @@ def test_null_erases_changes_the_fingerprint_only_if_it_is_set() -> None:
         declare(columns=[ID, RATED_AT, replace(kept_column, null_erases=value)]) for value in (False, True)
     )
     assert (keeping_table.fingerprint, erasing_table.fingerprint) == ("f387a6755237", "fd924f6b3053")
+
+
+def test_a_zone_changes_the_fingerprint_by_its_name_and_its_choices() -> None:
+    zones = (None, "Europe/Berlin", Zone("Europe/Berlin"), Zone("Europe/Berlin", "later"), "Europe/Paris")
+    fingerprints = [declare(columns=[ID, replace(RATED_AT, zone=zone)]).fingerprint for zone in zones]
+    assert fingerprints[1] == fingerprints[2]
+    assert len(set(fingerprints)) == 4
+    assert fingerprints[0] == "dc8f100a3118"

@@ -134,8 +134,13 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
         for offset in (" -0330", "+01", " GMT+1", "-05:00 ", "+02:00[Europe/Berlin]", " (+0200)")
     ],
     *[
-        (with_column(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{place}"), "column n: .* contains .*, so the time is")
-        for place in (" EST", "CET", "[Europe/Berlin]")
+        (with_column(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{place}"), f"column n: .* contains .*, {reason}")
+        for place, reason in {
+            " EST": "which is the time of a part of the year",
+            "CET": "which is the time of a part of the year",
+            "[Europe/Berlin]": "so the time is not in UTC",
+            " pm": "so the time is not on a 24-hour clock",
+        }.items()
     ],
     # key, version, partition
     (lambda: declare(key=["movie"]), "unknown column in key: movie"),

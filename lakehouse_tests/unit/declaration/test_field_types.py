@@ -75,7 +75,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (lambda: declare_reference(Column("n", None, "")), "reference movies: column n: type must be a string"),  # type: ignore[arg-type]
     (
         with_column(type_="TIMESTAMP", epoch="hours"),
-        "column n: epoch must be seconds, milliseconds, microseconds or days",
+        "column n: epoch must be seconds, milliseconds, microseconds, nanoseconds or days",
     ),
     (with_column(source=RecordHeader(5)), "column n: source: name must be a string, not 5"),  # type: ignore[arg-type]
     (with_column(source=("a", 5)), "column n: source: each item must be a string, not 5"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, RecordKey, StreamTable
+from lakehouse.declaration import Column, RecordKey, StreamTable, Zone
 from lakehouse.declaration.snapshot import differences, facts_of, find_renamed_columns
 
 CITY = Column("city", "STRING", "Where.")
@@ -55,4 +55,20 @@ def test_the_encoding_of_a_key_is_a_difference_unless_it_is_text() -> None:
     )
     assert [change for _, change in differences(before, now)] == [
         "column city: takes was RecordKey(), is RecordKey('big_endian')"
+    ]
+
+
+def test_a_changed_zone_or_unit_of_a_time_is_a_difference_and_the_same_zone_is_none() -> None:
+    def differences_between(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+        times = [Column("at", "TIMESTAMP", "When.", **options) for options in (before, now)]
+        return [change for _, change in differences(*map(snapshot_with, times))]
+
+    text = {"pattern": "iso8601"}
+    assert differences_between(text | {"zone": "Europe/Berlin"}, text | {"zone": Zone("Europe/Berlin")}) == []
+    assert differences_between(text, text | {"zone": Zone("Europe/Berlin", missing="later")}) == [
+        "column at: zone was not set, is Zone(name='Europe/Berlin', ambiguous='reject', missing='later')"
+    ]
+    assert differences_between({"pattern": "%Y"}, text) == ["column at: pattern was '%Y', is 'iso8601'"]
+    assert differences_between({"epoch": "seconds"}, {"epoch": "nanoseconds"}) == [
+        "column at: epoch was 'seconds', is 'nanoseconds'"
     ]

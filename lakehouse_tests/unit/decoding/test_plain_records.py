@@ -29,14 +29,16 @@ def one_of_each_reason() -> WrittenBatch:
     day = Column("n", "DATE", "A day.", pattern="%Y-%m-%d", required=True)
     count = Column("few", "INT", "A count.", between=(0, 9))
     name = Column("text", "STRING", "A text.")
+    local = Column("at", "TIMESTAMP", "A local time.", pattern="%Y-%m-%d %H:%M", zone="Europe/Berlin")
     texts = (
         '| |\xff|{"n":|{,|{}x|{"n":1,"n":1}|{"n":NaN}|1|{}|{"n":null}|{"n":1}|{"n":"1.1.23"}|{"n":"2023-02-29"}'
         '|{"n":"2023-02-28","few":10}|{"n":"2023-02-28","text":"\\ud800"}|{"n":"2023-02-27"}|{"n":"2023-02-28"}'
+        '|{"n":"2023-02-28","at":"2023-10-29 02:30"}'
     )
     values = [None, *(text.encode("latin-1") for text in texts.split("|"))]
     late = Late("n", timedelta(days=1)).rule
     noon = 1_677_585_600_000_000  # of 28 February 2023
-    return WrittenBatch(values, [noon] * len(values), Rules((day.field, count.field, name.field), late))
+    return WrittenBatch(values, [noon] * len(values), Rules((day.field, count.field, name.field, local.field), late))
 
 
 @pytest.mark.invariant("8.10")

@@ -40,11 +40,14 @@ def test_every_odd_time_has_equal_results(pattern: str, policy: Any) -> None:
 
 
 @pytest.mark.invariant("8.10")
-@pytest.mark.parametrize("epoch", ["seconds", "milliseconds", "microseconds", "days"])
+@pytest.mark.parametrize("epoch", ["seconds", "milliseconds", "microseconds", "nanoseconds", "days"])
 def test_every_odd_number_that_is_a_time_has_equal_results(epoch: Any) -> None:
     type_ = "DATE" if epoch == "days" else "TIMESTAMP"
     edges = [-62135596801, -62135596800, 253402300799, 253402300800, -719163, -719162, 2932896, 2932897]
-    texts = [str(edge * unit) + part for edge in edges for unit in (1, 10**3, 10**6) for part in ("", ".9999995")]
+    texts = [
+        str(edge * unit) + part for edge in edges for unit in (1, 10**3, 10**6, 10**9) for part in ("", ".9999995")
+    ]
+    texts += [str(sign * number) for sign in (1, -1) for number in (499, 500, 501, 1499, 1500, 2**63 - 1, 2**63)]
     decode_like_strictly(one_column(Column("n", type_, "A time.", epoch=epoch), [*EDGES, *ODD_VALUES, *texts]))
 
 
@@ -135,7 +138,7 @@ def test_every_extreme_broker_time_has_equal_results(policy: Any, limit: timedel
         decode_like_strictly(WrittenBatch(batch.values, [broker_time] * len(years), batch.rules))
 
 
-EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000}
+EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000, "nanoseconds": 10**9}
 
 
 @pytest.mark.invariant("8.10")
@@ -145,7 +148,8 @@ def test_present_day_times_defaults_and_nested_values_are_plain(unit: Any, rules
     time = Column("at", "TIMESTAMP", "A time.", epoch=unit, source=("o", "at"), **rules)
     money = Column("money", "DECIMAL(18,6)", "Money.", default=1)
     text = Column("text", "STRING", "A text.", source=("o", "text"))
-    times = [f"{1_767_225_600 * EPOCHS[unit] + n}{part}" for n in range(50) for part in ("", ".25", ".123")]
+    fractions = ("",) if unit == "nanoseconds" else ("", ".25", ".123")
+    times = [f"{1_767_225_600 * EPOCHS[unit] + n}{part}" for n in range(50) for part in fractions]
     unmapped_fields = ["", ',"other":{"a":"x"}', ',"money":1000000000.5', ',"money":null']
     records: list[bytes | None] = [
         f'{{"o":{{"at":{number},"text":"x","{name}":"y"}}{unmapped_name}}}'.encode()

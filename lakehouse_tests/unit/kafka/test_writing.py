@@ -97,6 +97,9 @@ def test_a_schema_generated_from_a_declaration_writes_what_the_declaration_reads
         Column("day", "DATE", "A day."),
         Column("hour", "TIMESTAMP", "An hour.", pattern="%Y-%m-%dT%H"),
         Column("seen", "TIMESTAMP", "A moment.", epoch="seconds"),
+        Column("sent", "TIMESTAMP", "A text.", pattern="iso8601"),
+        Column("local", "TIMESTAMP", "A local time.", zone="Europe/Berlin"),
+        Column("exact", "TIMESTAMP", "A moment.", epoch="nanoseconds"),
         Column("city", "STRING", "Where.", source=("customer", "address", "city")),
         Column("trace", "STRING", "Of a header.", source=RecordHeader("trace")),
     ]
@@ -110,6 +113,9 @@ def test_a_schema_generated_from_a_declaration_writes_what_the_declaration_reads
         "day": "2026-01-02",
         "hour": "2026-01-01T12",
         "seen": 3,
+        "sent": "2026-01-01T12:00:00.5+02:00",
+        "local": "2026-01-01T12:00:00",
+        "exact": 1500,
     }
     writer = writer_schema(schema_of_fields(table.name, table.fields))
     row = table.decode(line_writer(1, writer)(json.dumps(line).encode()), schemas={1: writer})
@@ -123,6 +129,9 @@ def test_a_schema_generated_from_a_declaration_writes_what_the_declaration_reads
         "day": date(2026, 1, 2),
         "hour": datetime(2026, 1, 1, 12, tzinfo=UTC),
         "seen": datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC),
+        "sent": datetime(2026, 1, 1, 10, 0, 0, 500_000, tzinfo=UTC),
+        "local": datetime(2026, 1, 1, 11, tzinfo=UTC),
+        "exact": datetime(1970, 1, 1, 0, 0, 0, 2, tzinfo=UTC),
         "city": "Oslo",
         "trace": None,
     }

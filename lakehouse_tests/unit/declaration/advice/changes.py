@@ -63,6 +63,14 @@ EXAMPLES = [
         ),
     ),
     Example(
+        "column at: format Debezium and zone cannot be combined",
+        "The table has the times of the database. Remove zone. For readers, convert them in a view.",
+        lambda: declare(
+            columns=[KEY, column("at", "TIMESTAMP", pattern="iso8601", zone="Europe/Berlin")], format=Debezium()
+        ),
+        lambda: declare(columns=[KEY, column("at", "TIMESTAMP", pattern="iso8601")], format=Debezium()),
+    ),
+    Example(
         "column note: format Debezium and null_values cannot be combined",
         REMOVED_VALUE,
         lambda: declare(columns=[KEY, column("note", "STRING", null_values=["-"])], format=Debezium()),

@@ -1,0 +1,50 @@
+"""The layouts that a text of a certain length may have, if it is a time of a pattern."""
+
+import re
+from collections.abc import Iterator
+
+from lakehouse.decoding.fields import Field
+from lakehouse.decoding.time_texts import ISO8601, UTC_OFFSET
+
+Part = str | bytes
+"""A directive of a pattern, or the bytes of which a text has one at this place."""
+Layout = tuple[tuple[Part, int], ...]
+"""The parts of a text, each with its width."""
+
+FRACTION = "%f"
+_WIDTHS = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
+_OFFSET_WIDTHS = (1, 3, 5, 6)  # Z, +02, +0200, +02:00
+_PARTS = re.compile(rb"%[YmdHMSfz]|.", re.DOTALL)
+# if digits follow, the length alone does not determine the width of a fraction or of an offset
+_AMBIGUOUS = re.compile(r"%[fz](%[YmdHMSf]|\d)")
+
+
+def layouts_of(field: Field, length: int) -> list[Layout]:
+    """The layouts of texts of this length that the pattern of a field accepts; a text has at most one of them."""
+    pattern = field.pattern or ""
+    if pattern == ISO8601:
+        templates = _ISO_DATES if field.type == "DATE" else _ISO_TIMES
+        return [layout for template in templates for layout in _layouts(template, length, max_fraction=9)]
+    return [] if _AMBIGUOUS.search(pattern) else [*_layouts(_split(pattern), length, max_fraction=6)]
+
+
+def _layouts(template: tuple[Part, ...], length: int, max_fraction: int) -> Iterator[Layout]:
+    """Yield the layouts of a template: the fraction has at least one digit, the offset one of few widths."""
+    other_width = length - sum(_WIDTHS.get(part, 0) if isinstance(part, str) else 1 for part in template)
+    for offset_width in _OFFSET_WIDTHS if UTC_OFFSET in template else (0,):
+        fraction_width = other_width - offset_width
+        if 1 <= fraction_width <= max_fraction if FRACTION in template else fraction_width == 0:
+            widths = {**_WIDTHS, FRACTION: fraction_width, UTC_OFFSET: offset_width}
+            yield tuple((part, widths[part] if isinstance(part, str) else 1) for part in template)
+
+
+def _split(pattern: str) -> tuple[Part, ...]:
+    return tuple(part.decode() if len(part) > 1 else part for part in _PARTS.findall(pattern.encode()))
+
+
+_ISO_DATES = (_split("%Y-%m-%d"),)
+_MINUTES = (*_ISO_DATES[0], b"Tt ", *_split("%H:%M"))
+_SECONDS = (*_MINUTES, *_split(":%S"))
+_FRACTIONS = (*_SECONDS, b".,", FRACTION)
+_ISO_TIMES = tuple((*parts, *ending) for parts in (_SECONDS, _FRACTIONS, _MINUTES) for ending in ((), (UTC_OFFSET,)))
+_ISO_TIMES += _ISO_DATES

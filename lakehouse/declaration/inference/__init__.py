@@ -1,6 +1,7 @@
 """A declaration proposed from records: ``proposal``.
 
 ``proposed_changes`` proposes one for the changes of a database. ``proposed_types`` finds the types of columns,
-``opened_fields`` those that hold JSON as text, ``proposed_key`` the key, ``proposed_kinds`` whether the topic contains
-records of several types, ``chosen_records`` those of one type. ``auto_cdc`` reads the flows of another program.
+``opened_fields`` those that hold JSON as text, ``proposed_times`` the units of times, ``proposed_key`` the key,
+``proposed_kinds`` whether the topic contains records of several types, ``chosen_records`` those of one type.
+``auto_cdc`` reads the flows of another program.
 """

@@ -4,23 +4,21 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
 from lakehouse.declaration.inference.opened_fields import open_fields
 from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, proposed_key, value_at
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
+from lakehouse.declaration.inference.proposed_times import epoch_warning, named_epoch_unit, text_warnings
 from lakehouse.declaration.inference.proposed_types import are_keys, fits, kind_of, omitted_fields, type_of
 from lakehouse.declaration.names import FEED_COLUMNS, is_name
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.vocabulary import Column
-from lakehouse.decoding.fields import Epoch, Rejection
+from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas, WriterSchema
-from lakehouse.decoding.times import EPOCHS
 
-_SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
 _MAX_FIELDS = 1_000  # more are keys of a map that is written as fields
 _MAX_SHOWN = 20  # omitted fields, each by its whole path
 _MAX_LEVELS = 5  # of nested objects
@@ -31,7 +29,6 @@ _SEVERAL_TYPES = (
     " --where type=order."
 )
 _HOLDS_JSON = "Field {!r} is a text that holds JSON. Its fields are read by their paths, like those of an object."
-_PRESENT_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
 
 
 @dataclass(frozen=True)
@@ -89,6 +86,7 @@ def propose(
             "Columns that all these records have are required. Remove required=True if a record may come without one."
         )
     warnings += _number_warnings(columns, is_typed=schema_fields is not None)
+    warnings += text_warnings([(column, _values_at(column.field.names, objects)) for column in columns])
     column_names = {column.name for column in columns}
     times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
     times = [name for name in times if Month(name).name not in column_names]
@@ -199,11 +197,9 @@ def _propose_column(
         warnings.append(f"Field {source!r} is left out: {_why_untyped(values, schema_field)}.")
         return None
     type_, pattern = column_type
-    unit = (
-        epoch_unit(values) if values and type_ in ("INT", "BIGINT", "DOUBLE") and _SINCE_1970.fullmatch(name) else None
-    )
+    unit = named_epoch_unit(name, values) if values and type_ in ("INT", "BIGINT", "DOUBLE") else None
     if unit:
-        warnings.append(f"{name} looks like a time, in {unit} since 1970. Declare BIGINT if it is a number.")
+        warnings.append(epoch_warning(name, unit))
         type_ = "TIMESTAMP"
     if schema_field is None and type_.startswith("DECIMAL") and not type_.endswith(",0)"):
         warnings.append(f"{name} has more digits than a DOUBLE, so it is {type_}. Further decimal places are rounded.")
@@ -211,7 +207,7 @@ def _propose_column(
     column_source = None if path == (name,) else path[0] if len(path) == 1 else path
     column = Column(name, type_, "", required=is_required, source=column_source, pattern=pattern, epoch=unit)
     if type_ == "STRING" and values and are_like_times(values):
-        warnings.append(f"{name} looks like a time, but no single pattern reads it. Declare its pattern, in UTC.")
+        warnings.append(f"{name} looks like a time, but no single pattern reads it. Declare its pattern.")
     warnings += _omission_warnings(values, column, source)
     return column
 
@@ -251,16 +247,6 @@ def _column_type(values: Sequence[Any], schema_field: SchemaField | None) -> tup
     if schema_field is None or (values and schema_field.type == "STRING"):
         return type_of(values)
     return (schema_field.type, None) if schema_field.type else None
-
-
-def epoch_unit(values: Sequence[Decimal]) -> Epoch | None:
-    """The unit in which numbers are present-day times with at most microseconds; ``None`` if there is none."""
-    for unit, places in EPOCHS.items():
-        first, last = (day * 10 ** (6 - places) for day in _PRESENT_DAYS)
-        if first <= min(values) and max(values) <= last:
-            is_exact = all(value.scaleb(places) % 1 == 0 for value in values)  # rounding could make two times equal
-            return unit if is_exact else None
-    return None
 
 
 def column_name(source: str) -> str | None:

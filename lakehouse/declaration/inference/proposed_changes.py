@@ -12,8 +12,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.declaration.inference.proposal import Proposal, column_name, epoch_unit
+from lakehouse.declaration.inference.proposal import Proposal, column_name
 from lakehouse.declaration.inference.proposed_key import proposed_key
+from lakehouse.declaration.inference.proposed_times import epoch_unit, epoch_warning, named_epoch_unit
 from lakehouse.declaration.inference.proposed_types import type_of
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
@@ -100,8 +101,10 @@ def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[
         return None
     numbers = [value for value in values if isinstance(value, Decimal)]
     unit = epoch_unit(numbers) if column_type == "BIGINT" and len(numbers) == len(values) else None
-    if unit in ("milliseconds", "microseconds"):
-        warnings.append(f"{name} looks like a time, in {unit} since 1970. Declare BIGINT if it is a number.")
+    if unit == "nanoseconds":
+        unit = named_epoch_unit(name, numbers)  # an id may be as large
+    if unit in ("milliseconds", "microseconds", "nanoseconds"):
+        warnings.append(epoch_warning(name, unit))
         return Column(name, "TIMESTAMP", "", source=None if name == source else source, epoch=unit)
     return Column(name, column_type, "", source=None if name == source else source)
 

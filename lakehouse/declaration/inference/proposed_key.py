@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
+from lakehouse.declaration.inference.proposed_times import is_rounded, stored_time
 from lakehouse.declaration.vocabulary import Column
 
 _ID = re.compile(r"(.*_)?(id|key|uuid|guid)")
@@ -49,6 +50,7 @@ def _justified_key(
         reason = "No field that every record has is named as an id of what the record is about"
     else:
         times = [column for column in columns if column.required and column.type in ("TIMESTAMP", "DATE")]
+        times = [time for time in times if not is_rounded(time, _values_of(time, distinct_objects))]
         candidates = [key for count in range(2, _MAX_KEY_COLUMNS + 1) for key in combinations(ids, count)]
         candidates += [(*ids, time) for time in times if len(ids) < _MAX_KEY_COLUMNS]
         key = next((candidate for candidate in candidates if _are_unique(candidate, distinct_objects)), ())
@@ -110,9 +112,12 @@ def _is_entity_id(column: Column, objects: Sequence[dict[str, Any]]) -> bool:
 
 
 def _are_unique(columns: Sequence[Column], distinct_objects: Sequence[dict[str, Any]]) -> bool:
-    paths = [column.field.names for column in columns]
-    keys = {tuple(value_at(content, path) for path in paths) for content in distinct_objects}
-    return len(keys) == len(distinct_objects)
+    values = [[stored_time(value, column) for value in _values_of(column, distinct_objects)] for column in columns]
+    return len(set(zip(*values, strict=True))) == len(distinct_objects)
+
+
+def _values_of(column: Column, objects: Sequence[dict[str, Any]]) -> list[Any]:
+    return [value_at(content, column.field.names) for content in objects]
 
 
 def _would_lose_values(key: Column, columns: Sequence[Column], distinct_objects: Sequence[dict[str, Any]]) -> bool:

@@ -10,12 +10,14 @@ from typing import Any
 from lakehouse.decoding.column_types import column_type_problems, is_field_name
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection
 from lakehouse.decoding.nested_types import with_inner
+from lakehouse.decoding.time_texts import ISO8601
 from lakehouse.decoding.values import convert
 
 _TIMES = (
     *(("TIMESTAMP", f"%Y-%m-%d{separator}%H:%M{seconds}{zone}") for separator in "T " for seconds in
       ("", ":%S", ":%S.%f") for zone in ("", "Z", "+00:00")),
     ("DATE", "%Y-%m-%d"),
+    ("TIMESTAMP", ISO8601),
 )  # fmt: skip
 _MAX_NAMES_RATIO = 4  # more names in total than this many times those of the largest object are keys of a map
 _MAX_LEVELS = 9  # of nested values, including the scalar ones

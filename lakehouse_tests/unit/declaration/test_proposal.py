@@ -78,7 +78,7 @@ def test_the_proposal_for_the_sample_weather_is_its_declaration_without_the_key(
         (["2026-01-01", "2026-02-28"], "DATE"),
         (["2026-01-01", "2026-02-30"], "STRING"),
         (["2026-01-01T00:00:00.5Z", "2026-01-01T00:00:00.123456Z"], "TIMESTAMP"),
-        (["2026-01-01T00:00:00Z", "2026-01-01T00:00:00"], "STRING"),
+        (["2026-01-01T00:00:00Z", "2026-01-01T00:00:00"], "TIMESTAMP"),
         (["a", "1"], "STRING"),
         ([["a"], [], [None]], "ARRAY<STRING>"),
         ([{f"user_{n}": 1.5} for n in range(9)], "MAP<STRING, DOUBLE>"),
@@ -106,6 +106,10 @@ def test_the_type_fits_all_values(values: list[Any], type_: str) -> None:
         ("seen_at", [1767225600, 1767225601], "in seconds since 1970"),
         ("seen_at", [1767225600123, 1767225601123], "in milliseconds since 1970"),
         ("seen_at", [1767225600123456], "in microseconds since 1970"),
+        ("seen_at", [1767225600123456789], "in nanoseconds since 1970, and is rounded to microseconds"),
+        ("it", ["2026-01-01T00:00:00.1234567Z"], "it: fractions of more than 6 digits are rounded"),
+        ("it", ["2026-01-01T00:00:00"], "it: times without an offset are read as UTC"),
+        ("it", ["2026-01-01T00:00:00+02:00", "2026-01-01"], "it: times without an offset are read as UTC"),
         ("it", [1.5, 2.5], "DECIMAL"),
     ],
 )
@@ -120,13 +124,50 @@ def test_a_field_whose_name_is_not_a_column_name_is_the_source() -> None:
 
 
 def test_numbers_that_are_present_day_times_and_have_a_name_of_a_time_are_times() -> None:
-    columns = infer({"id": 1767225600, "at": 1767225600000, "n_ms": 5, "paid_ts": 1767225600}).columns
+    numbers = {"id": 1767225600, "at": 1767225600000, "n_ms": 5, "paid_ts": 1767225600, "took_ns": 1767225600}
+    numbers |= {"timeUnixNano": 1767225600123456789, "tweet": 1767225600123456789}
+    columns = infer(numbers).columns
     assert [(column.name, column.type, column.epoch) for column in columns] == [
         ("id", "BIGINT", None),
         ("at", "TIMESTAMP", "milliseconds"),
         ("n_ms", "BIGINT", None),
         ("paid_ts", "TIMESTAMP", "seconds"),
+        ("took_ns", "BIGINT", None),
+        ("time_unix_nano", "TIMESTAMP", "nanoseconds"),
+        ("tweet", "BIGINT", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "pattern"),
+    [
+        (["2026-01-01T10:00:00+02:00", "2026-07-01T10:00:00+02:00"], "iso8601"),
+        (["2026-01-01T10:00:00Z", "2026-01-01 10:00", "2026-01-02"], "iso8601"),
+        (["2026-01-01T10:00:00.123456789Z"], "iso8601"),
+        (["2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z"], "%Y-%m-%dT%H:%M:%SZ"),
+        (["2026-01-01 10:00"], "%Y-%m-%d %H:%M"),
+        (["2026-01-01"], "%Y-%m-%d"),
+    ],
+)
+def test_iso_8601_is_proposed_if_no_plain_pattern_reads_all_texts(texts: list[str], pattern: str) -> None:
+    proposal = infer(*({"id": n, "at": text} for n, text in enumerate(texts)))
+    assert {column.name: column.pattern for column in proposal.columns} == {"id": None, "at": pattern}
+    has_offsets = texts[0].endswith(("Z", "+02:00")) and len(texts) < 3
+    hints = [warning for warning in proposal.warnings if 'zone="Europe/Berlin"' in warning]
+    assert len(hints) == (not has_offsets and pattern != "%Y-%m-%d")
+
+
+@pytest.mark.parametrize(
+    ("times", "key"),
+    [
+        (["2026-01-01T10:00Z", "2026-01-01T12:00+01:00"], ("order_id", "at")),
+        (["2026-01-01T10:00Z", "2026-01-01T12:00+02:00"], ()),
+        (["2026-01-01T10:00:00.1234567Z", "2026-01-01T11:00:00.1234567Z"], ()),
+        ([1767225600123456789, 1767225600223456789], ()),
+    ],
+)
+def test_a_time_that_may_be_stored_like_another_is_not_in_the_key(times: list[Any], key: tuple[str, ...]) -> None:
+    assert infer(*({"order_id": 1, "at": time} for time in times)).key == key
 
 
 def test_a_number_finer_than_a_microsecond_is_not_a_time() -> None:
@@ -165,7 +206,7 @@ def test_a_month_whose_name_is_used_does_not_partition_the_table(name: str, mont
 @pytest.mark.parametrize(
     "times",
     [
-        *(["2026-01-01T00:00:00+02:00"], ["2026-01-01T10:00:00.5+00:00", "2026-01-01T10:00:00+00:00"], ["20260131"]),
+        *(["2026-01-01T00:00:00+02:00 x"], ["2026-01-01T10:00:00", "2026-02-30T10:00:00"], ["20260131"]),
         *(["31.01.2026"], ["01/31/2026 12:00"], ["Tue, 24 Nov 2026 02:17:17 GMT"], ["1767225600000"]),
     ],
 )

@@ -8,7 +8,7 @@ import pyarrow as pa
 from lakehouse.declaration import Column, Zone
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.values import convert_value
 from lakehouse.decoding.verdicts import decode_values
 

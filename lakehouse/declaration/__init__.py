@@ -29,6 +29,7 @@ from lakehouse.declaration.vocabulary import (
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Avro, Debezium, Json, Protobuf
 from lakehouse.decoding.record_parts import BrokerTime, RecordHeader, RecordKey
+from lakehouse.decoding.written_forms import TextBoolean, TextNumber
 from lakehouse.decoding.zones import Zone
 
 __all__ = [
@@ -56,6 +57,8 @@ __all__ = [
     "SampleRecords",
     "Samples",
     "StreamTable",
+    "TextBoolean",
+    "TextNumber",
     "Tombstone",
     "Value",
     "Year",

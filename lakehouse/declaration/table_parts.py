@@ -228,6 +228,7 @@ class TableParts:
         options += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
         options += [(c.name, "null_erases") for c in self.columns if c.null_erases]
         options += [(c.name, "zone", *astuple(c.field.zone)) for c in self.columns if c.field.zone]
+        options += [(c.name, "written", c.written) for c in self.columns if c.written is not None]
         options += [("deletes", self.delete_rule)] if self.delete_rule else []
         options += [("truncates", self.truncate_rule)] if self.truncate_rule else []
         options += [("where", self.where.record_filter)] if self.where else []

@@ -13,6 +13,7 @@ from lakehouse.decoding.fields import Epoch, Field
 from lakehouse.decoding.nested_types import nested, with_inner
 from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey
 from lakehouse.decoding.times import Lateness
+from lakehouse.decoding.written_forms import Written
 from lakehouse.decoding.zones import Zone, zone_of
 
 
@@ -37,7 +38,8 @@ class Column:
     rewritten once with the wider one. ``null_values`` are texts that mean that there is no value; if they are numbers,
     also those numbers. ``keep`` merges the column on its own: a missing value leaves the stored one unchanged. With
     ``null_erases`` this holds only for a missing field and for ``null_values``; a null replaces the stored value.
-    ``sql`` computes the column from other columns of the same record, NULL if it cannot be computed.
+    ``sql`` computes the column from other columns of the same record, NULL if it cannot be computed. ``written`` is how
+    the record writes the value, if not in JSON's own form: a number as ``"text"``, for example.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Column:
     null_values: Sequence[str] = field(default=(), repr=False)
     null_erases: bool = field(default=False, repr=False)
     zone: str | Zone | None = field(default=None, repr=False)
+    written: Written | None = field(default=None, repr=False)
 
     @property
     def field(self) -> Field:
@@ -72,7 +75,7 @@ class Column:
             self.name, shown_name, self.type, self.required, minimum, maximum, *rules, null_erases=self.null_erases
         )
         key_encoding = self.source.written if isinstance(self.source, RecordKey) else rule.key_encoding
-        return with_inner(rule._replace(key_encoding=key_encoding, zone=zone_of(self.zone)))
+        return with_inner(rule._replace(key_encoding=key_encoding, written=self.written, zone=zone_of(self.zone)))
 
     @property
     def is_nested(self) -> bool:

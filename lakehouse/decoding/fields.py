@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from lakehouse.decoding.record_parts import VALUE, KeyEncoding
+from lakehouse.decoding.written_forms import Written
 from lakehouse.decoding.zones import Zone
 
 SCHEMA_REASONS = ("wrong_magic", "unknown_schema", "unusable_schema")
@@ -52,8 +53,9 @@ class Field(NamedTuple):
     that mean null. ``inner`` are the rules for the items, values or fields of a nested type. ``leaf_count`` is the
     number of scalar values that one value has space for, itself or in a struct, present or not. If ``null_erases`` is
     set, an explicit null and a missing field differ. ``key_encoding`` is the encoding of the record key.
-    ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps. ``zone`` is the time
-    zone of texts without an offset, by default UTC.
+    ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps. ``written`` is how the
+    record writes the value, if not in JSON's own form. ``zone`` is the time zone of texts without an offset, by default
+    UTC.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Field(NamedTuple):
     key_encoding: KeyEncoding = "text"
     memory_bytes: int = 0
     zone: Zone | None = None
+    written: Written | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

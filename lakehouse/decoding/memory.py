@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lakehouse.decoding.fields import Field, Rejection
+from lakehouse.decoding.json_texts import json_length
 from lakehouse.decoding.record_parts import VALUE
 
 MAX_SLICE_MEMORY = 96 * 1000 * 1000  # bytes that records which are decoded together may become
@@ -22,6 +23,7 @@ _SMALL_RECORD = 2 * 1000 * 1000  # bytes of JSON below which a rough estimate is
 _ROW, _CELL = 800, 100  # of a record's verdict, and of each column in it, as the strict path makes them
 _COPIES = 3  # of a column, while it is made, put together and sent
 _OBJECTS = {"BOOLEAN": 0, "INT": 32, "BIGINT": 32, "DOUBLE": 24, "STRING": 0, "DATE": 32, "TIMESTAMP": 48}
+_TEXT_COPIES, _JSON_GROWTH = 4, 2  # of a text that is made of pieces; of 1e-6, whose text is 0.000001
 _DECIMAL, _WIDTH = 104, 17  # of a decimal in Python; of the widest scalar value in Arrow
 _STRING_PATTERN = rb'"(?:[^"\\]++|\\.)*+"?'  # possessive: linear time for any input
 _STRING = re.compile(_STRING_PATTERN, re.DOTALL)
@@ -45,6 +47,8 @@ def too_large_rejection() -> Rejection:
 
 def value_memory(raw: Any, field: Field) -> int:
     """Bytes that the value of a column takes in addition to its source; of a nested value, everything in it."""
+    if field.written == "json":
+        return _TEXT_COPIES * json_length(raw, field)
     if isinstance(raw, str):
         return 2 * len(raw)
     return field.memory_bytes + _items_memory(raw, field) if field.inner else 0
@@ -85,6 +89,8 @@ def column_memory_per_byte(fields: Iterable[Field], item_bytes: int) -> int:
 
 
 def _field_memory_per_byte(field: Field, item_bytes: int) -> int:
+    if field.written == "json":
+        return _TEXT_COPIES * _JSON_GROWTH
     if not field.inner:
         return 2 * (field.type == "STRING")
     inner_memory = max(_field_memory_per_byte(inner, item_bytes) for inner in field.inner)

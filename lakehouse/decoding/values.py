@@ -18,6 +18,7 @@ from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, va
 from lakehouse.decoding.numbers import convert_number, parse_number
 from lakehouse.decoding.record_parts import KEY, VALUE
 from lakehouse.decoding.times import convert_time
+from lakehouse.decoding.written import read_written
 
 NO_PARTS: Mapping[str, Any] = {}
 _MAX_MISSING = 100_000  # fields of structs in one value
@@ -33,7 +34,8 @@ def convert(
 
     ``memory`` is the memory in bytes of the parsed value, if it and the typed values may be too large together.
     Raises ``Rejection`` with one of the reasons ``missing_field``, ``null_field``, ``wrong_type``,
-    ``wrong_time_format``, ``no_such_date``, ``ambiguous_time``, ``out_of_range``, ``invalid_text`` or ``too_large``.
+    ``wrong_time_format``, ``no_such_date``, ``ambiguous_time``, ``out_of_range``, ``not_finite``, ``invalid_text`` or
+    ``too_large``.
     """
     row = {}
     for field in fields:
@@ -60,7 +62,7 @@ def convert_value(raw: Any, field: Field, *, is_missing: bool = False) -> Any:
         return None
     if field.inner and _count_missing(raw, field, _MAX_MISSING) > _MAX_MISSING:
         raise Rejection("out_of_range", f"structs in {field.source!r} have more than {_MAX_MISSING:,} missing values")
-    value = _convert_present(raw, field)
+    value = _convert_present(raw if field.written is None else read_written(raw, field), field)
     is_too_small = field.minimum is not None and value < field.minimum
     is_too_large = field.maximum is not None and value > field.maximum
     if is_too_small or is_too_large:
@@ -88,6 +90,8 @@ def number_in(text: str) -> Decimal | UnrepresentableValue | None:
 def parse_part(part: bytes | int | None, field: Field) -> Any:
     """Parse a key or a header as JSON would give it: as text, number or boolean, depending on the field's type.
 
+    With ``written``, it stays a text.
+
     Raises ``Rejection`` with the reason ``invalid_utf8``, ``invalid_text`` or ``wrong_type``.
     """
     if not isinstance(part, bytes):
@@ -100,7 +104,7 @@ def parse_part(part: bytes | int | None, field: Field) -> Any:
         raise Rejection("invalid_utf8", f"{field.source!r}: byte {error.start} is not UTF-8") from None
     if field.type == "STRING" and field.part == KEY and field.key_encoding == "text":
         return _reject_control_characters(text, field)
-    if field.type == "STRING" or field.pattern is not None:
+    if field.type == "STRING" or field.pattern is not None or field.written is not None:
         return text
     if field.type == "BOOLEAN":
         return {"true": True, "false": False}.get(text, text)

@@ -38,6 +38,7 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
             yield message, "A null in the database must replace the stored value. Add null_erases=True."
         if column.sql is None and column.field.part == VALUE:
             yield from _value_problems(column, form)
+            yield from _form_problems(column, form)
     for name in table.key:
         if name in table.by_name and table.by_name[name].field.part != VALUE:
             yield (
@@ -59,6 +60,12 @@ def _value_problems(column: Column, form: str) -> Iterator[Problem]:
         yield message, "The table has the times of the database. Remove zone. For readers, convert them in a view."
 
 
+def _form_problems(column: Column, form: str) -> Iterator[Problem]:
+    """Values in another form than the connector writes: comparisons with the database would not know it."""
+    if column.written is not None:
+        yield f"column {column.name}: format {form} and written cannot be combined", _CONNECTOR_WRITES
+
+
 def _unlike_database(column: Column, effect: str, option: str, function: str) -> str:
     place = "in a view" if column.keep else "in the sql of another column, or in a view"
     return (
@@ -67,6 +74,10 @@ def _unlike_database(column: Column, effect: str, option: str, function: str) ->
     )
 
 
+_CONNECTOR_WRITES = (
+    "The settings of the connector decide how it writes values. Remove written. If it writes decimals as text, declare"
+    " decimal_handling_mode='string'. For other texts, write a cast in the sql of another column, or in a view."
+)
 _ORDER = "The position in the log of the database decides which change is newer."
 _WHY_NOT = {
     "apply_as_deletes": "The records themselves say which rows are deleted.",

@@ -9,6 +9,7 @@ from math import ceil, floor
 
 from lakehouse.declaration.names import SHAPE, is_name
 from lakehouse.declaration.rules.time_rules import time_problems
+from lakehouse.declaration.rules.written_rules import written_problems
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of
@@ -46,6 +47,7 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
         yield from _broker_time_problems(column)
     else:
         yield from time_problems(column, typed_by)
+    yield from written_problems(column)
     if column.between is not None:
         yield from _between_problems(column)
     yield from _keep_problems(column)
@@ -68,6 +70,7 @@ def _computed_problems(column: Column) -> Iterator[Problem]:
         "required",
         "keep",
         "null_erases",
+        "written",
     ):
         if getattr(column, option) not in (None, False, ()):
             yield (

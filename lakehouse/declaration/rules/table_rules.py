@@ -173,9 +173,8 @@ def _former_fields(table: TableParts) -> Iterator[Problem]:
         ]
         for other_column in other_columns if former else ():
             paths = taken_paths(other_column.field.names, other_column.field)
-            if any(
-                path[: len(former)] == (former[: len(path)] if other_column.is_nested else former) for path in paths
-            ):
+            is_whole = other_column.is_nested or other_column.written == "json"
+            if any(path[: len(former)] == (former[: len(path)] if is_whole else former) for path in paths):
                 message = (
                     f"column {column.name}: formerly {'.'.join(former)}, but column {other_column.name} reads it now"
                 )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakehouse.decoding.arrow_types import arrow_type
+from lakehouse.decoding.column_types import digits_of
 from lakehouse.decoding.fast.plain_numbers import (
     BIGINT_LIMIT,
     Doubles,
@@ -23,11 +24,12 @@ from lakehouse.decoding.fast.plain_numbers import (
     round_to_units,
 )
 from lakehouse.decoding.fast.plain_times import parse_times
-from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue, is_text
+from lakehouse.decoding.fast.plain_values import is_valid, keep_types, text_array
+from lakehouse.decoding.fast.plain_written import has_every_digit, read_plainly, read_unscaled
+from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
 from lakehouse.decoding.times import EPOCHS
 from lakehouse.decoding.values import convert_value, parse_part
 
-_NULL_TYPE = type(None)
 _TYPED_VALUES = {datetime, date, Decimal, UnrepresentableValue}
 _MAX_NUMBER_LENGTH = 18  # bytes of a number that 64 bits represent, as a whole number or as its nearest double
 _DAY = 86_400_000_000  # microseconds
@@ -37,15 +39,16 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
 class ConvertedColumn(NamedTuple):
     """A column with masks of its rows: ``has_value``, ``is_plain`` if value or NULL is certainly right.
 
-    ``zero_rows`` are the rows with a zero, which may be a number with a huge exponent. ``is_text`` marks a column of
-    strings. ``in_record`` is a mask of the rows whose value comes from the record, not from a default.
+    ``zero_rows`` are the rows with a zero, which may be a number with a huge exponent. ``text_rows`` is a mask of the
+    rows with a text in the record, if there may be any. ``in_record`` is a mask of the rows whose value comes from the
+    record, not from a default.
     """
 
     values: pa.Array
     has_value: Mask
     is_plain: Mask
     zero_rows: list[int]
-    is_text: bool
+    text_rows: Mask | None
     in_record: Mask
 
 
@@ -61,7 +64,7 @@ def convert_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
 def convert_typed_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert the values that another parser made of one field, which may be dates, times and decimals already."""
     is_untyped = field.pattern or field.epoch or field.type not in ("TIMESTAMP", "DATE")
-    if is_untyped and not field.inner and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
+    if is_untyped and not field.inner and field.written != "json" and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
         return convert_column(raw_values, field)
     return _convert_each(raw_values, field, lambda _: True)
 
@@ -77,7 +80,7 @@ def _convert_each(raw_values: list[Any], field: Field, is_exact: Callable[[Any],
         except Rejection:
             is_plain[row] = False
     values = pa.array(converted_values, arrow_type(field.type))
-    return _column(values, _is_valid(values), is_plain)
+    return _column(values, is_valid(values), is_plain)
 
 
 def _is_exact(raw: Any, field: Field) -> bool:
@@ -120,58 +123,58 @@ def _with_default(column: ConvertedColumn, raw_values: list[Any], field: Field) 
 def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
     if field.inner:
         return _convert_each(raw_values, field, lambda raw: _is_exact(raw, field))
+    if field.written is not None:
+        return _convert_written(raw_values, field)
     if field.epoch is not None:
         return _convert_epochs(raw_values, field)
     if field.type in ("TIMESTAMP", "DATE", "STRING"):
         return _convert_texts(raw_values, field)
     if field.type == "BOOLEAN":
-        clean_values, is_plain = _keep_types(raw_values, {bool})
+        clean_values, is_plain = keep_types(raw_values, {bool})
         values = pa.array(clean_values, pa.bool_())
-        return _column(values, _is_valid(values), is_plain)
+        return _column(values, is_valid(values), is_plain)
     return _convert_whole(raw_values, field) if field.type in WHOLE_LIMITS else _convert_fractions(raw_values, field)
 
 
+def _convert_written(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    """Convert values that are not in JSON's own form."""
+    if field.written == "connect":
+        is_own_scale = dict in set(map(type, raw_values))
+        return (
+            _convert_each(raw_values, field, has_every_digit) if is_own_scale else _convert_unscaled(raw_values, field)
+        )
+    plain = read_plainly(raw_values, field)
+    column = _convert(plain.values, field._replace(written=None))
+    return column._replace(is_plain=column.is_plain & plain.is_plain, text_rows=plain.text_rows)
+
+
 def _column(
-    values: pa.Array, has_value: Mask, is_plain: Mask, zero_rows: Sequence[int] = (), is_text: bool = False
+    values: pa.Array, has_value: Mask, is_plain: Mask, zero_rows: Sequence[int] = (), text_rows: Mask | None = None
 ) -> ConvertedColumn:
-    return ConvertedColumn(values, has_value, is_plain, list(zero_rows), is_text, has_value)
-
-
-def _keep_types(raw_values: list[Any], types: set[type]) -> tuple[list[Any], Mask]:
-    """Return the values with ``None`` for those of other types, and a mask of the rows without those."""
-    allowed_types = types | {_NULL_TYPE}
-    if set(map(type, raw_values)) <= allowed_types:
-        return raw_values, np.ones(len(raw_values), bool)
-    is_allowed = [type(raw) in allowed_types for raw in raw_values]
-    return [raw if is_kept else None for raw, is_kept in zip(raw_values, is_allowed, strict=True)], np.array(is_allowed)
+    return ConvertedColumn(values, has_value, is_plain, list(zero_rows), text_rows, has_value)
 
 
 def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
-    raw_texts, is_plain = _keep_types(raw_values, {str})
-    try:
-        texts = pa.array(raw_texts, pa.large_string())
-    except UnicodeEncodeError:  # half of a surrogate pair, which only the strict parser accepts
-        is_plain &= np.array([text is None or is_text(text) for text in raw_texts])
-        texts = pa.array([t if fits else None for t, fits in zip(raw_texts, is_plain, strict=True)], pa.large_string())
-    has_value = _is_valid(texts)
+    texts, is_plain = text_array(raw_values)
+    has_value = is_valid(texts)
     if field.type == "STRING":
-        return _column(texts.cast(pa.string()), has_value, is_plain, is_text=True)
+        return _column(texts.cast(pa.string()), has_value, is_plain, text_rows=has_value)
     times, is_parsed = parse_times(texts, field)
     is_plain &= is_parsed | ~has_value
     if field.type == "DATE":
         times = (times // 86_400_000_000).astype(np.int32)
-    return _column(_array(times, is_parsed, arrow_type(field.type)), has_value, is_plain, is_text=True)
+    return _column(_array(times, is_parsed, arrow_type(field.type)), has_value, is_plain, text_rows=has_value)
 
 
 def _convert_whole(raw_values: list[Any], field: Field) -> ConvertedColumn:
-    clean_values, is_plain = _keep_types(raw_values, {int})
+    clean_values, is_plain = keep_types(raw_values, {int})
     try:
         values = pa.array(clean_values, pa.int64())
     except (OverflowError, pa.ArrowInvalid):
         fits = [value is None or -BIGINT_LIMIT <= value < BIGINT_LIMIT for value in clean_values]
         is_plain &= np.array(fits)
         values = pa.array([v if fitting else None for v, fitting in zip(clean_values, fits, strict=True)], pa.int64())
-    has_value, numbers = _is_valid(values), values.fill_null(0).to_numpy()
+    has_value, numbers = is_valid(values), values.fill_null(0).to_numpy()
     minimum, maximum = bounds_in_units(field, 0, range(-WHOLE_LIMITS[field.type], WHOLE_LIMITS[field.type]))
     in_bounds = (numbers >= minimum) & (numbers <= maximum)
     is_plain &= in_bounds | ~has_value
@@ -188,11 +191,23 @@ def _convert_fractions(raw_values: list[Any], field: Field) -> ConvertedColumn:
         in_bounds = (doubles >= minimum) & (doubles <= maximum)
         values = pa.array(doubles, mask=~in_bounds)
     else:
-        precision, scale = (int(part) for part in field.type[8:-1].split(","))
+        precision, scale = digits_of(field.type)
         bounds = bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
         units, in_bounds = round_to_units(doubles, scale, bounds)
         values = _decimals(units, in_bounds, arrow_type(field.type))
     return _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
+
+
+def _convert_unscaled(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    """Convert unscaled numbers to DECIMAL."""
+    plain = read_unscaled(raw_values)
+    precision, scale = digits_of(field.type)
+    minimum, maximum = bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
+    has_value = np.array([units is not None for units in plain.values], bool)
+    units = np.array([units or 0 for units in plain.values], np.int64)
+    in_bounds = has_value & (units >= minimum) & (units <= maximum)
+    values = _decimals(units, in_bounds, arrow_type(field.type))
+    return _column(values, has_value, plain.is_plain & (in_bounds | ~has_value), text_rows=plain.text_rows)
 
 
 def _convert_epochs(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -219,7 +234,7 @@ def _convert_nanoseconds(raw_values: list[Any], field: Field) -> ConvertedColumn
 
 def _to_doubles(raw_values: list[Any]) -> tuple[Doubles, Mask, Mask]:
     """The numbers, NaN for null (JSON has no NaN), and masks of the rows that have a number and that are plain."""
-    clean_values, is_plain = _keep_types(raw_values, {float, int})
+    clean_values, is_plain = keep_types(raw_values, {float, int})
     doubles = np.array(clean_values, np.float64) + 0.0
     return doubles, ~np.isnan(doubles), is_plain
 
@@ -242,7 +257,3 @@ def _array(numbers: npt.NDArray[Any], has_value: Mask, type_: pa.DataType) -> pa
 
 def _bitmap(has_value: Mask) -> pa.Buffer | None:
     return None if has_value.all() else pa.py_buffer(np.packbits(has_value, bitorder="little"))
-
-
-def _is_valid(values: pa.Array) -> Mask:
-    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))

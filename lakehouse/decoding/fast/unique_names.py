@@ -61,8 +61,8 @@ def _declared_strings(fields: tuple[Field, ...], columns: list[ConvertedColumn])
         for depth in range(1, len(field.names) + 1):
             names = field.names[:depth]
             name_masks[names] = name_masks[names] | column.in_record if names in name_masks else column.in_record
-        if column.is_text:
-            value_masks[field.names] = column.in_record
+        if column.text_rows is not None:
+            value_masks[field.names] = column.text_rows
     return [*name_masks.values(), *value_masks.values()]
 
 

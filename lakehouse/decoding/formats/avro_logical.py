@@ -9,11 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from lakehouse.decoding.fields import UnrepresentableValue
-from lakehouse.decoding.numbers import scaled_decimal
+from lakehouse.decoding.unscaled_decimals import MAX_DECIMAL_BYTES, decimal_converter
 
 _FIRST_DAY, _EPOCH_START = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
-_MAX_DECIMAL_BYTES = 64  # no column has as many digits, and to convert a megabyte takes minutes
-_MAX_DIGITS = 8 * _MAX_DECIMAL_BYTES
+_MAX_DIGITS = 8 * MAX_DECIMAL_BYTES
 _UUID_SIZE = 16
 _NON_FINITE = {str(float(name)): Decimal(name) for name in ("NaN", "Infinity", "-Infinity")}
 _FLOAT_FORMATS = ("%.6g", "%.7g", "%.8g", "%.9g")  # nine digits distinguish all numbers of 32 bits
@@ -104,18 +103,7 @@ def is_decimal(schema: Mapping[str, Any]) -> bool:
     if schema.get("type") == "bytes":
         return 0 < precision <= _MAX_DIGITS
     fixed_size = size if schema.get("type") == "fixed" and type(size) is int else 0
-    return fixed_size > 0 and 0 < precision < len(str(2 ** (8 * min(fixed_size, _MAX_DECIMAL_BYTES) - 1) - 1))
-
-
-def decimal_converter(scale: int) -> Callable[[bytes], Decimal | UnrepresentableValue]:
-    """Return the function that converts the bytes of an unscaled number to a decimal."""
-
-    def to_decimal(data: bytes) -> Decimal | UnrepresentableValue:
-        if not 0 < len(data) <= _MAX_DECIMAL_BYTES:
-            return UnrepresentableValue(f"a decimal of {len(data)} bytes")
-        return scaled_decimal(int.from_bytes(data, signed=True), scale)
-
-    return to_decimal
+    return fixed_size > 0 and 0 < precision < len(str(2 ** (8 * min(fixed_size, MAX_DECIMAL_BYTES) - 1) - 1))
 
 
 TIME_CONVERTERS: dict[str, Callable[[int], datetime | UnrepresentableValue]] = {

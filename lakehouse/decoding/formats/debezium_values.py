@@ -5,8 +5,7 @@ standard library only).
 """
 
 import re
-from base64 import b64decode, b64encode
-from binascii import Error
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,7 +15,8 @@ from typing import Any
 from uuid import UUID
 
 from lakehouse.decoding.fields import UnrepresentableValue
-from lakehouse.decoding.formats.avro_logical import TIME_CONVERTERS, decimal_converter, to_date
+from lakehouse.decoding.formats.avro_logical import TIME_CONVERTERS, to_date
+from lakehouse.decoding.unscaled_decimals import base64_converter, variable_decimal
 
 _PLACEHOLDER = "__debezium_unavailable_value"
 _PLACEHOLDER_BYTES = _PLACEHOLDER.encode()
@@ -33,7 +33,7 @@ _TEXTS = frozenset(
 Convert = Callable[[Any], Any]
 """Convert a value that is not null; a value that does not have the form of its type stays as it is."""
 
-_WHOLE_LIMIT, _MAX_SCALE = 2**63, 1_000
+_WHOLE_LIMIT = 2**63
 _ISO_TIME = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-](?:0\d|1[0-4]):[0-5]\d)", re.ASCII
 )
@@ -43,7 +43,7 @@ _DECIMAL, _VARIABLE_DECIMAL = "org.apache.kafka.connect.data.Decimal", "io.debez
 def converter_of(type_name: Any, parameters: Any) -> Convert | None:
     """Return what converts values of a named type; ``None`` if they stay as they are."""
     if type_name == _DECIMAL and isinstance(parameters, dict):
-        return _decimal_of_bytes(str(parameters.get("scale")))
+        return base64_converter(str(parameters.get("scale")))
     return _CONVERTERS.get(type_name) if isinstance(type_name, str) else None
 
 
@@ -83,31 +83,6 @@ def _of_whole(convert: Convert) -> Convert:
     return convert_number
 
 
-def _decimal_of_bytes(scale: str) -> Convert | None:
-    """Return what converts the bytes of an unscaled number, in Base64 if they are a text; ``None`` without a scale."""
-    if not re.fullmatch(r"-?\d{1,4}", scale, re.ASCII) or abs(int(scale)) > _MAX_SCALE:
-        return None
-    convert = decimal_converter(int(scale))
-
-    def convert_bytes(raw: Any) -> Any:
-        if isinstance(raw, str):
-            try:
-                raw = b64decode(raw, validate=True)
-            except (Error, ValueError):
-                return raw
-        return convert(raw) if isinstance(raw, bytes) else raw
-
-    return convert_bytes
-
-
-def _variable_decimal(raw: Any) -> Any:
-    """Return the number of an object with a scale and the bytes of the unscaled number."""
-    if not isinstance(raw, dict):
-        return raw
-    convert = _decimal_of_bytes(str(raw.get("scale")))
-    return convert(raw.get("value")) if convert else raw
-
-
 _MILLISECONDS, _MICROSECONDS, _NANOSECONDS = (
     TIME_CONVERTERS[f"timestamp-{unit}"] for unit in ("millis", "micros", "nanos")
 )
@@ -119,5 +94,5 @@ _CONVERTERS: Mapping[str, Convert] = {
     "io.debezium.time.MicroTimestamp": _of_whole(_MICROSECONDS),
     "io.debezium.time.NanoTimestamp": _of_whole(_NANOSECONDS),
     "io.debezium.time.ZonedTimestamp": iso_time,
-    _VARIABLE_DECIMAL: _variable_decimal,
+    _VARIABLE_DECIMAL: variable_decimal,
 }

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings, target
 from hypothesis import strategies as st
 
 from lakehouse_tests.helpers.decoding_memory import MAX_ADDED_BYTES, peak_of
-from lakehouse_tests.helpers.tables.large_records import CASES, Case, avro, flat, nested, reasons_of_first
+from lakehouse_tests.helpers.tables.large_records import CASES, Case, as_json, avro, flat, nested, reasons_of_first
 
 pytestmark = pytest.mark.invariant("8.11")
 
@@ -21,6 +21,7 @@ SIZES = st.sampled_from([300, 10_000, 300_000, 1_000_000, 8_000_000])
 COSTLY_RECORDS = st.one_of(
     st.builds(flat, INNER_VALUES, SIZES),
     st.builds(nested, TYPES, INNER_VALUES, SIZES, st.integers(1, 12)),
+    st.builds(as_json, INNER_VALUES, SIZES, st.integers(1, 12)),
     st.builds(avro, st.integers(100, 700_000), st.just(1_000_000)),
 )
 

@@ -69,6 +69,12 @@ def wide(columns: int, record: bytes, total: int) -> Case:
     )
 
 
+def as_json(item: str, size: int, columns: int) -> Case:
+    """Return a table in which several columns have the text of the same list."""
+    text_columns = [Column(f"n{number}", "STRING", "Some.", source="n", written="json") for number in range(columns)]
+    return table(*text_columns), repeat_record(fill_record(item, size), min(RECORDS, 8 * size)), NO_SCHEMAS
+
+
 LISTS = f"STRUCT<{', '.join(f'f{number}: ARRAY<INT>' for number in range(200))}>"
 CASES: dict[str, Callable[[], Case]] = {
     "Avro, one record": lambda: avro(980_000, 1),
@@ -77,6 +83,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "JSON, one record": lambda: flat("{}", RECORDS),
     "JSON, one record of short texts": lambda: flat('"ab"', RECORDS),
     "nested JSON": lambda: nested(f"ARRAY<{LISTS}>", '{"f0":[]}', 60_000),
+    "JSON as text": lambda: as_json("1e-6", 1_000_000, 5),
     "many columns": lambda: wide(1_000, b'{"id":"a"}', 30_000),
 }
 

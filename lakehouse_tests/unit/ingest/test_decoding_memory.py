@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse_tests.helpers.decoding_memory import MAX_ADDED_BYTES, peak_of
-from lakehouse_tests.helpers.tables.large_records import CASES, Case, avro, nested, reasons_of_first
+from lakehouse_tests.helpers.tables.large_records import CASES, Case, as_json, avro, nested, reasons_of_first
 
 pytestmark = pytest.mark.invariant("8.11")
 
@@ -25,8 +25,10 @@ def test_decoding_hostile_records_needs_little_memory(name: str, tmp_path: Path)
         (avro(100_000, 1), None),
         (nested("ARRAY<DECIMAL(38,0)>", "1", 400_000, columns=20), "too_large"),
         (nested("ARRAY<DECIMAL(38,0)>", "1", 4_000, columns=20), None),
+        (as_json("1e-6", 2_000_000, columns=20), "too_large"),
+        (as_json("1e-6", 200_000, columns=20), None),
     ],
-    ids=["Avro", "columns", "small columns"],
+    ids=["Avro", "columns", "small columns", "JSON texts", "small JSON texts"],
 )
 def test_only_a_record_that_fits_into_no_worker_is_rejected(case: Case, expected: str | None) -> None:
     assert reasons_of_first(case) == {expected}

@@ -1,0 +1,136 @@
+"""The rules for how records write a column's values. Each rule yields what is wrong, and what to do."""
+
+import re
+from collections.abc import Iterator
+
+from lakehouse.declaration.vocabulary import Column
+from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.fields import WHOLE_LIMITS, is_text
+from lakehouse.decoding.record_parts import TIME, VALUE, RecordKey
+from lakehouse.decoding.written_forms import TextBoolean, TextNumber
+
+_TEXT_NUMBER, _TEXT_BOOLEAN = TextNumber.__name__, TextBoolean.__name__
+_FITTING_KINDS = {
+    "text": ("number", "boolean", "epoch"),
+    "text_or_number": ("number", "epoch", "pattern", "string"),
+    "number": ("pattern", "string"),
+    "json": ("string",),
+    "connect": ("decimal",),
+    _TEXT_NUMBER: ("number", "epoch"),
+    _TEXT_BOOLEAN: ("boolean",),
+}
+_ADVICE = {
+    "text": (
+        "It is for numbers, booleans, and times with an epoch. A STRING and a time with a pattern are texts already:"
+        " remove written."
+    ),
+    "text_or_number": (
+        "It is for numbers, STRING, and times with a pattern or an epoch. Remove written, or, for a BOOLEAN, declare"
+        ' TextBoolean(true=["true", True], false=["false", False]).'
+    ),
+    "number": (
+        "It is for STRING, and for a time with a pattern of digits. Other columns read numbers already: remove written."
+    ),
+    "json": "The text of a JSON value is a STRING. Declare STRING, or remove written.",
+    "connect": "These values are decimals. Declare DECIMAL(precision,scale), or remove written.",
+    _TEXT_NUMBER: "It is for numbers, and for times with an epoch. Declare such a column, or remove written.",
+    _TEXT_BOOLEAN: "It is for booleans. Declare BOOLEAN, or remove written.",
+}
+_DIGITS = re.compile(r"%Y(%[mdHMSf]|\d)*")
+_PARTS_OF_NUMBERS = "0123456789+-"
+_INNER_VALUES = (
+    "A field within an object can be a column of its own, with its path as source and with written. For values within"
+    " arrays and maps, declare STRING if they are texts."
+)
+_OF_PARTS = (
+    "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts."
+)
+
+
+def written_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with the form in which records write the values of a column."""
+    written = column.written
+    if written is None:
+        return
+    if column.is_nested:
+        yield f"written is not allowed for {column.type}", _INNER_VALUES
+        return
+    if column.field.part == TIME:
+        yield "written is not allowed for a broker time", "The broker has one form for it. Remove written."
+    elif column.field.part != VALUE:
+        yield from _part_problems(column)
+    yield from _fit_problems(column, written if isinstance(written, str) else type(written).__name__)
+    if isinstance(written, TextNumber):
+        yield from _number_problems(written)
+    if isinstance(written, TextBoolean):
+        yield from _boolean_problems(written)
+
+
+def _fit_problems(column: Column, form: str) -> Iterator[Problem]:
+    """What is wrong with the form for the type and the format of the column."""
+    if not {*_kinds(column)} & {*_FITTING_KINDS[form]}:
+        yield f"written={column.written!r} does not fit {_described_type(column)}", _ADVICE[form]
+    if form in ("number", "text_or_number") and column.pattern is not None and not _DIGITS.fullmatch(column.pattern):
+        action = "A number has only digits, and no zero in front. Write a pattern that begins with %Y, such as %Y%m%d."
+        yield f"the pattern {column.pattern} does not match a number", action
+
+
+def _kinds(column: Column) -> Iterator[str]:
+    """What the type and the format of the column are, in the words of the tables of this module."""
+    if column.type in ("TIMESTAMP", "DATE"):
+        yield "epoch" if column.epoch else "pattern" if column.pattern else "time"
+    elif column.type in (*WHOLE_LIMITS, "DOUBLE"):
+        yield "number"
+    elif column.type.startswith("DECIMAL"):
+        yield from ("number", "decimal")
+    else:
+        yield column.type.lower()
+
+
+def _described_type(column: Column) -> str:
+    time_format = {"epoch": " with an epoch", "pattern": " with a pattern", "time": " without pattern and epoch"}
+    return column.type + time_format.get(next(_kinds(column)), "")
+
+
+def _part_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with the form of a key or a header, which has no numbers and booleans of JSON."""
+    if isinstance(column.source, RecordKey) and column.source.written == "big_endian":
+        yield (
+            "written and RecordKey('big_endian') cannot be combined",
+            "The key is either a text or the bytes of a number. Remove one of the two.",
+        )
+    form = column.written
+    has_texts = isinstance(form, TextNumber) and not form.or_number
+    if isinstance(form, TextBoolean):
+        has_texts = all(isinstance(value, str) for value in (*form.true, *form.false))
+    if not has_texts:
+        yield f"written={form!r} is not allowed for the {column.field.source}", _OF_PARTS
+
+
+def _number_problems(form: TextNumber) -> Iterator[Problem]:
+    """Separators that are not one character, or that a number has in another place."""
+    if not all(map(is_text, (form.decimal, form.thousands, form.prefix, form.suffix))):
+        yield f"{form!r} is not valid UTF-8", "No record can contain it. Correct it."
+    if len(form.decimal) != 1 or form.decimal in _PARTS_OF_NUMBERS:
+        yield f"decimal is {form.decimal!r}", "Write the one character before the fraction, for example decimal=','."
+    if len(form.thousands) > 1 or (form.thousands and form.thousands in _PARTS_OF_NUMBERS + form.decimal):
+        action = "Write the one character between groups of three digits. It must differ from decimal."
+        yield f"thousands is {form.thousands!r}", action
+    reserved = _PARTS_OF_NUMBERS + form.decimal + form.thousands
+    if form.prefix and (form.prefix[-1] in reserved or form.prefix[0] in "+-"):
+        action = "Begin and end it with a character that no number has, for example a letter or a space."
+        yield f"prefix {form.prefix!r} may be read as a part of the number", action
+    if form.suffix and form.suffix[0] in reserved:
+        action = "Begin it with a character that no number has, for example a letter or a space."
+        yield f"suffix {form.suffix!r} may be read as a part of the number", action
+
+
+def _boolean_problems(form: TextBoolean) -> Iterator[Problem]:
+    for name, values in (("true", form.true), ("false", form.false)):
+        if not values:
+            yield f"TextBoolean: {name} is empty", f"List the values that mean {name}, exactly as records contain them."
+    if not all(is_text(value) for value in (*form.true, *form.false) if isinstance(value, str)):
+        yield f"{form!r} is not valid UTF-8", "No record can contain it. Correct it."
+    for value in form.true:
+        if any(type(value) is type(false_value) and value == false_value for false_value in form.false):
+            yield f"the value {value!r} means both true and false", "Remove it from one of the two lists."

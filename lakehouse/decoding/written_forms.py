@@ -1,0 +1,81 @@
+"""How records write values that are not in JSON's own form: what ``written`` of a column declares."""
+
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal
+
+WrittenForm = Literal["text", "text_or_number", "number", "json", "connect"]
+"""The forms without options: ``text`` is a number or a boolean as text, ``number`` a text as a number."""
+
+
+@dataclass(frozen=True)
+class TextNumber:
+    """A number as text, with the separators and the words around it that producers write.
+
+    ``decimal`` is the character before the fraction. ``thousands`` is the character between groups of three digits. A
+    number has all of these separators or none. ``prefix`` and ``suffix`` are around each number and are dropped: ``5
+    %`` is 5. A sign is in front of the prefix or of the digits, with ``trailing_sign`` also after the digits. An
+    exponent is only allowed without other separators. With ``or_number``, a field may also have a number of JSON.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    prefix: str = ""
+    suffix: str = ""
+    trailing_sign: bool = False
+    or_number: bool = False
+
+    @property
+    def allows_exponent(self) -> bool:
+        """Whether a number may have an exponent."""
+        return self.decimal == "." and not self.thousands
+
+    def __repr__(self) -> str:
+        """Return the form as it is declared."""
+        return _declaration_of(self)
+
+
+@dataclass(frozen=True)
+class TextBoolean:
+    """A boolean as one of the listed values, each exactly as written; any other value rejects the record.
+
+    ``1`` is a number of JSON and ``"1"`` is a text. List both if records have both.
+    """
+
+    true: Sequence[str | bool | int]
+    false: Sequence[str | bool | int]
+
+    def __post_init__(self) -> None:
+        """Make lists and tuples equal; the rules of a declaration refuse everything else."""
+        for name in ("true", "false"):
+            if isinstance(values := getattr(self, name), list):
+                object.__setattr__(self, name, tuple(values))
+
+    def __repr__(self) -> str:
+        """Return the form as it is declared."""
+        return _declaration_of(self)
+
+
+Written = WrittenForm | TextNumber | TextBoolean
+PLAIN_NUMBER, MIXED_NUMBER = TextNumber(), TextNumber(or_number=True)
+PLAIN_BOOLEAN = TextBoolean(("true",), ("false",))
+
+
+def number_form(written: Written | None) -> TextNumber:
+    """The options of a form of numbers."""
+    if isinstance(written, TextNumber):
+        return written
+    return MIXED_NUMBER if written == "text_or_number" else PLAIN_NUMBER
+
+
+def boolean_form(written: Written | None) -> TextBoolean:
+    """The values of a form of booleans."""
+    return written if isinstance(written, TextBoolean) else PLAIN_BOOLEAN
+
+
+def _declaration_of(form: Any) -> str:
+    """The expression for a form, with the options that differ from their defaults."""
+    values = [(field.name, getattr(form, field.name), field.default) for field in fields(form)]
+    options = [(name, value) for name, value, default in values if default is MISSING or value != default]
+    texts = (f"{name}={list(value) if isinstance(value, tuple) else value!r}" for name, value in options)
+    return f"{type(form).__name__}({', '.join(texts)})"

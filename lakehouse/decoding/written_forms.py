@@ -60,6 +60,24 @@ Written = WrittenForm | TextNumber | TextBoolean
 PLAIN_NUMBER, MIXED_NUMBER = TextNumber(), TextNumber(or_number=True)
 PLAIN_BOOLEAN = TextBoolean(("true",), ("false",))
 
+_KINDS: dict[WrittenForm, tuple[str, ...]] = {
+    "text": ("string",),
+    "text_or_number": ("string", "number"),
+    "number": ("number",),
+    "json": (),
+    "connect": ("string",),
+}
+
+
+def written_kinds(written: Written) -> tuple[str, ...]:
+    """The kinds of JSON values that a form has: string, number or boolean; empty if it has every kind."""
+    if isinstance(written, TextBoolean):
+        kinds = {type(value) for value in (*written.true, *written.false)}
+        return tuple(name for kind, name in ((str, "string"), (bool, "boolean"), (int, "number")) if kind in kinds)
+    if isinstance(written, TextNumber):
+        return ("string", "number") if written.or_number else ("string",)
+    return _KINDS[written]
+
 
 def number_form(written: Written | None) -> TextNumber:
     """The options of a form of numbers."""

@@ -10,6 +10,7 @@ from lakehouse.declaration import Column, Reference, Rollup, StreamTable
 from lakehouse.declaration.sql import named_columns
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import TIME, VALUE
+from lakehouse.decoding.written_forms import written_kinds
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.rollup import rollup_layout
@@ -183,6 +184,8 @@ def _record_type(column: Column) -> str:
         return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:
         return "array" if column.type.startswith("ARRAY") else "object"
+    if column.written is not None:
+        return "|".join(written_kinds(column.written)) or "any"
     if column.type == "STRING" or column.pattern is not None:
         return "string"
     return "boolean" if column.type == "BOOLEAN" else "number"

@@ -6,6 +6,8 @@ from typing import Any
 
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.declared_fields import field_tree
+from lakehouse.decoding.formats.format import UnusableSchemaError
+from lakehouse.decoding.written_forms import Written, written_kinds
 
 _TYPES = {"STRING": "string", "BOOLEAN": "boolean", "INT": "int", "BIGINT": "long", "DOUBLE": "double"}
 
@@ -29,19 +31,33 @@ def _field_schema(parent: str, name: str, content: Any) -> dict[str, Any]:
     type_ = _field_type(content, f"{parent}.{name}")
     if content.required:
         return {"name": name, "type": type_}
-    return {"name": name, "type": ["null", type_], "default": None}
+    return {"name": name, "type": ["null", *(type_ if isinstance(type_, list) else [type_])], "default": None}
 
 
 def _field_type(field: Field, record_name: str) -> Any:
     """The Avro type of a field; ``record_name`` is a name for records in it, unique since it is the path."""
     if field.inner:
         return _nested_type(field, record_name)
+    if field.written is not None:
+        return _written_type(field, field.written)
     if field.type in ("DATE", "TIMESTAMP"):
         return _time_type(field)
     if field.type.startswith("DECIMAL"):
         precision, scale = (int(part) for part in field.type[8:-1].split(","))
         return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
     return _TYPES[field.type]
+
+
+def _written_type(field: Field, written: Written) -> Any:
+    """The Avro type of a field that is not in JSON's own form; a union if it may be of several types."""
+    has_digits = field.type in ("STRING", "BOOLEAN") or field.pattern is not None
+    number_type = "long" if has_digits else _field_type(field._replace(written=None), "")
+    types = [number_type if kind == "number" else kind for kind in written_kinds(written)]
+    if not types:
+        raise UnusableSchemaError(
+            f"{field.source!r} may be any JSON value (written={written!r}), which Avro does not have"
+        )
+    return types if len(types) > 1 else types[0]
 
 
 def _nested_type(field: Field, record_name: str) -> dict[str, Any]:

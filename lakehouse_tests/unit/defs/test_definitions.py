@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Check, Column, Debezium, RecordKey, StreamTable
+from lakehouse.declaration import Check, Column, Debezium, RecordKey, StreamTable, TextBoolean
 from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
@@ -241,3 +241,20 @@ def test_the_topic_schema_shows_whether_a_key_is_text_or_bytes():
         table = replace(temperatures, columns=[id_column], key=["id"], **without_other_parts)
         schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
         assert [(column.name, column.type) for column in schema.columns] == [("key of the record", expected_type)]
+
+
+def test_the_topic_schema_shows_the_kinds_of_values_in_another_form():
+    forms: dict[str, tuple[str, Any]] = {
+        "string": ("INT", "text"),
+        "string|number": ("INT", "text_or_number"),
+        "number": ("STRING", "number"),
+        "any": ("STRING", "json"),
+        "string|boolean": ("BOOLEAN", TextBoolean(["Y", True], ["N"])),
+    }
+    columns = [Column("id", "INT", "Which.", required=True)]
+    columns += [
+        Column(f"n{number}", type_, "", written=written) for number, (type_, written) in enumerate(forms.values())
+    ]
+    table = StreamTable("items", "items", "Items.", columns, ["id"])
+    schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
+    assert [column.type for column in schema.columns] == ["number", *forms]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Avro, Column, RecordHeader, StreamTable
+from lakehouse.declaration import Avro, Column, RecordHeader, StreamTable, TextBoolean, TextNumber
 from lakehouse.decoding.formats.avro_declared import schema_of_fields
 from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.avro_writing import line_writer
@@ -135,6 +135,54 @@ def test_a_schema_generated_from_a_declaration_writes_what_the_declaration_reads
         "city": "Oslo",
         "trace": None,
     }
+
+
+GERMAN = TextNumber(decimal=",", thousands=".")
+FORMS = [
+    (Column("a", "DECIMAL(9,2)", "", written="text"), "string", '"12.5"', Decimal("12.50")),
+    (Column("b", "INT", "", written="text_or_number"), ["string", "int"], '"5"', 5),
+    (Column("c", "INT", "", written="text_or_number"), ["string", "int"], "5", 5),
+    (Column("d", "DECIMAL(9,2)", "", written=GERMAN), "string", '"1.234,5"', Decimal("1234.50")),
+    (Column("e", "BOOLEAN", "", written="text"), "string", '"true"', True),
+    (Column("f", "BOOLEAN", "", written=TextBoolean(["Y", 1], ["N", 0])), ["string", "long"], "1", True),
+    (Column("g", "BOOLEAN", "", written=TextBoolean([True], ["N"])), ["string", "boolean"], '"N"', False),
+    (Column("h", "DATE", "", pattern="%Y%m%d", written="number"), "long", "20260131", date(2026, 1, 31)),
+    (Column("i", "STRING", "", written="number"), "long", "123456789012345678", "123456789012345678"),
+    (Column("j", "STRING", "", written="text_or_number"), ["string", "long"], "5", "5"),
+    (Column("k", "DECIMAL(9,2)", "", written="connect"), "string", '"AeJA"', Decimal("1234.56")),
+    (
+        Column("l", "TIMESTAMP", "", epoch="seconds", written="text_or_number"),
+        ["string", "long"],
+        "3",
+        datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC),
+    ),
+    (
+        Column("m", "DECIMAL(5,2)", "", written=TextNumber(or_number=True)),
+        ["string", DECIMAL],
+        "2.5",
+        Decimal("2.50"),
+    ),
+]
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+def test_a_generated_schema_has_the_types_of_values_in_another_form(is_required: bool) -> None:
+    columns = [replace(column, required=is_required) for column, *_ in FORMS]
+    table = StreamTable("t", "t", "", [Column("id", "INT", "", required=True), *columns], ["id"], format=Avro())
+    schema = schema_of_fields(table.name, table.fields)
+    types = {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
+    for column, type_, *_ in FORMS:
+        union = type_ if isinstance(type_, list) else [type_]
+        assert types[column.name] == (type_ if is_required else ["null", *union])
+    values = ",".join(f'"{column.name}":{text}' for column, _, text, _ in FORMS)
+    writer = writer_schema(schema)
+    row = table.decode(line_writer(1, writer)(f'{{"id":1,{values}}}'.encode()), schemas={1: writer})
+    assert row == {"id": 1} | {column.name: value for column, *_, value in FORMS}
+
+
+def test_a_column_of_any_json_value_has_no_generated_schema() -> None:
+    with pytest.raises(UnusableSchemaError, match="'rest' may be any JSON value"):
+        nested_schema(Column("rest", "STRING", "", written="json"))
 
 
 def nested_schema(*columns: Column) -> dict[str, Any]:

@@ -229,7 +229,7 @@ def _convert_nanoseconds(raw_values: list[Any], field: Field) -> ConvertedColumn
     column = _convert_whole(raw_values, field._replace(type="BIGINT"))
     microseconds, rest = np.divmod(column.values.fill_null(0).to_numpy(), 1000)
     times = microseconds + np.where(microseconds < 0, rest > 500, rest >= 500)
-    return column._replace(values=_array(times, _is_valid(column.values), arrow_type(field.type)))
+    return column._replace(values=_array(times, is_valid(column.values), arrow_type(field.type)))
 
 
 def _to_doubles(raw_values: list[Any]) -> tuple[Doubles, Mask, Mask]:

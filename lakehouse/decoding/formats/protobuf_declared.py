@@ -8,6 +8,7 @@ from lakehouse.decoding.column_types import digits_of
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.declared_fields import field_tree
 from lakehouse.decoding.formats.format import UnusableSchemaError
+from lakehouse.decoding.written_forms import Written, written_kinds
 
 _TYPES = {"STRING": "string", "BOOLEAN": "bool", "INT": "int32", "BIGINT": "int64", "DOUBLE": "double"}
 _TIME_TYPES = {"DATE": "google.type.Date", "TIMESTAMP": "google.protobuf.Timestamp"}
@@ -57,6 +58,8 @@ def _typed(message: str, field: Any) -> tuple[str, list[str]]:
 
 
 def _scalar_type(field: Field) -> str:
+    if field.written is not None:
+        return _written_type(field, field.written)
     if field.type in _TIME_TYPES:
         number = "int32" if field.type == "DATE" else "int64"
         return "string" if field.pattern else number if field.epoch else _TIME_TYPES[field.type]
@@ -69,6 +72,16 @@ def _scalar_type(field: Field) -> str:
             raise UnusableSchemaError(f"{problem}: register a schema with confluent.type.Decimal")
         return "double"
     return _TYPES[field.type]
+
+
+def _written_type(field: Field, written: Written) -> str:
+    """The type of a field that is not in JSON's own form."""
+    kinds = written_kinds(written)
+    if len(kinds) != 1:
+        raise UnusableSchemaError(f"{field.source!r} may be of several types (written={written!r}), unlike in Protobuf")
+    has_digits = field.type in ("STRING", "BOOLEAN") or field.pattern is not None
+    number_type = "int64" if has_digits else _scalar_type(field._replace(written=None))
+    return {"string": "string", "boolean": "bool", "number": number_type}[kinds[0]]
 
 
 def _require_name(name: str) -> str:

@@ -9,8 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from lakehouse.decoding.fields import Rejection, UnrepresentableValue
-from lakehouse.decoding.formats.avro_logical import TIME_CONVERTERS, decimal_converter
+from lakehouse.decoding.formats.avro_logical import TIME_CONVERTERS
 from lakehouse.decoding.numbers import scaled_decimal
+from lakehouse.decoding.unscaled_decimals import decimal_converter
 
 _NANOSECONDS = 10**9
 _MAX_DURATION = 315_576_000_000  # seconds: ten thousand years, the limit that Protobuf states

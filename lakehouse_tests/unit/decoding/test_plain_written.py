@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from lakehouse.declaration import Column, RecordHeader, RecordKey, TextBoolean, TextNumber
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.fast.plain_records import decode_plain
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.both_paths import decode_like_strictly, exact_texts, one_column
 from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD_VALUES, WrittenBatch
-from lakehouse_tests.unit.decoding.test_plain_records import decode_like_strictly, exact_texts, one_column
 
 TEXT_EDGES = (
     "5. +5 -5 --5 +-5 5- -5- .5 -.5 . - + 007 -007 00 0 -0 0.0 -0.0 1e5 1E-5 1e400 1e-400 1e99 1e100 5e 5e+ 1_0 0x1 1d"

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lakehouse import decoding
-from lakehouse.declaration import Column, Late
+from lakehouse import decoding, writer_schema
+from lakehouse.declaration import Avro, Column, Debezium, Json, Late, Protobuf, StreamTable
 from lakehouse.decoding import records
+from lakehouse.decoding.formats import Format
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.decode import _decoder
 
@@ -73,3 +75,25 @@ def test_workers_without_the_parser_decode_the_same_rows(
     rows, has_parser = process.stdout.decode().splitlines()
     assert rows == repr(expected)
     assert has_parser == str(is_fast)
+
+
+FORMATS = [Json(), Json(framed=True), Avro(), Protobuf(), Debezium()]
+
+
+@pytest.mark.parametrize("record_format", FORMATS, ids=repr)
+def test_every_format_is_shipped_with_its_schemas(record_format: Format) -> None:
+    """A module with a value that cannot be pickled would stop every batch of its format."""
+    schema = {
+        "AVRO": writer_schema('{"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]}'),
+        "PROTOBUF": writer_schema('syntax = "proto3"; message R { int32 id = 1; }', kind="PROTOBUF"),
+    }.get(record_format.schema_kind or "")
+    columns = [Column("id", "INT", "Number.", required=True)]
+    table = StreamTable("t", "t", "", columns, ["id"], format=record_format)
+    schemas = Schemas({7: schema}, {}) if schema else NO_SCHEMAS
+    values = pa.array([record_format.writer(7, schema)(b'{"id": 3}') if schema else b'{"id": 3}', None], pa.binary())
+    decode = _decoder(table, schemas)
+    pickled_data = cloudpickle.dumps((decode, [values]))
+    process = subprocess.run([sys.executable, "-c", WORKER], input=pickled_data, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    rows, _ = process.stdout.decode().splitlines()
+    assert rows == repr([verdicts.to_pylist() for verdicts in decode(iter([values]))])

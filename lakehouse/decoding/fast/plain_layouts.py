@@ -1,8 +1,12 @@
-"""The layouts that a text of a certain length may have, if it is a time of a pattern."""
+"""The layouts that texts of a certain length may have, if they are times of a pattern, and which texts have one."""
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
+
+from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.time_texts import ISO8601, UTC_OFFSET
 
@@ -40,6 +44,39 @@ def _layouts(template: tuple[Part, ...], length: int, max_fraction: int) -> Iter
 
 def _split(pattern: str) -> tuple[Part, ...]:
     return tuple(part.decode() if len(part) > 1 else part for part in _PARTS.findall(pattern.encode()))
+
+
+def has_layout(characters: Any, are_digits: Any, layout: Layout) -> Mask:
+    """Which texts have digits and other characters at the places of a layout."""
+    fits = np.ones(characters.shape[1], bool)
+    start = 0
+    for part, width in layout:
+        span = slice(start, start + width)
+        if isinstance(part, bytes):
+            fits &= _is_one_of(characters[start], part)
+        elif part == UTC_OFFSET:
+            fits &= _is_offset(characters[span], are_digits[span])
+        else:
+            fits &= are_digits[span].all(axis=0)
+        start += width
+    return fits
+
+
+def _is_one_of(characters: Any, allowed: bytes) -> Mask:
+    is_allowed: Mask = characters == allowed[0]
+    for byte in allowed[1:]:
+        is_allowed = is_allowed | (characters == byte)
+    return is_allowed
+
+
+def _is_offset(characters: Any, are_digits: Any) -> Mask:
+    """Which texts have an offset: of one character Z, of three +02, of five +0200, of six +02:00."""
+    if len(characters) == 1:
+        return _is_one_of(characters[0], b"Zz")
+    has_colon = len(characters) == len("+02:00")
+    are_valid: Mask = _is_one_of(characters[0], b"+-") & are_digits[1:3].all(axis=0)
+    are_valid &= are_digits[3 + has_colon :].all(axis=0)
+    return are_valid & _is_one_of(characters[3], b":") if has_colon else are_valid
 
 
 _ISO_DATES = (_split("%Y-%m-%d"),)

@@ -3,35 +3,56 @@
 Texts of one length form a matrix of characters, and each layout that they may have is tried.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.fast.plain_layouts import FRACTION, Layout, layouts_of
+from lakehouse.decoding.fast.plain_layouts import FRACTION, Layout, has_layout, layouts_of
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_zones import offsets_in
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.time_texts import MAX_OFFSET_HOURS, MAX_OFFSET_MINUTES, UTC_OFFSET
-from lakehouse.decoding.zones import Zone
 
 _LIMITS = {"%H": 24, "%M": 60, "%S": 60}
 _SECONDS = {"%H": 3600, "%M": 60, "%S": 1}
-_FIRST_SECOND, _LAST_SECOND = -719_162 * 86_400, 2_932_897 * 86_400 - 1  # of the years 1 to 9999
 _SECOND, _NANO_PLACES = 1_000_000, 9
+_FIRST_TIME, _LAST_TIME = -719_162 * 86_400 * _SECOND, 2_932_897 * 86_400 * _SECOND - 1  # of the years 1 to 9999
+
+
+class _ParsedTimes(NamedTuple):
+    """Microseconds since 1970, UTC or local, and masks of the rows that are parsed and of those with an offset.
+
+    Rows that are not parsed have any time.
+    """
+
+    times: Any
+    is_parsed: Mask
+    has_offset: Mask
 
 
 def parse_times(texts: pa.Array, field: Field) -> tuple[Any, Mask]:
     """Return microseconds since 1970, UTC, and a mask of the rows that are parsed; other rows are 0.
 
-    The strict rules decide about the others: they do not match the pattern, are not dates, are near a change of clocks,
-    or are null.
+    The strict rules decide about the others: they do not match the pattern, are not dates, are rejected by the time
+    zone, or are null.
     """
+    times, is_parsed, has_offset = _parse_texts(texts, field)
+    if field.zone:
+        rows = np.flatnonzero(is_parsed & ~has_offset)
+        utc_offsets, is_certain = offsets_in(times[rows] // _SECOND, field.zone)
+        times[rows] -= utc_offsets * _SECOND
+        is_parsed[rows] = is_certain
+    is_parsed &= (times >= _FIRST_TIME) & (times <= _LAST_TIME)
+    return np.where(is_parsed, times, 0), is_parsed
+
+
+def _parse_texts(texts: pa.Array, field: Field) -> _ParsedTimes:
     _, starts, data = texts.buffers()
     offsets = np.frombuffer(starts, np.int64, len(texts) + 1, texts.offset * 8)
-    times, is_parsed = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
+    parsed_times = _no_times(len(texts))
     if data is None:
-        return times, is_parsed
+        return parsed_times
     characters, lengths = np.frombuffer(data, np.uint8), np.diff(offsets)
     for length in np.unique(lengths).tolist():
         layouts = layouts_of(field, length)
@@ -40,63 +61,43 @@ def parse_times(texts: pa.Array, field: Field) -> tuple[Any, Mask]:
         rows = np.flatnonzero(lengths == length)
         if len(rows) == len(texts):
             matrix = characters[offsets[0] : offsets[-1]].reshape(-1, length).T.copy()
-            return _parse_matrix(matrix, layouts, field.zone)
+            return _parse_matrix(matrix, layouts, is_local=field.zone is not None)
         row_starts = offsets[:-1][rows]
         indices = row_starts + np.arange(length)[:, np.newaxis]
-        times[rows], is_parsed[rows] = _parse_matrix(characters[indices], layouts, field.zone)
-    return times, is_parsed
+        _set_rows(parsed_times, rows, _parse_matrix(characters[indices], layouts, is_local=field.zone is not None))
+    return parsed_times
 
 
-def _parse_matrix(characters: Any, layouts: list[Layout], zone: Zone | None) -> tuple[Any, Mask]:
-    """Parse texts of one length; row i of the matrix has the i-th character of every text."""
-    count = characters.shape[1]
+def _no_times(count: int) -> _ParsedTimes:
+    return _ParsedTimes(np.zeros(count, np.int64), np.zeros(count, bool), np.zeros(count, bool))
+
+
+def _set_rows(parsed_times: _ParsedTimes, rows: Any, row_times: _ParsedTimes) -> None:
+    for array, row_values in zip(parsed_times, row_times, strict=True):
+        array[rows] = row_values
+
+
+def _parse_matrix(characters: Any, layouts: list[Layout], *, is_local: bool) -> _ParsedTimes:
+    """Parse texts of one length; row i of the matrix has the i-th character of every text.
+
+    If times without an offset are local, a fraction that is rounded to a second is left to the strict rules: the zone
+    decides about the time before it is rounded.
+    """
     digits = characters - np.uint8(48)  # a character below "0" wraps around to a large number
     are_digits = digits < 10
-    times, is_parsed = np.zeros(count, np.int64), np.zeros(count, bool)
+    parsed_times = _no_times(characters.shape[1])
     for layout in layouts:
-        has_layout = _has_layout(characters, are_digits, layout)
-        if has_layout.all():
-            return _parse_layout(characters, digits, layout, zone)
-        rows = np.flatnonzero(has_layout)
+        fits = has_layout(characters, are_digits, layout)
+        if fits.all():
+            return _parse_layout(characters, digits, layout, is_local=is_local)
+        rows = np.flatnonzero(fits)
         if len(rows):
-            times[rows], is_parsed[rows] = _parse_layout(characters[:, rows], digits[:, rows], layout, zone)
-    return times, is_parsed
+            row_times = _parse_layout(characters[:, rows], digits[:, rows], layout, is_local=is_local)
+            _set_rows(parsed_times, rows, row_times)
+    return parsed_times
 
 
-def _has_layout(characters: Any, are_digits: Any, layout: Layout) -> Mask:
-    """Which texts have digits and other characters at the places of a layout."""
-    has_layout = np.ones(characters.shape[1], bool)
-    start = 0
-    for part, width in layout:
-        span = slice(start, start + width)
-        if isinstance(part, bytes):
-            has_layout &= _is_one_of(characters[start], part)
-        elif part == UTC_OFFSET:
-            has_layout &= _is_offset(characters[span], are_digits[span])
-        else:
-            has_layout &= are_digits[span].all(axis=0)
-        start += width
-    return has_layout
-
-
-def _is_one_of(characters: Any, allowed: bytes) -> Mask:
-    is_allowed: Mask = characters == allowed[0]
-    for byte in allowed[1:]:
-        is_allowed = is_allowed | (characters == byte)
-    return is_allowed
-
-
-def _is_offset(characters: Any, are_digits: Any) -> Mask:
-    """Which texts have an offset: of one character Z, of three +02, of five +0200, of six +02:00."""
-    if len(characters) == 1:
-        return _is_one_of(characters[0], b"Zz")
-    has_colon = len(characters) == len("+02:00")
-    are_valid: Mask = _is_one_of(characters[0], b"+-") & are_digits[1:3].all(axis=0)
-    are_valid &= are_digits[3 + has_colon :].all(axis=0)
-    return are_valid & _is_one_of(characters[3], b":") if has_colon else are_valid
-
-
-def _parse_layout(characters: Any, digits: Any, layout: Layout, zone: Zone | None) -> tuple[Any, Mask]:
+def _parse_layout(characters: Any, digits: Any, layout: Layout, *, is_local: bool) -> _ParsedTimes:
     """Parse texts that have this layout; a part may still have a number that is too large."""
     numbers: dict[str, Any] = {}
     fraction: Any = 0
@@ -114,12 +115,10 @@ def _parse_layout(characters: Any, digits: Any, layout: Layout, zone: Zone | Non
             numbers[part] = _number(digits[span])
     seconds, exists = _local_seconds(numbers)
     is_valid = is_valid & exists
-    if utc_offsets is None and zone:
-        utc_offsets, is_certain = offsets_in(np.clip(seconds, _FIRST_SECOND, _LAST_SECOND), zone)
-        is_valid &= is_certain
+    if is_local and utc_offsets is None:
+        is_valid &= fraction < _SECOND
     times = (seconds if utc_offsets is None else seconds - utc_offsets) * _SECOND + fraction
-    is_valid &= (times >= _FIRST_SECOND * _SECOND) & (times < (_LAST_SECOND + 1) * _SECOND)
-    return np.where(is_valid, times, 0), is_valid
+    return _ParsedTimes(times, is_valid, np.full(len(times), utc_offsets is not None))
 
 
 def _number(digits: Any) -> Any:

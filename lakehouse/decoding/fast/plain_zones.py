@@ -1,5 +1,7 @@
 """The offsets of many local times in a time zone: one for all times of a day, unless clocks change on it."""
 
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -9,7 +11,8 @@ from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.zones import Zone
 
 Seconds = npt.NDArray[np.int64]
-_PERIODS = 86_400, 3_600, 1  # seconds: a period in which clocks change is divided into shorter ones
+_DAY = 86_400
+_PERIODS = _DAY, 3_600, 1  # seconds: a period in which clocks change is divided into shorter ones
 _UNCERTAIN = 10**9  # in place of an offset
 
 
@@ -31,14 +34,23 @@ def offsets_in(local_times: Seconds, zone: Zone) -> tuple[Seconds, Mask]:
 def _offsets_of_periods(starts: Seconds, period: int, zone: Zone) -> Seconds:
     """The offset of each period; no zone of the tz database changes its clocks twice within two days."""
     info = ZoneInfo(zone.name)
-    first_times, last_times = (times.astype("datetime64[s]").tolist() for times in (starts, starts + period - 1))
-    before = _seconds([info.utcoffset(time) for time in first_times])
-    after = _seconds([info.utcoffset(time.replace(fold=1)) for time in last_times])
+    before = _in_seconds(map(info.utcoffset, starts.astype("datetime64[s]").tolist()))
+    after = _in_seconds(map(info.utcoffset, _second_occurrences(starts + period - 1)))
     uncertain = np.full(len(starts), _UNCERTAIN)
     choices = {"reject": uncertain, "earlier": np.maximum(before, after), "later": np.minimum(before, after)}
     chosen = np.where(before > after, choices[zone.ambiguous], choices[zone.missing]) if period == 1 else uncertain
     return np.where(before == after, before, chosen)
 
 
-def _seconds(durations: list[object]) -> Seconds:
-    return np.array(durations, "timedelta64[s]").astype(np.int64)
+def _second_occurrences(local_times: Seconds) -> list[datetime]:
+    """Local times that mean the second one if they occur twice; faster than ``datetime.replace`` for each."""
+    seconds_of_day = (local_times % _DAY).tolist()
+    clocks = {
+        second: (datetime.min + timedelta(seconds=second)).time().replace(fold=1) for second in set(seconds_of_day)
+    }
+    days = local_times.astype("datetime64[s]").tolist()
+    return [datetime.combine(day, clocks[second]) for day, second in zip(days, seconds_of_day, strict=True)]
+
+
+def _in_seconds(utc_offsets: Iterable[timedelta | None]) -> Seconds:
+    return np.array([value.days * _DAY + value.seconds for value in utc_offsets if value is not None], np.int64)

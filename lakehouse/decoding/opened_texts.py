@@ -61,7 +61,7 @@ class OpeningParser(Parser):
         try:
             if self.memory_of(value) > MAX_RECORD_MEMORY:
                 raise too_large_rejection()
-            content = parse_json(text)
+            content = parse_json(text, self.parser.not_finite)
         except Rejection as rejection:
             detail = f"the text in {'.'.join(path)!r}: {rejection.detail}"
             return UnopenedText(text, Rejection(rejection.reason, detail))

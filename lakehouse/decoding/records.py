@@ -7,13 +7,15 @@ Spark's executors. Records, base files and the publisher share these rules.
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.numbers import parse_number
 from lakehouse.decoding.values import NO_PARTS, convert
 
+NotFinite = Literal["reject", "null"]
+"""What ``NaN`` and ``Infinity`` do, which are not JSON: reject the record, or be read as null."""
 _BLANK = " \t\r\n"
 _CUT_OFF = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
 
@@ -30,8 +32,11 @@ def decode(value: bytes | None, fields: tuple[Field, ...], parts: Mapping[str, A
     return convert(parse(value), fields, parts)
 
 
-def parse(value: bytes | None) -> dict[str, Any]:
-    """Parse the bytes of one record as a JSON object, with numbers exactly as written."""
+def parse(value: bytes | None, not_finite: NotFinite = "reject") -> dict[str, Any]:
+    """Parse the bytes of one record as a JSON object, with numbers exactly as written.
+
+    With ``not_finite="null"``, ``NaN`` and ``Infinity`` are null, also in fields that no column reads.
+    """
     value = require_value(value)
     if json_memory(value) > MAX_RECORD_MEMORY:
         raise too_large_rejection()
@@ -39,7 +44,7 @@ def parse(value: bytes | None) -> dict[str, Any]:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Rejection("invalid_utf8", f"byte {error.start} is not UTF-8") from None
-    parsed = parse_json(text)
+    parsed = parse_json(text, not_finite)
     if not isinstance(parsed, dict):
         raise Rejection("not_an_object", f"the value is {json_kind(parsed)}, not an object")
     return parsed
@@ -54,7 +59,7 @@ def require_value(value: bytes | None) -> bytes:
     return value
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, not_finite: NotFinite = "reject") -> Any:
     """Parse a text as JSON, with numbers exactly as written; raises ``Rejection`` if it is not valid."""
     if not text.strip(_BLANK):
         raise Rejection("empty_value", "the value is empty")
@@ -63,7 +68,7 @@ def parse_json(text: str) -> Any:
             text,
             parse_float=parse_number,
             parse_int=parse_number,
-            parse_constant=_reject_constant,
+            parse_constant=_reject_constant if not_finite == "reject" else _read_as_null,
             object_pairs_hook=_reject_duplicates,
         )
     except json.JSONDecodeError as error:
@@ -82,6 +87,10 @@ def _rejection_reason(error: json.JSONDecodeError) -> str:
 
 def _reject_constant(name: str) -> Any:
     raise Rejection("not_finite", f"{name} is not a number in JSON")
+
+
+def _read_as_null(_: str) -> None:
+    return None
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

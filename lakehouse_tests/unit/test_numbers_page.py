@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 
 import lakehouse
-from lakehouse import Column, StreamTable
+from lakehouse import Column, Json, StreamTable
 from lakehouse.decoding.written_forms import Written
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "numbers.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n+```json\n(.*?)\n```\n+```text\n(.*?)\n```", PAGE, re.DOTALL)
-PUBLIC_NAMES = {name: getattr(lakehouse, name) for name in ("Column", "TextBoolean", "TextNumber")}
+PUBLIC_NAMES = {name: getattr(lakehouse, name) for name in ("Column", "Json", "TextBoolean", "TextNumber")}
 
 
-def columns_of(source: str) -> list[Column]:
+def names_in(source: str) -> dict[str, Any]:
+    """The names that an example defines."""
     namespace: dict[str, Any] = dict(PUBLIC_NAMES)
     exec(compile(source, "numbers.md", "exec"), namespace)  # noqa: S102 - the page's own examples
-    columns: list[Column] = namespace["columns"]
-    return columns
+    return namespace
 
 
 def test_the_page_has_no_other_code() -> None:
@@ -28,13 +28,14 @@ def test_the_page_has_no_other_code() -> None:
 
 @pytest.mark.parametrize(("source", "record", "row"), EXAMPLES, ids=[record for _, record, _ in EXAMPLES])
 def test_each_record_becomes_the_row_that_the_page_shows(source: str, record: str, row: str) -> None:
-    columns = [Column("id", "INT", "Which.", required=True), *columns_of(source)]
-    table = StreamTable("items", "items", "Items.", columns, ["id"])
+    names = names_in(source)
+    columns = [Column("id", "INT", "Which.", required=True), *names["columns"]]
+    table = StreamTable("items", "items", "Items.", columns, ["id"], format=names.get("format", Json()))
     values = table.decode(record.encode())
     assert ", ".join(f"{name} = {'NULL' if value is None else value}" for name, value in values.items()) == row
 
 
 def test_every_form_has_an_example() -> None:
-    forms = [column.written for source, _, _ in EXAMPLES for column in columns_of(source)]
+    forms = [column.written for source, _, _ in EXAMPLES for column in names_in(source)["columns"] if column.written]
     words = {word for part in Written.__args__ for word in getattr(part, "__args__", (part,))}
     assert {form if isinstance(form, str) else type(form) for form in forms} == words

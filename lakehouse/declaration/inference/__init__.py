@@ -3,5 +3,5 @@
 ``proposed_changes`` proposes one for the changes of a database. ``proposed_types`` finds the types of columns,
 ``opened_fields`` those that hold JSON as text, ``proposed_times`` the units of times, ``proposed_key`` the key,
 ``proposed_kinds`` whether the topic contains records of several types, ``chosen_records`` those of one type.
-``auto_cdc`` reads the flows of another program.
+``readable_records`` reads the records. ``auto_cdc`` reads the flows of another program.
 """

@@ -12,10 +12,10 @@ from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, 
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
 from lakehouse.declaration.inference.proposed_times import epoch_warning, named_epoch_unit, text_warnings
 from lakehouse.declaration.inference.proposed_types import are_keys, fits, kind_of, omitted_fields, type_of
+from lakehouse.declaration.inference.readable_records import read_objects
 from lakehouse.declaration.names import FEED_COLUMNS, is_name
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.vocabulary import Column
-from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas, WriterSchema
 
@@ -29,6 +29,7 @@ _SEVERAL_TYPES = (
     " --where type=order."
 )
 _HOLDS_JSON = "Field {!r} is a text that holds JSON. Its fields are read by their paths, like those of an object."
+_NOT_FINITE = "Some records have NaN or Infinity, which {} reads as null. Remove not_finite to reject such records."
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,9 @@ def propose(
     ``only`` selects the fields that become columns, by their outermost names. The key is then not proposed.
     """
     contents = list(values)
-    objects, refusals = _read_objects(contents, form, schemas)
-    warnings = [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects)]
+    objects, refusals, form = read_objects(contents, form, schemas)
+    warnings = [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
+    warnings += [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects)]
     used_schemas = form.used_schemas(contents, schemas) if objects else ()
     schema_fields = form.schema_fields(used_schemas, _MAX_FIELDS)
     paths = list(schema_fields if schema_fields is not None else _field_paths(objects))[:_MAX_FIELDS]
@@ -124,22 +126,6 @@ def _record_kinds(
     names = sorted({form.schema_name(schema) for schema in schemas} if form.typed else ())
     by_schema = f"by their schemas: {', '.join(names)}"
     return by_schema if len(names) > 1 else seen_kinds(columns, objects, is_typed=form.typed)
-
-
-def _read_objects(
-    values: Sequence[bytes | None], form: Format, schemas: Schemas
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """The readable values as objects, and the reason for each of the others."""
-    parser = form.parser(schemas)
-    objects, refusals = [], []
-    for value in values:
-        try:
-            objects.append(form.as_json(parser(value)))
-        except Rejection as rejection:
-            refusals.append(rejection.detail)
-        except RecursionError:
-            refusals.append("nested too deeply")
-    return objects, refusals
 
 
 def _allow_null(

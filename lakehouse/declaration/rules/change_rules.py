@@ -24,6 +24,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
         "base": table.base,
         'order="offset"': table.order == "offset",
         'gaps="accept"': table.gaps == "accept",
+        'not_finite="null"': table.format.not_finite == "null",
     }
     for option in (name for name, value in options.items() if value):
         yield f"format {form} and {option} cannot be combined", f"{_WHY_NOT[option]} Remove it."
@@ -87,5 +88,6 @@ _WHY_NOT = {
     "base": "A snapshot of the database contains the rows that were there before.",
     'gaps="accept"': "Rows whose deletes expired would stay.",
     "where": "A row that no longer meets it would stay in the table.",
+    'not_finite="null"': "A NULL in place of NaN would leave the table different from its database.",
     "late": "A change that is rejected would leave the table different from its database.",
 }

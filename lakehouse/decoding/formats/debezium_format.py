@@ -23,6 +23,7 @@ from lakehouse.decoding.formats.format import (
     WriterSchema,
 )
 from lakehouse.decoding.formats.json_format import Json
+from lakehouse.decoding.records import NotFinite
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,14 @@ class Debezium(Format):
     framed: bool = field(init=False, repr=False, compare=False)
     schema_kind: str | None = field(init=False, repr=False, compare=False)
     needs_schemas: bool = field(init=False, repr=False, compare=False)
+    not_finite: NotFinite = field(init=False, repr=False, compare=False)
     typed = True
     has_changes = True
     reasons = ("invalid_change", "unknown_operation", "no_source_position", "unavailable_value")
 
     def __post_init__(self) -> None:
         """Take over what the format of the values determines."""
-        for name in ("framed", "schema_kind", "needs_schemas"):
+        for name in ("framed", "schema_kind", "needs_schemas", "not_finite"):
             object.__setattr__(self, name, getattr(self.written, name))
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE
+from lakehouse.decoding.records import NotFinite
 
 DEFAULT_KIND = "AVRO"
 """The kind of a schema for which a registry gives no kind."""
@@ -90,13 +91,14 @@ class Parser(ABC):
     ``memory_by_byte`` is the memory in bytes that one byte of a value becomes, except for rare values.
     ``smallest_item`` is the minimum size in bytes of an item of an array or a map. ``is_json`` says that each value is
     a JSON object without a frame, so a faster parser may read it first. ``has_changes`` says that records are changes
-    of a source, which ``read_change`` parses.
+    of a source, which ``read_change`` parses. ``not_finite`` is that of ``Format``.
     """
 
     memory_by_byte: int = JSON_MEMORY_PER_BYTE
     smallest_item: int = 1
     is_json: bool = False
     has_changes: bool = False
+    not_finite: NotFinite = "reject"
 
     @abstractmethod
     def __call__(self, value: bytes | None) -> dict[str, Any]:
@@ -123,6 +125,7 @@ class Format(ABC):
     the format is framed and has a kind. ``typed``: values have types of their own, so a time needs no pattern.
     ``has_changes``: records are changes of a source, which also delete rows and have an order of their own.
     ``accepted_snapshot``: the position of a snapshot that may be smaller than those of changes before it.
+    ``not_finite``: whether NaN and infinities in JSON reject a record or are null.
     ``reasons``: the reasons of its parser to reject values, in addition to those that all formats share.
 
     A subclass is a frozen dataclass. It must define how values are parsed and written; the rest is optional for a
@@ -136,6 +139,7 @@ class Format(ABC):
     typed: bool = False
     has_changes: bool = False
     accepted_snapshot: int | None = None
+    not_finite: NotFinite = "reject"
     reasons: tuple[str, ...] = ()
 
     @abstractmethod
@@ -182,6 +186,10 @@ class Format(ABC):
 
     def with_text_numbers(self) -> "Format":
         """The format for records that write numbers as texts; itself if it has no such option."""
+        return self
+
+    def with_null_numbers(self) -> "Format":
+        """The format for records with NaN or infinities, which are null; itself if it has no such option."""
         return self
 
     def connector_settings(self, fields: Iterable[Field]) -> dict[str, str]:  # noqa: ARG002 - for change streams

@@ -4,7 +4,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_frame
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
-from lakehouse.decoding.records import parse
+from lakehouse.decoding.records import NotFinite, parse
 
 _ANY_OBJECT = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
@@ -22,16 +22,27 @@ class Json(Format):
     """Records are JSON objects in UTF-8, decoded strictly.
 
     ``framed``: each has the id of its schema in front, as clients of a schema registry write it. The schema itself is
-    not read: the declaration is stricter.
+    not read: the declaration is stricter. ``not_finite``: ``NaN`` and ``Infinity``, which some programs write although
+    JSON does not have them, reject the record, or with ``"null"`` are null.
     """
 
     framed: bool = field(default=False, repr=False)
+    not_finite: NotFinite = field(default="reject", repr=False)
     schema_kind = "JSON"
+
+    def __repr__(self) -> str:
+        """Return the format without its frame, which ``fingerprint_parts`` has."""
+        return f"Json({self._shown_option})"
+
+    @property
+    def _shown_option(self) -> str:
+        return "" if self.not_finite == "reject" else f"not_finite={self.not_finite!r}"
 
     @property
     def declared_as(self) -> str:
-        """Empty for unframed JSON, which is the default format of a table."""
-        return "Json(framed=True)" if self.framed else ""
+        """Empty for the default format of a table: unframed JSON that rejects NaN."""
+        options = [*(["framed=True"] if self.framed else []), *([self._shown_option] if self._shown_option else [])]
+        return f"Json({', '.join(options)})".replace("'", '"') if options else ""
 
     @property
     def fingerprint_parts(self) -> tuple[str, ...]:
@@ -40,7 +51,7 @@ class Json(Format):
 
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:  # noqa: ARG002 - JSON is decoded without schemas
         """Return a parser of JSON objects, after a schema id if the format is framed."""
-        return FramedJsonParser() if self.framed else JsonParser()
+        return FramedJsonParser(self.not_finite) if self.framed else JsonParser(self.not_finite)
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:  # noqa: ARG002 - as above
         """Return a function that adds the frame, if the format is framed, and leaves the bytes unchanged."""
@@ -52,6 +63,10 @@ class Json(Format):
             return bool(self.parser()(value))
         except Rejection:
             return False
+
+    def with_null_numbers(self) -> "Json":
+        """The format in which NaN and infinities are null."""
+        return replace(self, not_finite="null")
 
     def declared_schema(self, name: str, fields: Iterable[Field]) -> str:  # noqa: ARG002 - the same for all
         """A schema that allows any object: the declaration is stricter."""
@@ -65,9 +80,12 @@ class JsonParser(Parser):
     smallest_item = 2
     is_json = True
 
+    def __init__(self, not_finite: NotFinite = "reject") -> None:
+        self.not_finite: NotFinite = not_finite
+
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one object, with numbers exactly as written."""
-        return parse(value)
+        return parse(value, self.not_finite)
 
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most; the parts of a long value are counted."""
@@ -82,4 +100,4 @@ class FramedJsonParser(JsonParser):
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one object that follows a schema id."""
         _, framed_value = split_frame(value)
-        return parse(framed_value[FRAME_SIZE:])
+        return parse(framed_value[FRAME_SIZE:], self.not_finite)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lakehouse.declaration import Debezium, FieldIs, RecordKey
+from lakehouse.declaration import Debezium, FieldIs, Json, RecordKey
 from lakehouse_tests.unit.declaration.advice.example import Example
 from lakehouse_tests.unit.declaration.ratings import column, declare, log_table, with_columns
 
@@ -46,6 +46,12 @@ EXAMPLES = [
         ORDER,
         with_columns(format=Debezium(), order="offset"),
         with_columns(format=Debezium()),
+    ),
+    Example(
+        'format Debezium and not_finite="null" cannot be combined',
+        "A NULL in place of NaN would leave the table different from its database. Remove it.",
+        with_columns(format=Debezium(Json(not_finite="null"))),
+        with_columns(format=Debezium(Json())),
     ),
     Example(
         "column note: keep requires null_erases in a table of format Debezium",

@@ -11,7 +11,7 @@ from lakehouse.declaration.inference.proposal import propose
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.judge import Rules
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 
 COLUMNS = [

@@ -90,6 +90,11 @@ def test_null_values_apply_to_a_text_that_is_not_opened():
     assert judged({"tags": ""}, column).row == {"tags": None}
 
 
+def test_nan_within_a_text_is_null_if_it_is_null_elsewhere():
+    rules = Rules((NUMBER.field,), None).with_parser(Json(not_finite="null").parser())
+    assert judge(b'{"payload": "{\\"order\\": {\\"number\\": NaN}}"}', None, rules).row == {"number": None}
+
+
 def test_a_record_is_too_large_if_its_opened_texts_are():
     payload = f'{{"order": [{"[]," * (MAX_RECORD_MEMORY // 60)}[]]}}'
     assert judge(json.dumps({"payload": payload}).encode(), None, rules_of(NUMBER)).reason == "too_large"

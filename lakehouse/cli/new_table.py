@@ -77,9 +77,8 @@ def new_table(
     from lakehouse.discovery import find_tables
 
     settings = load_settings()
+    _require_condition(where, auto_cdc)
     _require_names(new, topic, sample, auto_cdc)
-    if where and auto_cdc:
-        raise typer.BadParameter("use --where or --from-auto-cdc, not both", param_hint="--where")
     flow = read_flow(auto_cdc, new) if auto_cdc else None
     values = read_sample(sample, records) if sample else None
     file = _free_file(settings, new)
@@ -152,6 +151,15 @@ def _explain_unreadable(proposal: "Proposal", lines: "Sequence[bytes | None]") -
         )
     detail = f"; the first starts with {(lines[0] or b'')[:20]!r}" if lines else f": {proposal.refusal}"
     return f"No record is a JSON object{'; a file needs one on each line' if lines else ''}{detail}."
+
+
+def _require_condition(where: str | None, auto_cdc: str | None) -> None:
+    from lakehouse.declaration.inference.chosen_records import read_conditions
+
+    if where is not None and not read_conditions(where):
+        raise typer.BadParameter(f"{where!r} is neither FIELD=VALUE nor header:NAME=VALUE", param_hint="--where")
+    if where and auto_cdc:
+        raise typer.BadParameter("use --where or --from-auto-cdc, not both", param_hint="--where")
 
 
 def _require_names(new: str, topic: str | None, sample: str | None, auto_cdc: str | None) -> None:

@@ -87,9 +87,6 @@ def _propose_chosen(
     from lakehouse.declaration.inference.proposal import propose
 
     conditions = read_conditions(condition_text)
-    if not conditions:
-        problem = f"{condition_text!r} is neither FIELD=VALUE nor header:NAME=VALUE"
-        raise typer.BadParameter(problem, param_hint="--where")
     chosen_records, condition = choose_records(records, records, conditions, form.parser(schemas))
     if condition is None:
         what = f"None of {len(records):,} records meets {condition_text}"

@@ -23,6 +23,7 @@ WRONG_VALUES = {
     "topic": "no/topic",
     "sample": "missing.jsonl",
     "auto_cdc": "missing.sql",
+    "where": "type",
     "records": "0",
     "file": "missing.jsonl",
     "generate": "rain",

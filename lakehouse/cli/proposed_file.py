@@ -3,10 +3,10 @@
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from lakehouse.declaration.inference.column_lines import column_line, quoted, source_text
 
-    from lakehouse.declaration import Column, FieldIs, HeaderIs
+if TYPE_CHECKING:
+    from lakehouse.declaration import FieldIs, HeaderIs
     from lakehouse.declaration.inference.proposal import Proposal
 
 _WIDTH = 120
@@ -20,14 +20,14 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     uses |= {type(proposal.where).__name__: True} if proposal.where else {}
     imported_names = sorted(name for name, is_used in uses.items() if is_used)
     doc = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
-    parts = [f"name={_quoted(table)}", f"topic={_quoted(topic)}", f"doc={_quoted(doc)}", "file=__file__"]
+    parts = [f"name={quoted(table)}", f"topic={quoted(topic)}", f"doc={quoted(doc)}", "file=__file__"]
     parts += [f"format={format_text}"] if format_text else []
     parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
-    columns = "".join(f"        {_column(column)},\n" for column in proposal.columns)
-    parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(_quoted, proposal.key))}]"]
-    parts += [f"version={_quoted(proposal.version)}"] if proposal.version else []
+    columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
+    parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quoted, proposal.key))}]"]
+    parts += [f"version={quoted(proposal.version)}"] if proposal.version else []
     if proposal.month_of:
-        parts.append(f"partition_by=Month({_quoted(proposal.month_of)})")
+        parts.append(f"partition_by=Month({quoted(proposal.month_of)})")
     conditions = {"apply_as_deletes": proposal.deletes, "apply_as_truncates": proposal.truncates}
     parts += [f"{option}={_condition(condition)}" for option, condition in conditions.items() if condition]
     comment = _comment(proposal) if proposal.warnings else ""
@@ -46,28 +46,6 @@ def _comment(proposal: "Proposal") -> str:
 
 
 def _condition(condition: "FieldIs | HeaderIs") -> str:
-    values = ", ".join(_quoted(value) if isinstance(value, str) else repr(value) for value in condition.values)
-    place = _source(condition.record_filter.path or (condition.record_filter.header_name,))
+    values = ", ".join(quoted(value) if isinstance(value, str) else repr(value) for value in condition.values)
+    place = source_text(condition.record_filter.path or (condition.record_filter.header_name,))
     return f"{type(condition).__name__}({place}, [{values}])"
-
-
-def _column(column: "Column") -> str:
-    arguments = [_quoted(column.name), _quoted(column.type), "doc=" + _quoted(column.doc)]
-    arguments += ["required=True"] if column.required else []
-    names = column.field.names
-    arguments += [f"source={_source(names)}"] if names != (column.name,) else []
-    options = ("pattern", "epoch")
-    arguments += [f"{option}={_quoted(value)}" for option in options if (value := getattr(column, option))]
-    arguments += [f"{option}=True" for option in ("keep", "null_erases") if getattr(column, option)]
-    return f"Column({', '.join(arguments)})"
-
-
-def _source(names: "Sequence[str]") -> str:
-    return _quoted(names[0]) if len(names) == 1 else f"({', '.join(map(_quoted, names))})"
-
-
-def _quoted(text: str) -> str:
-    """A Python string literal, in double quotes if that needs no escapes."""
-    literal = repr(text)
-    can_double = literal[0] == "'" and '"' not in literal and "\\'" not in literal
-    return f'"{literal[1:-1]}"' if can_double else literal

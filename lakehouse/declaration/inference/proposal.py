@@ -8,6 +8,7 @@ from typing import Any
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
 from lakehouse.declaration.inference.opened_fields import open_fields
+from lakehouse.declaration.inference.proposed_forms import form_warning
 from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, proposed_key, value_at
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
 from lakehouse.declaration.inference.proposed_times import epoch_warning, named_epoch_unit, text_warnings
@@ -192,7 +193,11 @@ def _propose_column(
     is_required = len(values) == len(objects)
     column_source = None if path == (name,) else path[0] if len(path) == 1 else path
     column = Column(name, type_, "", required=is_required, source=column_source, pattern=pattern, epoch=unit)
-    if type_ == "STRING" and values and are_like_times(values):
+    is_optional = schema_field is not None and schema_field.optional
+    form_note = form_warning(replace(column, required=is_required and not is_optional), values)
+    if form_note:
+        warnings.append(form_note)
+    elif type_ == "STRING" and values and are_like_times(values):
         warnings.append(f"{name} looks like a time, but no single pattern reads it. Declare its pattern.")
     warnings += _omission_warnings(values, column, source)
     return column

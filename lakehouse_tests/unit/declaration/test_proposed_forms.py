@@ -1,0 +1,106 @@
+"""Texts that are numbers, and digits that are times: a proposal names the line to write, which reads the records."""
+
+import json
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration.inference.proposal import Proposal, propose
+
+LINE = re.compile(r", write (Column\(.*\))\.")
+
+
+def propose_for(name: str, values: list[Any]) -> Proposal:
+    return propose([json.dumps({"id": number, name: value}).encode() for number, value in enumerate(values)])
+
+
+def line_in(proposal: Proposal) -> str | None:
+    """The column that a warning of the proposal says to write."""
+    lines = [match[1] for text in proposal.warnings if (match := LINE.search(text))]
+    assert len(lines) <= 1
+    return lines[0] if lines else None
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "options", "decoded_values"),
+    [
+        (
+            "price",
+            ["12.50", "0.5", "-3"],
+            '"DECIMAL(38,2)", written="text"',
+            [Decimal("12.50"), Decimal("0.50"), Decimal(-3)],
+        ),
+        ("quantity", ["1", "250"], '"BIGINT", written="text"', [1, 250]),
+        ("tiny", [".5", "1"], '"DECIMAL(38,1)", written="text"', [Decimal("0.5"), Decimal("1.0")]),
+        ("day", ["20260131", "20240229"], '"DATE", pattern="%Y%m%d"', [date(2026, 1, 31), date(2024, 2, 29)]),
+        (
+            "day",
+            [20260131, 20240229],
+            '"DATE", pattern="%Y%m%d", written="number"',
+            [date(2026, 1, 31), date(2024, 2, 29)],
+        ),
+        (
+            "stamp",
+            [20260131101530],
+            '"TIMESTAMP", pattern="%Y%m%d%H%M%S", written="number"',
+            [datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC)],
+        ),
+        (
+            "sent_at",
+            ["1769854530500"],
+            '"TIMESTAMP", epoch="milliseconds", written="text"',
+            [datetime(2026, 1, 31, 10, 15, 30, 500_000, tzinfo=UTC)],
+        ),
+    ],
+)
+def test_the_line_that_a_proposal_names_reads_its_records(
+    name: str, values: list[Any], options: str, decoded_values: list[Any]
+) -> None:
+    proposal = propose_for(name, values)
+    assert {column.name: column.type for column in proposal.columns}[name] in ("STRING", "BIGINT")
+    type_, _, further_options = options.partition(", ")
+    line = line_in(proposal)
+    assert line == f'Column("{name}", {type_}, doc="", required=True, {further_options})'
+    column = eval(str(line), {"Column": Column})  # noqa: S307 - the line that a user copies
+    table = StreamTable("t", "t", "", [Column("id", "INT", "", required=True), column], ["id"])
+    rows = [table.decode(json.dumps({"id": 1, name: value}).encode()) for value in values]
+    assert [row[name] for row in rows] == decoded_values
+
+
+def test_a_line_has_the_source_of_the_field_and_may_be_without_a_value() -> None:
+    proposal = propose([b'{"id":1,"Order":{"Price":"12.5"}}', b'{"id":2}'])
+    line = 'Column("order_price", "DECIMAL(38,1)", doc="", source=("Order", "Price"), written="text")'
+    assert line_in(proposal) == line
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        *(("price", ["007"]), ("price", ["1234567890123456"]), ("price", ["12.50", "n/a"]), ("price", ["1e5"])),
+        *(("price", ["1,234.50"]), ("price", ["5."]), ("price", ["5 "]), ("price", [""]), ("price", ["12.5", 3])),
+        *(
+            (name, ["12345"])
+            for name in ("customer_id", "zipCode", "postal_code", "phone", "order_number", "accountNo")
+        ),
+        *(
+            ("day", ["20260230"]),
+            ("day", ["18991231"]),
+            ("day", [20260131, 20260230]),
+            ("day", [2026]),
+            ("id", [20260131]),
+        ),
+        *(("day_id", ["20260131"]), ("amount", [20260131.5]), ("amount", [-20260131]), ("amount", [99991231])),
+    ],
+)
+def test_other_texts_and_numbers_have_no_line(name: str, values: list[Any]) -> None:
+    assert line_in(propose_for(name, values)) is None
+
+
+def test_a_line_says_what_it_rounds_or_rejects() -> None:
+    prices, counts = propose_for("price", ["12.50"]).warnings, propose_for("views", ["12"]).warnings
+    assert any(text.endswith('written="text"). Further decimal places are rounded.') for text in prices)
+    assert any(text.endswith('written="text"). A number with a fraction would be rejected.') for text in counts)

@@ -100,7 +100,6 @@ CASES = [
     Case("redrive: marking, first data file", write("file", "_rejected"), "redrive", 1),
     Case("redrive: after marking", write("after", "_rejected"), "redrive", 1),
     Case("replay: after the commit", write("after"), "replay", 1),
-    Case("replay: between the deletes and the MERGE", write("after", "_deletes"), "replay", 1),
     Case("maintenance: first file of OPTIMIZE", write("file"), "maintain", 4),
     Case("maintenance: OPTIMIZE done", write("after"), "maintain", 4),
     Case("maintenance: VACUUM started", write("version", nth=1), "maintain", 4),

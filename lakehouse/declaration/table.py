@@ -58,8 +58,8 @@ class StreamTable(TableParts):
         format has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness is not
         checked, because it depends on when the broker received the record. Computed columns are left to Spark. A delete
         has only its key and version, a truncate only its version, and the tombstone after a delete has no value. Raises
-        ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered`` if it belongs
-        to another table. Raises ``ValueError`` if the time has no zone.
+        ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered`` if it does
+        not meet ``where``. Raises ``ValueError`` if the time has no zone.
         """
         if time and time.tzinfo is None:
             raise ValueError(f"The broker's time has no zone: {time}")
@@ -69,7 +69,7 @@ class StreamTable(TableParts):
         rules = self.rules(Schemas(schemas, {}))
         change = read_change(value, rules, parts)
         if change is None:
-            raise Rejection(FILTERED, "the record does not meet where=, so it belongs to another table")
+            raise Rejection(FILTERED, "the record does not meet where= of the table")
         if change.deletes or change.is_rowless:
             rule = rules.deletes if change.deletes else rules.truncates
             return self._no_values | convert(change.fields, rule.read_fields(self.fields) if rule else (), parts)

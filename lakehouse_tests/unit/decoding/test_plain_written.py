@@ -230,6 +230,20 @@ def test_a_text_of_the_maximum_size_is_decoded_quickly(written: Any) -> None:
         decode_like_strictly(one_column(Column("n", type_, "A number.", written=written), texts))
 
 
+@pytest.mark.invariant("8.10")
+@pytest.mark.parametrize(
+    ("type_", "written"),
+    [("STRING", "json"), ("INT", "text_or_number"), ("BOOLEAN", TextBoolean(["1"], [1])), ("DECIMAL(9,2)", "connect")],
+)
+def test_a_path_through_any_value_and_a_duplicate_name_have_equal_results(type_: str, written: Any) -> None:
+    column = Column("n", type_, "A field.", source=("o", "n"), written=written)
+    texts = [f'{{"o":{text}}}' for text in ODD_VALUES]
+    texts += [f'{{"o":{{"n":{text},"x":"1"}},"y":"1"}}' for text in ('"1"', "1", "null", '{"a":"1"}')]
+    texts += [text.replace('"x":"1"', '"n":"1"') for text in texts] + [text.replace("}", ',"y":2}') for text in texts]
+    values: list[bytes | None] = [text.encode() for text in texts]
+    decode_like_strictly(WrittenBatch(values, [None] * len(values), Rules((column.field,), None)))
+
+
 PLAIN_COLUMNS = {
     "text": Column("n", "DECIMAL(9,2)", "A number.", written="text"),
     "mixed": Column("n", "DOUBLE", "A number.", written="text_or_number"),

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from lakehouse.declaration import BrokerTime, Debezium, RecordHeader, RecordKey, TextBoolean, TextNumber
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
-from lakehouse_tests.unit.declaration.ratings import column, declare, with_column
+from lakehouse_tests.unit.declaration.ratings import column, declare, with_column, with_columns
 
 DAY = date(2026, 1, 31)
 KEY = column("id", "BIGINT", required=True)
@@ -222,6 +222,17 @@ EXAMPLES = [
         "Declare a string, True or False or an integer.",
         with_column(type_="BOOLEAN", written=TextBoolean([0.5], ["N"])),  # type: ignore[list-item]
         with_column(type_="BOOLEAN", written=TextBoolean([1], ["N"])),
+    ),
+    Example(
+        "column m: formerly o.a, but column n reads it now",
+        "A field must have one meaning. Remove formerly, and have old records sent again.",
+        with_columns(column("n", "STRING", source="o", written="json"), column("m", formerly=("o", "a"))),
+        accept(
+            with_columns(column("n", "STRING", source="o", written="json"), column("m")),
+            {"o": {"a": 1}, "m": 2},
+            n='{"a":1}',
+            m=2,
+        ),
     ),
     Example(
         "column price: format Debezium and written cannot be combined",

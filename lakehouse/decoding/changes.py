@@ -12,8 +12,8 @@ from lakehouse.decoding.rules import Rules
 def read_change(value: bytes | None, rules: Rules, parts: Mapping[str, bytes | None]) -> Change | None:
     """Parse a record into what it says about the row of its key; ``None`` if it does not belong to the table.
 
-    A tombstone that deletes has no field, so it belongs to every table of its topic. Raises ``Rejection`` if the record
-    is not valid.
+    A tombstone that deletes has no field, so a condition on a field does not exclude it. Raises ``Rejection`` if the
+    record is not valid.
     """
     where, delete_rule, truncate_rule = rules.where, rules.deletes, rules.truncates
     if where and not where.is_about_value and not where.takes_header(parts.get(where.part)):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.decoding.fields import Field, Rejection, json_kind, raise_no_object
+from lakehouse.decoding.fields import Field, Rejection, as_written, is_null_text, json_kind, raise_no_object
 
 DeleteValue = str | bool | int
 
@@ -49,9 +49,11 @@ def has_value(parsed: Mapping[str, Any], path: tuple[str, ...], values: tuple[De
     """
     raw: Any = parsed
     for depth, name in enumerate(path):
+        raw = None if is_null_text(raw) else raw
         if raw is not None and not isinstance(raw, dict):
             raise_no_object(raw, ".".join(path[:depth]))
         raw = raw.get(name) if raw is not None else None
+    raw = as_written(raw)
     if not isinstance(raw, str | int | float | Decimal | None):
         raise Rejection("wrong_type", f"{'.'.join(path)!r} is {json_kind(raw)}, expected a text or a number")
     return is_one_of(raw, values)
@@ -59,5 +61,5 @@ def has_value(parsed: Mapping[str, Any], path: tuple[str, ...], values: tuple[De
 
 def is_one_of(raw: Any, values: tuple[DeleteValue, ...]) -> bool:
     """Whether a text, a number or a boolean is one of some values, with the same type."""
-    kind = type(raw) if isinstance(raw, str | bool) else int
+    kind = (bool if isinstance(raw, bool) else str) if isinstance(raw, str | bool) else int
     return raw is not None and any(type(value) is kind and raw == value for value in values)

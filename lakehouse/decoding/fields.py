@@ -95,17 +95,20 @@ class UnrepresentableValue(NamedTuple):
 
 
 class UnopenedText(str):
-    """A text that begins like JSON, and why it holds none; a column that reads a field in it rejects the record."""
+    """A text that begins like JSON and holds neither an object nor an array: null, or why it is not valid.
+
+    A column that reads a field in it gets null, or rejects the record.
+    """
 
     __slots__ = ("rejection",)
 
-    def __new__(cls, text: str, rejection: "Rejection") -> "UnopenedText":
-        """Return the text with the rejection."""
+    def __new__(cls, text: str, rejection: "Rejection | None") -> "UnopenedText":
+        """Return the text with the rejection; ``None`` if it is null."""
         unopened_text = super().__new__(cls, text)
         unopened_text.rejection = rejection
         return unopened_text
 
-    rejection: "Rejection"
+    rejection: "Rejection | None"
 
 
 class OpenedText(dict[str, Any]):
@@ -114,6 +117,24 @@ class OpenedText(dict[str, Any]):
     def __init__(self, fields: dict[str, Any], text: str) -> None:
         super().__init__(fields)
         self.text = text
+
+
+class OpenedList(list[Any]):
+    """The array that a text holds as JSON, with the text, like ``OpenedText``."""
+
+    def __init__(self, items: list[Any], text: str) -> None:
+        super().__init__(items)
+        self.text = text
+
+
+def as_written(raw: Any) -> Any:
+    """A parsed value; of a text that was opened, the text."""
+    return raw.text if isinstance(raw, OpenedText | OpenedList) else raw
+
+
+def is_null_text(raw: Any) -> bool:
+    """Whether a value is a text that holds null, for what is read from within it."""
+    return isinstance(raw, UnopenedText) and raw.rejection is None
 
 
 class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error of the program
@@ -136,14 +157,14 @@ def is_text(text: str) -> bool:
 
 def raise_no_object(raw: Any, path: str) -> NoReturn:
     """Reject what is at a path in place of an object that has the field."""
-    if isinstance(raw, UnopenedText):
+    if isinstance(raw, UnopenedText) and raw.rejection:
         raise raw.rejection
     raise Rejection("wrong_type", f"{path!r} is {json_kind(raw)} {short_text(raw)}, expected an object")
 
 
 def raise_wrong_type(raw: Any, field: Field) -> NoReturn:
     """Reject a value of another type."""
-    if isinstance(raw, UnopenedText) and field.inner:
+    if isinstance(raw, UnopenedText) and raw.rejection and field.inner:
         raise raw.rejection
     raise Rejection("wrong_type", f"{field.source!r} is {json_kind(raw)} {short_text(raw)}, expected {field.type}")
 
@@ -162,4 +183,5 @@ def json_kind(raw: Any) -> str:
     """The kind of a value in the terms of JSON, or of Avro if JSON has no such kind."""
     names = {dict: "an object", list: "an array", str: "text", bool: "true or false", type(None): "null"}
     names |= {bytes: "bytes", date: "a date", datetime: "a timestamp"}
-    return names.get(type(raw), "a number")
+    kind = next((base for base in (dict, list, str) if isinstance(raw, base)), type(raw))  # also of an opened text
+    return names.get(kind, "a number")

@@ -6,7 +6,7 @@ from decimal import Decimal
 from io import StringIO
 from typing import Any
 
-from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, json_kind, short_text
+from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, as_written, json_kind, short_text
 
 _WORDS = {True: "true", False: "false", None: "null"}
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
@@ -39,6 +39,7 @@ def _pieces(raw: Any, field: Field) -> Iterator[str]:
     while True:
         for value in values:
             name, inner = value if end == "}" else (None, value)
+            inner = as_written(inner)  # a text that was opened for another column
             yield separator if name is None else f"{separator}{_quoted(name)}:"
             separator = ","
             if not isinstance(inner, dict | list):

@@ -46,9 +46,6 @@ class Verdict(NamedTuple):
 _FILTERED = Verdict(None, {}, FILTERED, None, False)
 
 
-_FILTERED = Verdict(None, {}, FILTERED, None, False)
-
-
 def judge(
     value: bytes | None,
     broker_time: int | None,

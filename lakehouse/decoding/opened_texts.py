@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from lakehouse.decoding.fields import Field, OpenedText, Rejection, UnopenedText
+from lakehouse.decoding.fields import Field, OpenedList, OpenedText, Rejection, UnopenedText
 from lakehouse.decoding.formats.format import Parser, Path
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.record_parts import VALUE
@@ -56,7 +56,7 @@ class OpeningParser(Parser):
         return self.parser.memory_of(value) + self._opened_memory
 
     def _open(self, text: str, path: Path, value: bytes | None) -> Any:
-        """Return what a text holds: an object, an array or null; an ``UnopenedText`` if it is not valid."""
+        """Return the object or the array that a text holds; an ``UnopenedText`` if it is null or not valid."""
         self._opened_memory += json_memory(text.encode("utf-8", "surrogatepass"))
         try:
             if self.memory_of(value) > MAX_RECORD_MEMORY:
@@ -65,7 +65,9 @@ class OpeningParser(Parser):
         except Rejection as rejection:
             detail = f"the text in {'.'.join(path)!r}: {rejection.detail}"
             return UnopenedText(text, Rejection(rejection.reason, detail))
-        return OpenedText(content, text) if isinstance(content, dict) else content
+        if content is None:
+            return UnopenedText(text, None)
+        return OpenedText(content, text) if isinstance(content, dict) else OpenedList(content, text)
 
 
 def _object_at(parsed: dict[str, Any], path: Path) -> dict[str, Any] | None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from lakehouse.decoding.fields import (
     Field,
-    OpenedText,
     Rejection,
     UnrepresentableValue,
+    as_written,
+    is_null_text,
     raise_no_object,
     raise_wrong_type,
     short_text,
@@ -55,6 +56,7 @@ def convert(
 def convert_value(raw: Any, field: Field, *, is_missing: bool = False) -> Any:
     """Convert one value to the field's type, ``None`` if there is none; raises like ``convert``."""
     raw = None if field.null_values and is_null_value(raw, field.null_values) else raw
+    raw = None if field.inner and is_null_text(raw) else raw
     if raw is None and field.required:
         raise Rejection("missing_field" if is_missing else "null_field", f"{field.source!r} is required")
     raw = field.default if raw is None else raw
@@ -73,6 +75,7 @@ def convert_value(raw: Any, field: Field, *, is_missing: bool = False) -> Any:
 
 def is_null_value(raw: Any, null_values: tuple[str, ...]) -> bool:
     """Whether a text or a number is one of those that mean null."""
+    raw = as_written(raw)
     if isinstance(raw, str):
         return raw in null_values
     if isinstance(raw, bool) or not isinstance(raw, int | float | Decimal):
@@ -148,7 +151,7 @@ def _follow_path(parsed: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, b
     """The value at the end of a path of names, and whether one of the names is missing."""
     value: Any = parsed
     for depth, name in enumerate(names):
-        if value is None:
+        if value is None or is_null_text(value):
             return None, False
         if not isinstance(value, dict):
             raise_no_object(value, ".".join(names[:depth]))
@@ -217,8 +220,7 @@ def _items(raw: Any) -> Iterable[Any]:
 
 
 def _require_text(raw: Any, field: Field) -> str:
-    if isinstance(raw, OpenedText):
-        raw = raw.text
+    raw = as_written(raw)
     if not isinstance(raw, str):
         raise_wrong_type(raw, field)
     try:

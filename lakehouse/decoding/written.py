@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from lakehouse.decoding.fields import Field, OpenedText, Rejection, UnrepresentableValue, json_kind, short_text
+from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, as_written, json_kind, short_text
 from lakehouse.decoding.json_texts import json_text, number_text
 from lakehouse.decoding.numbers import exact_number, parse_number
 from lakehouse.decoding.unscaled_decimals import base64_converter, variable_decimal
@@ -20,7 +20,8 @@ def read_written(raw: Any, field: Field) -> Any:
     Raises ``Rejection`` with one of the reasons ``wrong_type``, ``out_of_range`` and ``not_finite``.
     """
     if field.written == "json":
-        return json_text(raw.text if isinstance(raw, OpenedText) else raw, field)
+        return json_text(raw, field)
+    raw = as_written(raw)
     if field.written == "connect":
         return _read_unscaled(raw, field)
     if field.type == "BOOLEAN":

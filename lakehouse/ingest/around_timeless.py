@@ -10,7 +10,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lakehouse.decoding import staged
-from lakehouse.decoding.fields import TIMELESS
+from lakehouse.decoding.changes import read_change
+from lakehouse.decoding.fields import TIMELESS, Rejection
+from lakehouse.decoding.record_parts import HEADER
+from lakehouse.decoding.rules import Rules
 from lakehouse.ingest.staging import stage_records
 from lakehouse.kafka import (
     CutPlan,
@@ -88,14 +91,24 @@ def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind, keep_raw: str) -
     spark = context.spark
     staged_records = stage_records(context, _read_cut(context, cut), kind, keep_raw)
     rejected_records = _to_arrow(cut.timeless_records)
+    rules = context.table.rules()
     rejection_columns = {
-        staged.REASON: pa.array([TIMELESS] * len(rejected_records), pa.string()),
+        staged.REASON: pa.array([_reason_of(record, rules) for record in cut.timeless_records], pa.string()),
         staged.DETAIL: pa.array([timeless_detail(record.milliseconds) for record in cut.timeless_records], pa.string()),
         staged.LATE: pa.array([False] * len(rejected_records)),
     }
     for name, values in rejection_columns.items():
         rejected_records = rejected_records.append_column(name, values)
     return staged_records.unionByName(spark.createDataFrame(rejected_records), allowMissingColumns=True)
+
+
+def _reason_of(record: Record, rules: Rules) -> str:
+    """Return why a timeless record becomes no row: it is rejected, unless it certainly belongs to another table."""
+    parts = {f"{HEADER}{name}": value for name, value in record.headers}
+    try:
+        return TIMELESS if read_change(record.value, rules, parts) else staged.FILTERED
+    except Rejection:
+        return TIMELESS
 
 
 def _to_arrow(records: Sequence[Record]) -> pa.Table:

@@ -120,7 +120,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     plan = Plan(context.table.topic, part.source, _covering_ranges(records))
     batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
-    if counts.read == counts.rejected:
+    if counts.read == counts.rejected + counts.filtered:
         store_rejected(context.stored_table(rejected_layout), batch)
         return None
     entry: Entry = merge_decided(context, batch, counts)

@@ -110,7 +110,7 @@ def _rows_to_store(stored_rows: DataFrame, batch: DecodedBatch, join: str, is_co
     )
     is_same_record = _SAME_RECORD.format(of="_")
     joined_rows = records.alias("s").join(stored_rows.alias("t"), F.expr(is_same_record), join)
-    passes = f"({is_same_record} AND {open_sql('t.', batch.ledger)})"
+    passes = f"({is_same_record} AND s.{staged.REASON} IS NULL AND {open_sql('t.', batch.ledger)})"
     keeps_reason = f"s.{staged.REASON} = 'unknown_schema' AND t.position IS NOT NULL"
     has_new_reason = f"{_FAILS} AND NOT ({keeps_reason})" if has_no_registry else _FAILS
     values = {"position": f"IF({has_new_reason}, s.position, t.position)"}

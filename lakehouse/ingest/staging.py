@@ -36,8 +36,9 @@ def stage_records(context: TableContext, records: DataFrame, kind: Kind, keep_ra
 
 
 def _schema_ids(records: DataFrame) -> list[int]:
-    """Return the schema ids of records, the most common first."""
-    counts = records.where(f"{staged.SCHEMA} IS NOT NULL").groupBy(staged.SCHEMA).count()
+    """Return the schema ids of records, the most common first; of filtered ones, none was needed."""
+    is_needed = f"{staged.SCHEMA} IS NOT NULL AND NOT {staged.REASON} <=> '{staged.FILTERED}'"
+    counts = records.where(is_needed).groupBy(staged.SCHEMA).count()
     rows = counts.orderBy(F.desc("count"), staged.SCHEMA).limit(_MAX_IDS).collect()
     return [int(row[0]) for row in rows]
 

@@ -47,7 +47,7 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
         yield from _broker_time_problems(column)
     else:
         yield from time_problems(column, typed_by)
-    yield from written_problems(column)
+    yield from written_problems(column, typed_by)
     if column.between is not None:
         yield from _between_problems(column)
     yield from _keep_problems(column)

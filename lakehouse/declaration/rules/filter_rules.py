@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lakehouse.declaration.delete_conditions import HeaderIs
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.fields import is_text
 
 _EXAMPLES = {False: 'FieldIs("type", ["order"])', True: 'HeaderIs("event-type", ["order"])'}
 
@@ -20,3 +21,6 @@ def filter_problems(table: TableParts) -> Iterator[Problem]:
     if not has_name or not where.values:
         subject = "HeaderIs needs the name of a header" if is_header else "FieldIs needs the name of a field"
         yield f"where: {subject}, and at least one value", example
+    names = (where.name,) if isinstance(where, HeaderIs) else where.path
+    if not all(is_text(text) for text in (*names, *where.values) if isinstance(text, str)):
+        yield "where: a name or a value is not valid UTF-8", "No record can have it. Correct it."

@@ -47,11 +47,14 @@ _OF_PARTS = (
 )
 
 
-def written_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with the form in which records write the values of a column."""
+def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
+    """What is wrong with the form in which records write the values of a column; ``typed_by`` as in ``time_rules``."""
     written = column.written
     if written is None:
         return
+    if written == "json" and typed_by:  # a small value, such as an enum, may become a long text
+        message = f'written="json" is not allowed for format {typed_by}'
+        yield message, "Declare a column for each field that you need, with its path as source."
     if column.is_nested:
         yield f"written is not allowed for {column.type}", _INNER_VALUES
         return

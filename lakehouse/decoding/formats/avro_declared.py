@@ -6,7 +6,6 @@ from typing import Any
 
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.declared_fields import field_tree
-from lakehouse.decoding.formats.format import UnusableSchemaError
 from lakehouse.decoding.written_forms import Written, written_kinds
 
 _TYPES = {"STRING": "string", "BOOLEAN": "boolean", "INT": "int", "BIGINT": "long", "DOUBLE": "double"}
@@ -53,10 +52,6 @@ def _written_type(field: Field, written: Written) -> Any:
     has_digits = field.type in ("STRING", "BOOLEAN") or field.pattern is not None
     number_type = "long" if has_digits else _field_type(field._replace(written=None), "")
     types = [number_type if kind == "number" else kind for kind in written_kinds(written)]
-    if not types:
-        raise UnusableSchemaError(
-            f"{field.source!r} may be any JSON value (written={written!r}), which Avro does not have"
-        )
     return types if len(types) > 1 else types[0]
 
 

@@ -59,6 +59,29 @@ def test_a_text_null_is_null(text):
     assert judged({"payload": text}, NUMBER).row == {"number": None}
 
 
+@pytest.mark.parametrize("text", ["null", "[1]", '{"x": 2}', "{bad"])
+def test_a_column_of_the_text_is_the_same_whether_another_column_leads_through_it_or_not(text):
+    raw = Column("raw", "STRING", "The text.")
+    inner = Column("x", "BIGINT", "A field.", source="x", formerly=("raw", "x"))
+    rules, content = rules_of(raw, inner), {"raw": text, "x": 1}
+    values = pa.array([json.dumps(content).encode()])
+    fast, strict = (decode_values(values, None, rules, path).verdicts.to_pylist() for path in (decode_plain, None))
+    assert fast == strict
+    assert (strict[0]["raw"], strict[0]["x"]) == (text, 1)
+    whole = Column("d", "STRING", "All.", written="json")
+    led = Column("x", "STRING", "A field.", source=("d", "i", "x"), null_values=["2"])
+    alone, both = (judged({"d": {"i": text}}, *columns) for columns in ((whole,), (whole, led)))
+    assert both.reason or both.row["d"] == alone.row["d"]
+
+
+def test_null_values_apply_to_a_text_that_is_opened_for_another_column():
+    raw = Column("raw", "STRING", "The text.", null_values=["{}"])
+    assert judged({"raw": "{}"}, raw, Column("x", "INT", "A field.", source=("raw", "x"))).row == {
+        "raw": None,
+        "x": None,
+    }
+
+
 def test_a_text_that_holds_an_array_is_read_by_a_column_of_that_type():
     column = Column("tags", "ARRAY<STRING>", "Tags.", source=("payload", "tags"))
     assert judged({"payload": json.dumps({"tags": '["a", "b"]'})}, column).row == {"tags": ["a", "b"]}

@@ -180,11 +180,6 @@ def test_a_generated_schema_has_the_types_of_values_in_another_form(is_required:
     assert row == {"id": 1} | {column.name: value for column, *_, value in FORMS}
 
 
-def test_a_column_of_any_json_value_has_no_generated_schema() -> None:
-    with pytest.raises(UnusableSchemaError, match="'rest' may be any JSON value"):
-        nested_schema(Column("rest", "STRING", "", written="json"))
-
-
 def nested_schema(*columns: Column) -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(schema_of_fields("R", order_table(columns=[*COLUMNS, *columns]).fields))
     writer_schema(json.dumps(schema))

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from lakehouse.declaration import BrokerTime, Debezium, RecordHeader, RecordKey, TextBoolean, TextNumber
+from lakehouse.declaration import Avro, BrokerTime, Debezium, RecordHeader, RecordKey, TextBoolean, TextNumber
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, declare, with_column, with_columns
 
@@ -28,6 +28,12 @@ OF_CONNECTOR = (
 WRONG_DECIMAL = "Write the one character before the fraction, for example decimal=','."
 WRONG_THOUSANDS = "Write the one character between groups of three digits. It must differ from decimal."
 EXAMPLES = [
+    Example(
+        'column rest: written="json" is not allowed for format Avro',
+        "Declare a column for each field that you need, with its path as source.",
+        with_columns(column("rest", "STRING", written="json"), format=Avro()),
+        with_columns(column("rest", "STRING", source=("rest", "name"))),
+    ),
     Example(
         f"column n: written must be {FORMS}, not 'txt'",
         f"Declare {FORMS}.",

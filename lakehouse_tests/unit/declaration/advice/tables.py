@@ -24,6 +24,12 @@ EXAMPLES = [
         BY_HEADER,
     ),
     Example(
+        "where: a name or a value is not valid UTF-8",
+        "No record can have it. Correct it.",
+        with_columns(where=HeaderIs("event-type", ["\ud800"])),
+        BY_HEADER,
+    ),
+    Example(
         "the name is not allowed: a name has at most 200 lower-case letters, digits and _, and starts with a letter",
         "Choose another name.",
         with_columns(name="Ratings"),

@@ -38,6 +38,7 @@ def test_two_tables_share_a_topic_and_account_for_each_record(spark: SparkSessio
     assert "2 of 3 records were rejected" in rejected_share(readings.ledger).detail
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("7.10", "8.5")
 def test_a_replay_of_filtered_records_changes_nothing_and_another_condition_takes_them(
     spark: SparkSession, broker: Settings

@@ -21,7 +21,7 @@ def committed(metrics: Metrics) -> Entry:
     [
         (
             Metrics(source_rows=1489, inserted=1489),
-            "read 1,500 records but accounts for 1,501: 2 rejected, 10 duplicate and 1,489 merged",
+            "read 1,500 records but accounts for 1,501: 0 filtered, 2 rejected, 10 duplicate and 1,489 merged",
         ),
         (Metrics(source_rows=1488, inserted=1488, updated=1), "merged 1,488 rows but wrote 1,489"),
     ],

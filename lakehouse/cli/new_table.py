@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-_NEEDED_RECORDS = "Choose a topic or a file with records that are JSON objects, or Avro or Protobuf with a schema id."
+_NEEDED_RECORDS = "Choose a topic with records in one format, or a file of JSON objects."
 
 SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of JSON lines.")]
 WhereOption = Annotated[
@@ -62,8 +62,9 @@ def new_table(
 ) -> None:
     """Write a declaration from real records: types, required fields, times, and a key if records have a unique id.
 
-    For Avro and Protobuf, the types come from the schemas at the registry. The file works as it is; its comments list
-    what to check. Existing files are not changed.
+    For Avro and Protobuf, the types come from the schemas at the registry. Compressed values, logfmt, CSV and texts of
+    a topic are recognised by their bytes. The file works as it is; its comments list what to check. Existing files are
+    not changed.
 
     --from-auto-cdc takes the key, the order, the deletes and the choice of columns from the flow whose target is NAME,
     or from the only flow of the file. The file is not run. What cannot be translated is an error or a comment.
@@ -123,7 +124,7 @@ def _table_of(proposal: "Proposal", new: str, topic: str) -> "StreamTable":
 
 def _origin(proposal: "Proposal", table: "StreamTable") -> str:
     """What the declaration was proposed from, and how many records could not be read."""
-    kind = "changes of rows" if table.has_changes else "JSON objects"
+    kind = "changes of rows" if table.has_changes else table.format.name if table.format.is_text else "JSON objects"
     problem = "cannot be read by their schemas" if table.has_schemas else f"are not {kind}"
     unread_text = f"; {proposal.unread:,} of them {problem}" if proposal.unread else ""
     records = f"{count_text(proposal.records, 'record')}{unread_text}"

@@ -36,13 +36,22 @@ def propose_for_topic(
         values = [record.value for record in records]
         formats = likely_formats(values)
         if not formats[0].needs_schemas:
-            return _propose(records, topic, flow or where, formats[0])
+            return _with_notes(_propose(records, topic, flow or where, formats[0]), values)
         from lakehouse.ingest.schema_resolution import look_up_schemas
 
         with registry(settings, needed=True):
             schemas = [(form, look_up_schemas(settings, form, values)) for form in formats]
         # of formats that can use equally many schemas, the first one, or changes in their envelope
-        return _propose(records, topic, flow or where, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
+        proposal = _propose(
+            records, topic, flow or where, *max(schemas, key=lambda candidate: _count_usable(*candidate))
+        )
+        return _with_notes(proposal, values)
+
+
+def _with_notes(proposal: "Proposal", values: "Sequence[bytes | None]") -> "Proposal":
+    """The proposal, with why its format was recognised before all other warnings."""
+    notes = proposal.form.notes([value for value in values if value]) if proposal.columns else ()
+    return replace(proposal, warnings=(*notes, *proposal.warnings))
 
 
 def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:

@@ -1,9 +1,11 @@
 """The file that ``new-table`` writes: a proposed declaration."""
 
+import re
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from lakehouse.declaration.inference.column_lines import column_line, quoted, source_text
+from lakehouse.declaration.inference.column_lines import column_line, source_text
+from lakehouse.decoding.formats.shown_options import quote
 
 if TYPE_CHECKING:
     from lakehouse.declaration import FieldIs, HeaderIs
@@ -15,19 +17,22 @@ _WIDTH = 120
 def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     """The text of a file with the proposed declaration, formatted as a person would write it."""
     format_text = proposal.form.declared_as
-    uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True, format_text.partition("(")[0]: format_text}
-    uses |= {"Avro": "Avro()" in format_text, "FieldIs": bool(proposal.deletes or proposal.truncates)}
+    uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True}
+    uses |= {"FieldIs": bool(proposal.deletes or proposal.truncates)}
+    uses |= dict.fromkeys(re.findall(r"(\w+)\(", format_text), True)
     uses |= {type(proposal.where).__name__: True} if proposal.where else {}
     imported_names = sorted(name for name, is_used in uses.items() if is_used)
     doc = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
-    parts = [f"name={quoted(table)}", f"topic={quoted(topic)}", f"doc={quoted(doc)}", "file=__file__"]
-    parts += [f"format={format_text}"] if format_text else []
+    parts = [f"name={quote(table)}", f"topic={quote(topic)}", f"doc={quote(doc)}", "file=__file__"]
+    # a line may break between two options or columns of a format, whose names in a proposal contain no spaces
+    format_lines = wrap(f"format={format_text}", _WIDTH - 5, subsequent_indent="        ", break_long_words=False)
+    parts += ["\n".join(format_lines)] if format_text else []
     parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
     columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
-    parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quoted, proposal.key))}]"]
-    parts += [f"version={quoted(proposal.version)}"] if proposal.version else []
+    parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quote, proposal.key))}]"]
+    parts += [f"version={quote(proposal.version)}"] if proposal.version else []
     if proposal.month_of:
-        parts.append(f"partition_by=Month({quoted(proposal.month_of)})")
+        parts.append(f"partition_by=Month({quote(proposal.month_of)})")
     conditions = {"apply_as_deletes": proposal.deletes, "apply_as_truncates": proposal.truncates}
     parts += [f"{option}={_condition(condition)}" for option, condition in conditions.items() if condition]
     comment = _comment(proposal) if proposal.warnings else ""
@@ -46,6 +51,6 @@ def _comment(proposal: "Proposal") -> str:
 
 
 def _condition(condition: "FieldIs | HeaderIs") -> str:
-    values = ", ".join(quoted(value) if isinstance(value, str) else repr(value) for value in condition.values)
+    values = ", ".join(quote(value) if isinstance(value, str) else repr(value) for value in condition.values)
     place = source_text(condition.record_filter.path or (condition.record_filter.header_name,))
     return f"{type(condition).__name__}({place}, [{values}])"

@@ -27,7 +27,7 @@ from lakehouse.declaration.vocabulary import (
     Samples,
 )
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats import Avro, Debezium, Json, Protobuf
+from lakehouse.decoding.formats import Avro, Compressed, Csv, Debezium, Json, Logfmt, Protobuf, Text
 from lakehouse.decoding.record_parts import BrokerTime, RecordHeader, RecordKey
 from lakehouse.decoding.written_forms import TextBoolean, TextNumber
 from lakehouse.decoding.zones import Zone
@@ -39,12 +39,15 @@ __all__ = [
     "BrokerTime",
     "Check",
     "Column",
+    "Compressed",
+    "Csv",
     "Day",
     "Debezium",
     "FieldIs",
     "HeaderIs",
     "Json",
     "Late",
+    "Logfmt",
     "Measure",
     "Month",
     "Protobuf",
@@ -57,6 +60,7 @@ __all__ = [
     "SampleRecords",
     "Samples",
     "StreamTable",
+    "Text",
     "TextBoolean",
     "TextNumber",
     "Tombstone",

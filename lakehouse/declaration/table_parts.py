@@ -84,7 +84,8 @@ class TableParts:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The rules for the fields of the columns that are read from records."""
-        return tuple(column.field for column in self.record_columns)
+        fields = (column.field for column in self.record_columns)
+        return tuple(field._replace(reads_text=True) if self.format.is_text else field for field in fields)
 
     @property
     def computed(self) -> dict[str, str]:

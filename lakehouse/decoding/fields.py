@@ -55,7 +55,7 @@ class Field(NamedTuple):
     set, an explicit null and a missing field differ. ``key_encoding`` is the encoding of the record key.
     ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps. ``written`` is how the
     record writes the value, if not in JSON's own form. ``zone`` is the time zone of texts without an offset, by default
-    UTC.
+    UTC. ``reads_text``: its format has only texts, so a number, a boolean or a time is read from a text.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Field(NamedTuple):
     memory_bytes: int = 0
     zone: Zone | None = None
     written: Written | None = None
+    reads_text: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

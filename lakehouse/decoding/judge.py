@@ -67,7 +67,8 @@ def judge(
             verdict = Verdict(parsed, row, None, None, False, sequence=change.sequence, is_rowless=True)
             return verdict._replace(truncates=change.truncates)
         memory = rules.parser.memory_of(value)
-        counted_memory = memory if may_be_too_large(memory, value, memory_limits or column_memory(rules)) else None
+        limits = memory_limits or column_memory(rules)
+        counted_memory = memory if may_be_too_large(memory, rules.parser.size_of(value), limits) else None
         if delete_rule and change.deletes:
             row = convert(parsed, delete_rule.read_fields(rules.fields), all_parts, counted_memory)
             return Verdict(parsed, row, None, None, False, (), memory, True, change.sequence)
@@ -78,7 +79,7 @@ def judge(
         return Verdict(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late", memory=memory)
 
 
-def may_be_too_large(memory: int, value: bytes | None, memory_limits: tuple[int, int]) -> bool:
-    """Whether a record's columns may take too much, in addition to the ``memory`` of its parsed value."""
+def may_be_too_large(memory: int, size: int, memory_limits: tuple[int, int]) -> bool:
+    """Whether the columns of a value may take too much, in addition to the ``memory`` of the parsed value."""
     per_row, per_byte = memory_limits
-    return memory + per_row + len(value or b"") * per_byte > MAX_RECORD_MEMORY
+    return memory + per_row + size * per_byte > MAX_RECORD_MEMORY

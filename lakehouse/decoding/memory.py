@@ -15,6 +15,7 @@ from lakehouse.decoding.record_parts import VALUE
 
 MAX_SLICE_MEMORY = 96 * 1000 * 1000  # bytes that records which are decoded together may become
 MAX_RECORD_MEMORY = 280 * 1000 * 1000  # bytes that one record may become, since it cannot be split
+MAX_UNPACKED_SIZE = 20 * 1000 * 1000  # bytes of a decompressed value: a text of four bytes for each, and its parts
 JSON_MEMORY_PER_BYTE = 48  # upper bound, reached by lists that contain nothing but lists
 LIST_SLOT, CONTAINER, MAP_ENTRY = 9, 96, 160  # of a list that grows; a list or map; an entry of a map, with its name
 NUMBER, BYTES, TEXT = 32, 48, 72  # of such a value as a typed format reads it, without its own bytes

@@ -9,6 +9,7 @@ from typing import Any
 
 from lakehouse.decoding.fields import Field, OpenedList, OpenedText, Rejection, UnopenedText
 from lakehouse.decoding.formats.format import Parser, Path
+from lakehouse.decoding.formats.unpacking import UnpackingParser
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.records import parse_json
@@ -28,7 +29,11 @@ def outer_paths(fields: Iterable[Field]) -> tuple[Path, ...]:
 def with_opened_texts(parser: Parser, fields: Iterable[Field]) -> Parser:
     """Return a parser that opens the texts on the way to these fields; the same parser if there is no way."""
     paths = outer_paths(fields)
-    return OpeningParser(parser, paths) if paths and not parser.has_changes else parser
+    if not paths or parser.has_changes:
+        return parser
+    if isinstance(parser, UnpackingParser):
+        return parser.with_inner(OpeningParser(parser.inner, paths))
+    return OpeningParser(parser, paths)
 
 
 class OpeningParser(Parser):

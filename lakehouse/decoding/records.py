@@ -17,6 +17,8 @@ from lakehouse.decoding.values import NO_PARTS, convert
 NotFinite = Literal["reject", "null"]
 """What ``NaN`` and ``Infinity`` do, which are not JSON: reject the record, or be read as null."""
 _BLANK = " \t\r\n"
+BYTE_ORDER_MARK = "\ufeff"
+"""What some programs write in front of a text."""
 _CUT_OFF = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
 
 
@@ -40,11 +42,7 @@ def parse(value: bytes | None, not_finite: NotFinite = "reject") -> dict[str, An
     value = require_value(value)
     if json_memory(value) > MAX_RECORD_MEMORY:
         raise too_large_rejection()
-    try:
-        text = value.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"byte {error.start} is not UTF-8") from None
-    parsed = parse_json(text, not_finite)
+    parsed = parse_json(utf8_text(value), not_finite)
     if not isinstance(parsed, dict):
         raise Rejection("not_an_object", f"the value is {json_kind(parsed)}, not an object")
     return parsed
@@ -57,6 +55,14 @@ def require_value(value: bytes | None) -> bytes:
     if not value:
         raise Rejection("empty_value", "the value is empty")
     return value
+
+
+def utf8_text(value: bytes) -> str:
+    """Return the text of bytes in UTF-8 without a byte order mark in front; raises ``Rejection``."""
+    try:
+        return value.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
+    except UnicodeDecodeError as error:
+        raise Rejection("invalid_utf8", f"byte {error.start} is not UTF-8") from None
 
 
 def parse_json(text: str, not_finite: NotFinite = "reject") -> Any:

@@ -42,6 +42,7 @@ def convert(
     for field in fields:
         if field.part == VALUE:
             raw, is_missing = _field_value(parsed, field)
+            raw = read_text(raw, field) if field.reads_text and isinstance(raw, str) else raw
         else:
             raw = parse_part(parts.get(field.part), field)
             is_missing = raw is None
@@ -91,7 +92,7 @@ def number_in(text: str) -> Decimal | UnrepresentableValue | None:
 
 
 def parse_part(part: bytes | int | None, field: Field) -> Any:
-    """Parse a key or a header as JSON would give it: as text, number or boolean, depending on the field's type.
+    """Parse a key or a header like ``read_text``, or as the bytes of a whole number.
 
     With ``written``, it stays a text.
 
@@ -107,6 +108,14 @@ def parse_part(part: bytes | int | None, field: Field) -> Any:
         raise Rejection("invalid_utf8", f"{field.source!r}: byte {error.start} is not UTF-8") from None
     if field.type == "STRING" and field.part == KEY and field.key_encoding == "text":
         return _reject_control_characters(text, field)
+    return read_text(text, field)
+
+
+def read_text(text: str, field: Field) -> Any:
+    """Read a text as JSON would give it: as text, number or boolean, depending on the field's type.
+
+    With ``written``, it stays a text.
+    """
     if field.type == "STRING" or field.pattern is not None or field.written is not None:
         return text
     if field.type == "BOOLEAN":

@@ -110,7 +110,7 @@ def decode_values(
     only they get verdicts.
     """
     if decode_fast is None or rules.has_changes or not len(values):
-        return _decode_strictly(values, broker_times, rules, parts)
+        return _decode_strictly(values, broker_times, rules, parts, may_stop=rules.parser.is_packed)
     plain_records = decode_fast(_set_null(values, _oversized_rows(values, rules)), broker_times, rules, parts)
     count = len(plain_records.late)  # fewer than the values if these take much memory
     nulls = pa.nulls(count, pa.string())
@@ -141,13 +141,14 @@ def _set_null(values: pa.Array, rows: list[int]) -> pa.Array:
 
 
 def _decode_strictly(
-    values: pa.Array, broker_times: pa.Array | None, rules: Rules, parts: PartArrays
+    values: pa.Array, broker_times: pa.Array | None, rules: Rules, parts: PartArrays, *, may_stop: bool = False
 ) -> DecodedRecords:
+    """Decode records one by one; with ``may_stop``, only the first ones if these take much memory."""
     times = [None] * len(values) if broker_times is None else broker_times.to_pylist()
     part_rows = zip(*(array.to_pylist() for array in parts.values()), strict=True) if parts else repeat((), len(values))
     record_parts = (dict(zip(parts, part_row, strict=True)) for part_row in part_rows)
     records = zip(values.to_pylist(), times, record_parts, strict=True)
-    verdicts, unmapped_counts = _judge_records(records, rules)
+    verdicts, unmapped_counts = _judge_records(records, rules, may_stop=may_stop)
     columns = [
         pa.array([verdict.reason for verdict in verdicts], pa.string()),
         pa.array([verdict.detail for verdict in verdicts], pa.string()),
@@ -167,7 +168,9 @@ def _decode_strictly(
     return DecodedRecords(_verdict_array(columns, rules), unmapped_counts)
 
 
-def _judge_records(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tuple[list[Verdict], Counter[str]]:
+def _judge_records(
+    records: Iterable[tuple[Any, Any, Any]], rules: Rules, *, may_stop: bool
+) -> tuple[list[Verdict], Counter[str]]:
     """Decode records one by one; the verdicts do not keep the parsed values."""
     verdicts: list[Verdict] = []
     memory_limits, erasing_fields = column_memory(rules), rules.null_erases
@@ -185,6 +188,8 @@ def _judge_records(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> tup
         if memory > _MAX_PARSED_MEMORY:
             unmapped_counts += count_unmapped(parsed, rules.mapped_fields)
             parsed, memory = [], 0
+            if may_stop:
+                break
     return verdicts, unmapped_counts + count_unmapped(parsed, rules.mapped_fields)
 
 

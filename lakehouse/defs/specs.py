@@ -28,8 +28,8 @@ Origins = Mapping[str, Sequence[tuple[str, str]]]
 
 def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """The topic, an external asset that producers write. The sensor reports its offsets if they changed."""
-    table = entry.table
-    fields = [TableColumn(column.field.source, _record_type(column), column.doc) for column in table.record_columns]
+    table, is_text = entry.table, entry.table.format.is_text
+    fields = [TableColumn(c.field.source, _record_type(c, is_text=is_text), c.doc) for c in table.record_columns]
     doc = f"Kafka topic {table.topic}. Its records are merged into {table.name}."
     return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={"kafka"})
 
@@ -177,8 +177,8 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
     return dg.TableColumn(column.name, as_spark_says(column.type), column.doc, constraints)
 
 
-def _record_type(column: Column) -> str:
-    """The type of a field in a JSON record. Parts of a record other than its value are text, except the time."""
+def _record_type(column: Column, *, is_text: bool) -> str:
+    """The type of a field in a record, as JSON names it. Parts other than its value are text, except the time."""
     if column.field.part != VALUE:
         text_type = "bytes" if column.field.key_encoding == "big_endian" else "string"
         return "timestamp" if column.field.part == TIME else text_type
@@ -186,6 +186,6 @@ def _record_type(column: Column) -> str:
         return "array" if column.type.startswith("ARRAY") else "object"
     if column.written is not None:
         return "|".join(written_kinds(column.written)) or "any"
-    if column.type == "STRING" or column.pattern is not None:
+    if is_text or column.type == "STRING" or column.pattern is not None:
         return "string"
     return "boolean" if column.type == "BOOLEAN" else "number"

@@ -118,7 +118,9 @@ def _ship_by_value(record_format: Format) -> None:
     A class whose module cannot be imported by its name is shipped by value anyway.
     """
     cloudpickle.register_pickle_by_value(decoding)  # type: ignore[no-untyped-call]
-    for name in {class_.__module__ for class_ in type(record_format).__mro__ if issubclass(class_, Format)}:
+    forms = filter(None, (record_format, record_format.written))
+    classes = {class_ for form in forms for class_ in type(form).__mro__ if issubclass(class_, Format)}
+    for name in {class_.__module__ for class_ in classes}:
         if name in sys.modules and not name.startswith(f"{decoding.__name__}."):
             cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
 

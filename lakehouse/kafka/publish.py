@@ -133,7 +133,7 @@ class _Sender:
         self._table = table
         self._value_writer = value_writer
         self._options = options
-        self._keys = tuple(table.by_name[name].field for name in table.key)
+        self._keys = key_fields(table)
         self._sent_count = 0
         self._acknowledged_count = 0
         self._failure: BaseException | None = None
@@ -186,6 +186,12 @@ class _Sender:
     def _require_no_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+
+def key_fields(table: StreamTable) -> tuple[Field, ...]:
+    """The rules for the fields of the key of a table."""
+    fields = {field.name: field for field in table.fields}
+    return tuple(fields[name] for name in table.key)
 
 
 def record_key(value: bytes, fields: tuple[Field, ...], parser: Parser = _JSON) -> bytes | None:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterable
 
 import pytest
 
@@ -82,16 +83,27 @@ def format_classes() -> set[str]:
 
 
 FORMAT_CLASSES = format_classes()
+FORMAT_PACKAGES = ("lakehouse.declaration", "lakehouse.decoding")
 
 
-def names_format(node: ast.AST) -> bool:
-    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    return name in FORMAT_CLASSES
+def names_of_others(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names of format classes that mean something else in a module: those of another package."""
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    foreign_imports = [node for node in imports if not (node.module or "").startswith(FORMAT_PACKAGES)]
+    assignments = [node for node in nodes if isinstance(node, ast.Assign)]
+    targets = {target.id for node in assignments for target in node.targets if isinstance(target, ast.Name)}
+    return targets | {alias.asname or alias.name for node in foreign_imports for alias in node.names}
 
 
 def format_decisions(source: str) -> list[str]:
     """Uses of the class of a format other than creating an instance, and comparisons of such an instance."""
     nodes = [*ast.walk(ast.parse(source))]
+    format_names = FORMAT_CLASSES - names_of_others(nodes)
+
+    def names_format(node: ast.AST) -> bool:
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        return name in format_names
+
     constructor_calls = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     constructor_calls |= {
         id(node.value) for node in nodes if isinstance(node, ast.keyword) and node.arg == "default_factory"
@@ -112,6 +124,7 @@ def format_decisions(source: str) -> list[str]:
         "kind = Avro",
         "def f(form: Json | Avro): pass",
         "match form:\n    case Avro(): pass",
+        "from lakehouse.declaration import Text\nisinstance(form, Text)",
     ],
 )
 def test_a_decision_by_the_class_of_a_format_is_detected(source: str) -> None:
@@ -119,6 +132,7 @@ def test_a_decision_by_the_class_of_a_format_is_detected(source: str) -> None:
 
 
 def test_creating_or_calling_a_format_is_allowed() -> None:
+    assert format_decisions("from rich.text import Text\ndef f(text: Text): pass") == []
     source = "a = Avro()\nb: Format = field(default_factory=Json)\ndef f(form: Format): return form.framed"
     assert format_decisions(source) == []
 

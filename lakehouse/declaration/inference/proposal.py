@@ -11,6 +11,7 @@ from lakehouse.declaration.inference.opened_fields import open_fields
 from lakehouse.declaration.inference.proposed_forms import form_warning
 from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, proposed_key, value_at
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
+from lakehouse.declaration.inference.proposed_texts import read_texts
 from lakehouse.declaration.inference.proposed_times import epoch_warning, named_epoch_unit, text_warnings
 from lakehouse.declaration.inference.proposed_types import are_keys, fits, kind_of, omitted_fields, type_of
 from lakehouse.declaration.inference.readable_records import read_objects
@@ -70,6 +71,7 @@ def propose(
     """
     contents = list(values)
     objects, refusals, form = read_objects(contents, form, schemas)
+    objects = read_texts(objects) if form.is_text else objects
     warnings = [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
     warnings += [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects)]
     used_schemas = form.used_schemas(contents, schemas) if objects else ()

@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lakehouse.decoding.column_types import Problem
-from lakehouse.decoding.formats import FORMATS, Format
+from lakehouse.decoding.formats import FORMAT_KINDS, Format
 
 _LISTS = (Sequence, tuple)
 _UNIONS = (UnionType, Union)  # the second is the origin of a union with a Literal
@@ -86,7 +86,7 @@ def _noun(hint: Any, kind: Any) -> str:
     if kind in _UNIONS:
         return _any_of([_noun(inner, get_origin(inner) or inner) for inner in get_args(hint)])
     if kind is Format:
-        return _any_of([*dict.fromkeys(_with_article(type(form)) for form in FORMATS)])
+        return _any_of([*map(_with_article, FORMAT_KINDS)])
     return _NOUNS.get(kind) or _with_article(kind)
 
 

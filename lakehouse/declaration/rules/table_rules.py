@@ -14,6 +14,7 @@ from lakehouse.declaration.rules.delete_rules import delete_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.rules.filter_rules import filter_problems
+from lakehouse.declaration.rules.format_rules import format_column_problems
 from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
 from lakehouse.declaration.table_parts import TableParts
@@ -44,6 +45,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         columns_problems(table.columns, typed_by=table.format.name if table.format.typed else ""),
         computed_problems(table),
         _scalar_columns(table),
+        format_column_problems(table),
         key_problems(table.key, table.columns) if table.key else _log_table(table),
         _version(table),
         change_problems(table),

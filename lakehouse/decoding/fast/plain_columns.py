@@ -28,10 +28,9 @@ from lakehouse.decoding.fast.plain_values import is_valid, keep_types, text_arra
 from lakehouse.decoding.fast.plain_written import has_every_digit, read_plainly, read_unscaled
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
 from lakehouse.decoding.times import EPOCHS
-from lakehouse.decoding.values import convert_value, parse_part
+from lakehouse.decoding.values import convert_value
 
 _TYPED_VALUES = {datetime, date, Decimal, UnrepresentableValue}
-_MAX_NUMBER_LENGTH = 18  # bytes of a number that 64 bits represent, as a whole number or as its nearest double
 _DAY = 86_400_000_000  # microseconds
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
 
@@ -91,23 +90,6 @@ def _is_exact(raw: Any, field: Field) -> bool:
         return isinstance(raw, dict) and all(_is_exact(raw.get(inner.name), inner) for inner in field.inner)
     (item_field,) = field.inner
     return all(_is_exact(item, item_field) for item in (raw.values() if isinstance(raw, dict) else raw))
-
-
-def read_parts(parts: list[Any], field: Field) -> list[Any]:
-    """Parse other parts of records like ``values.parse_part``; a part that is not plain becomes an empty tuple."""
-    return [_read_part(part, field) if type(part) is bytes else part for part in parts]
-
-
-def _read_part(part: bytes, field: Field) -> Any:
-    try:
-        value = parse_part(part, field)
-    except Rejection:
-        return ()
-    if type(value) is not Decimal:
-        return () if type(value) is UnrepresentableValue else value
-    if len(part) > _MAX_NUMBER_LENGTH or b"e" in part.lower():
-        return ()
-    return float(value) if b"." in part else int(value)
 
 
 def _with_default(column: ConvertedColumn, raw_values: list[Any], field: Field) -> ConvertedColumn:

@@ -17,9 +17,11 @@ import pyarrow as pa
 from pyarrow.compute import if_else
 
 from lakehouse.decoding.deletes import DeleteRule, is_one_of
-from lakehouse.decoding.fast.plain_columns import ConvertedColumn, convert_column, convert_typed_column, read_parts
+from lakehouse.decoding.fast.plain_columns import ConvertedColumn, convert_column, convert_typed_column
 from lakehouse.decoding.fast.plain_numbers import Mask
+from lakehouse.decoding.fast.plain_texts import read_parts, read_texts
 from lakehouse.decoding.fast.unique_names import RecordBytes, has_unique_names, record_bytes_of
+from lakehouse.decoding.fast.unpacked_values import unpack_values
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.judge import may_be_too_large
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
@@ -58,6 +60,7 @@ def decode_plain(
     records that fields are read from. In rows that are not plain, the values of the columns mean nothing.
     """
     fields, lateness = rules.fields, rules.lateness
+    values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
     objects, is_plain = _parse(record_bytes.values) if record_bytes else _parse_with_format(rules, values)
     broker_times = broker_times[: len(objects)] if broker_times is not None else None
@@ -67,8 +70,8 @@ def decode_plain(
     convert_values = convert_column if record_bytes else convert_typed_column
     columns = [
         convert_values(_values_at(objects, field.names), field)
-        if field.part == VALUE
-        else convert_column(read_parts(part_values.get(field.part, [None] * len(objects)), field), field)
+        if field.part == VALUE and not field.reads_text
+        else convert_column(_read_texts(objects, part_values, field), field)
         for field in fields
     ]
     is_filtered, is_certain = _judge_filter(objects, part_values, rules.where)
@@ -95,6 +98,13 @@ def decode_plain(
 
 def _without_filtered(values: pa.Array, is_filtered: Mask) -> pa.Array:
     return if_else(pa.array(is_filtered), None, values) if is_filtered.any() else values
+
+
+def _read_texts(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
+    """The values of a field that is written as text, in the value of a record or in another part."""
+    if field.part == VALUE:
+        return read_texts(_values_at(objects, field.names), field)
+    return read_parts(part_values.get(field.part, [None] * len(objects)), field)
 
 
 def _rows_with_huge_exponents(record_bytes: RecordBytes, columns: list[ConvertedColumn]) -> list[int]:
@@ -134,6 +144,7 @@ def _is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], fi
     if field.null_values:
         in_value = field.part == VALUE
         raws = _values_at(objects, field.names) if in_value else part_values.get(field.part, [None] * len(objects))
+        raws = read_texts(raws, field) if field.reads_text and in_value else raws
         is_unambiguous &= np.fromiter((not _may_be_null(raw, field) for raw in raws), bool, len(objects))
     return is_unambiguous
 
@@ -166,7 +177,7 @@ def _parse_with_format(rules: Rules, values: pa.Array) -> tuple[list[dict[str, A
         total += memory
         if total > MAX_SLICE_MEMORY and parsed:
             break
-        if memory > safe_memory and may_be_too_large(memory, value, memory_limits):
+        if memory > safe_memory and may_be_too_large(memory, len(value or b""), memory_limits):
             obj = None
         parsed.append(obj)
     return [obj or {} for obj in parsed], np.fromiter((obj is not None for obj in parsed), bool, len(parsed))

@@ -2,10 +2,14 @@
 
 ``format`` defines the base class, ``framing`` the schema id in front of a value. ``json_format`` is JSON,
 ``avro_format`` is Avro, ``protobuf_format`` is Protobuf, ``debezium_format`` are changes of a database, written as JSON
-or Avro. ``debezium_reader`` reads a change, ``debezium_position`` its position in the log of the database,
-``debezium_schemas`` the types of its fields, ``debezium_values`` times and decimals, ``debezium_connector`` the
-settings of its connector.
+or Avro. ``text_format`` is the base of formats that have only texts: ``csv_format`` and ``logfmt_format``.
+``compressed_format`` goes around another format.
 
+``unpacking`` decompresses values with ``compression`` and ``zstd_frames``, and converts them to UTF-8 with
+``text_encodings``. ``recognition`` finds the format of texts, ``shown_options`` writes a format into a file.
+
+``debezium_reader`` reads a change, ``debezium_position`` its position in the log of the database, ``debezium_schemas``
+the types of its fields, ``debezium_values`` times and decimals, ``debezium_connector`` the settings of its connector.
 ``avro_reader`` reads Avro by a schema, with ``avro_bytes`` for primitive types, ``avro_nodes`` for the readers of
 schemas and ``avro_logical`` for logical types. ``avro_schemas`` checks schemas, ``avro_declared`` derives one from a
 declaration, ``avro_writing`` writes lines by one, ``avro_fields`` derives columns from one. Protobuf has the same
@@ -15,8 +19,8 @@ parts: ``protobuf_reader`` with ``protobuf_messages``, ``protobuf_nodes``, ``pro
 import. Both formats use ``schema_parser``, ``schema_types`` and ``declared_fields``. ``writer_schemas`` prepares a
 schema of either.
 
-To add a format, write a module with a subclass of ``Format`` and list it in ``FORMATS``. No module outside this
-package checks which format it has: it asks the format.
+To add a format, write a module with a subclass of ``Format`` and list it in ``FORMAT_KINDS``, and in ``FORMATS`` if a
+proposal may choose it by reading values. No module outside this package checks which format it has: it asks the format.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,11 +28,16 @@ from collections.abc import Iterable, Iterator
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import REASONS
 from lakehouse.decoding.formats.avro_format import Avro
+from lakehouse.decoding.formats.compressed_format import Compressed
+from lakehouse.decoding.formats.csv_format import Csv
 from lakehouse.decoding.formats.debezium_format import Debezium
 from lakehouse.decoding.formats.format import Format
 from lakehouse.decoding.formats.framing import has_frame
 from lakehouse.decoding.formats.json_format import Json
+from lakehouse.decoding.formats.logfmt_format import Logfmt
 from lakehouse.decoding.formats.protobuf_format import Protobuf
+from lakehouse.decoding.formats.recognition import likely_codec, likely_text_formats
+from lakehouse.decoding.formats.text_format import Text
 
 FORMATS: tuple[Format, ...] = (
     Json(),
@@ -40,26 +49,33 @@ FORMATS: tuple[Format, ...] = (
     Debezium(Avro()),
 )
 """The formats that a proposal chooses from; if several fit, the first one is chosen."""
+FORMAT_KINDS: tuple[type[Format], ...] = (Json, Avro, Protobuf, Debezium, Text, Csv, Logfmt, Compressed)
+"""The classes of formats."""
 
 _LATE = REASONS.index("late")  # this reason and those after it are not given by parsers
-_OF_FORMATS = dict.fromkeys(reason for form in FORMATS for reason in form.reasons)
+_OF_FORMATS = dict.fromkeys(reason for kind in FORMAT_KINDS for reason in kind.reasons)
 KNOWN_REASONS = (*REASONS[:_LATE], *_OF_FORMATS, *REASONS[_LATE:])
 """Every reason to reject a record, including those of the listed formats."""
 
 
 def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
-    """The listed formats that can read most of these values, the likeliest first; the first listed one if none can.
+    """The formats that can read most of these values, the likeliest first; the first listed one if none can.
 
     A change stream is likelier than the format in which its changes are written. Bytes cannot distinguish formats that
-    need schemas; the kind of their schemas can.
+    need schemas; the kind of their schemas can. A format of texts is only likely if no listed format fits.
     """
     present_values = [value for value in values if value]
     framed_values = [value for value in present_values if has_frame(value)]
     is_framed = len(framed_values) * 2 > len(present_values)
     samples = framed_values if is_framed else present_values
+    codec = likely_codec(samples, framed=is_framed)
+    if codec:
+        forms = likely_formats(Compressed(Json(framed=is_framed), codec).unpack_all(samples))
+        return tuple(Compressed(form, codec) for form in forms if form.framed is is_framed) or FORMATS[:1]
     candidates = (form for form in FORMATS if form.framed is is_framed)
     fitting_formats = [form for form in candidates if sum(map(form.may_read, samples)) * 2 > len(samples)]
-    return tuple(sorted(fitting_formats, key=lambda form: form.needs_schemas or not form.has_changes)) or FORMATS[:1]
+    listed_formats = tuple(sorted(fitting_formats, key=lambda form: form.needs_schemas or not form.has_changes))
+    return listed_formats or (() if is_framed else likely_text_formats(samples)) or FORMATS[:1]
 
 
 def format_problems(form: Format) -> Iterator[Problem]:
@@ -71,16 +87,24 @@ def format_problems(form: Format) -> Iterator[Problem]:
     if form.needs_schemas and not (form.framed and form.schema_kind):
         problem = f"format {form.name} needs schemas, but it is not framed or has no schema_kind"
         yield problem, "Set framed and schema_kind: the id in front of a value selects a schema of that kind."
+    if form.written is not None:
+        yield from format_problems(form.written)
+    yield from form.problems()
 
 
 __all__ = [
     "FORMATS",
+    "FORMAT_KINDS",
     "KNOWN_REASONS",
     "Avro",
+    "Compressed",
+    "Csv",
     "Debezium",
     "Format",
     "Json",
+    "Logfmt",
     "Protobuf",
+    "Text",
     "format_problems",
     "likely_formats",
 ]

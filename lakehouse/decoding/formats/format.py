@@ -5,9 +5,10 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE
 from lakehouse.decoding.records import NotFinite
@@ -90,13 +91,15 @@ class Parser(ABC):
 
     ``memory_by_byte`` is the memory in bytes that one byte of a value becomes, except for rare values.
     ``smallest_item`` is the minimum size in bytes of an item of an array or a map. ``is_json`` says that each value is
-    a JSON object without a frame, so a faster parser may read it first. ``has_changes`` says that records are changes
-    of a source, which ``read_change`` parses. ``not_finite`` is that of ``Format``.
+    a JSON object without a frame, so a faster parser may read it first. ``is_packed`` says that values are unpacked
+    before they are parsed: see ``unpacking``. ``has_changes`` says that records are changes of a source, which
+    ``read_change`` parses. ``not_finite`` is that of ``Format``.
     """
 
     memory_by_byte: int = JSON_MEMORY_PER_BYTE
     smallest_item: int = 1
     is_json: bool = False
+    is_packed: bool = False
     has_changes: bool = False
     not_finite: NotFinite = "reject"
 
@@ -112,6 +115,19 @@ class Parser(ABC):
         """Memory in bytes of a parsed value at most; it is called right after the value is parsed."""
         return len(value or b"") * self.memory_by_byte
 
+    @property
+    def inner(self) -> "Parser":
+        """The parser of unpacked values."""
+        return self
+
+    def unpack(self, value: bytes | None) -> bytes | None:
+        """Return a value as ``inner`` parses it; raises ``Rejection`` if it cannot be unpacked."""
+        return value
+
+    def size_of(self, value: bytes | None) -> int:
+        """Bytes of a value as it is parsed; it is called right after the value is parsed."""
+        return len(value or b"")
+
 
 class UnwritableError(ValueError):
     """A line cannot be written in a format; the message says why."""
@@ -123,6 +139,8 @@ class Format(ABC):
     ``framed``: the id of a schema precedes each value, as clients of a schema registry write it. ``schema_kind``: how
     registries name the schemas of the format. ``needs_schemas``: values are decoded by the schemas of a registry, so
     the format is framed and has a kind. ``typed``: values have types of their own, so a time needs no pattern.
+    ``is_text``: every value in a record is a text, from which columns of other types read it. ``written``: the format
+    inside of a format around it.
     ``has_changes``: records are changes of a source, which also delete rows and have an order of their own.
     ``accepted_snapshot``: the position of a snapshot that may be smaller than those of changes before it.
     ``not_finite``: whether NaN and infinities in JSON reject a record or are null.
@@ -137,6 +155,8 @@ class Format(ABC):
     schema_kind: str | None = None
     needs_schemas: bool = False
     typed: bool = False
+    is_text: bool = False
+    written: "Format | None" = None
     has_changes: bool = False
     accepted_snapshot: int | None = None
     not_finite: NotFinite = "reject"
@@ -165,9 +185,22 @@ class Format(ABC):
         return repr(self)
 
     @property
+    def field_names(self) -> Sequence[str] | None:
+        """The names of the fields that records have; ``None`` if the format does not say which."""
+        return None
+
+    @property
     def fingerprint_parts(self) -> tuple[str, ...]:
         """What determines how records are decoded, but is not in the ``repr`` of the format."""
         return ()
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the options of the format, and what to do."""
+        return iter(())
+
+    def notes(self, values: Sequence[bytes]) -> Iterator[str]:  # noqa: ARG002 - most formats show in every value
+        """Yield why the format was recognised in some values, and what is left to a person."""
+        return iter(())
 
     def may_read(self, value: bytes) -> bool:
         """Whether a value may be one of the format, with the same framing; bytes alone do not always show it."""

@@ -1,48 +1,55 @@
-"""JSON: each value is one object in UTF-8.
+"""JSON: each value is one object, in UTF-8 or another encoding.
 
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
+from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, UnwritableError, WriterSchema
 from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_frame
+from lakehouse.decoding.formats.shown_options import show_options
+from lakehouse.decoding.formats.text_encodings import (
+    INVALID_ENCODING,
+    UTF_8,
+    encode_text,
+    encoded_parser,
+    encoding_problems,
+    is_utf8,
+)
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
-from lakehouse.decoding.records import NotFinite, parse
+from lakehouse.decoding.records import BYTE_ORDER_MARK, NotFinite, parse, utf8_text
 
 _ANY_OBJECT = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
 
 @dataclass(frozen=True)
 class Json(Format):
-    """Records are JSON objects in UTF-8, decoded strictly.
+    """Records are JSON objects, decoded strictly.
 
     ``framed``: each has the id of its schema in front, as clients of a schema registry write it. The schema itself is
     not read: the declaration is stricter. ``not_finite``: ``NaN`` and ``Infinity``, which some programs write although
-    JSON does not have them, reject the record, or with ``"null"`` are null.
+    JSON does not have them, reject the record, or with ``"null"`` are null. ``encoding`` is UTF-8, or an encoding with
+    one byte for each character.
     """
 
     framed: bool = field(default=False, repr=False)
     not_finite: NotFinite = field(default="reject", repr=False)
+    encoding: str = field(default=UTF_8, kw_only=True)
     schema_kind = "JSON"
+    reasons = (INVALID_ENCODING,)
 
     def __repr__(self) -> str:
         """Return the format without its frame, which ``fingerprint_parts`` has."""
-        return f"Json({self._shown_option})"
-
-    @property
-    def _shown_option(self) -> str:
-        return "" if self.not_finite == "reject" else f"not_finite={self.not_finite!r}"
+        return show_options(replace(self, framed=False))
 
     @property
     def declared_as(self) -> str:
-        """Empty for the default format of a table: unframed JSON that rejects NaN."""
-        options = [*(["framed=True"] if self.framed else []), *([self._shown_option] if self._shown_option else [])]
-        return f"Json({', '.join(options)})".replace("'", '"') if options else ""
+        """Empty for unframed JSON in UTF-8, which is the default format of a table."""
+        return "" if self == Json() else show_options(self)
 
     @property
     def fingerprint_parts(self) -> tuple[str, ...]:
@@ -51,11 +58,28 @@ class Json(Format):
 
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:  # noqa: ARG002 - JSON is decoded without schemas
         """Return a parser of JSON objects, after a schema id if the format is framed."""
-        return FramedJsonParser(self.not_finite) if self.framed else JsonParser(self.not_finite)
+        parser = FramedJsonParser(self.not_finite) if self.framed else JsonParser(self.not_finite)
+        return encoded_parser(parser, self.encoding, framed=self.framed)
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:  # noqa: ARG002 - as above
-        """Return a function that adds the frame, if the format is framed, and leaves the bytes unchanged."""
-        return partial(add_frame, schema_id) if self.framed else bytes
+        """Return a function that adds the frame, if the format is framed; bytes in UTF-8 are unchanged."""
+        encode: Callable[[bytes], bytes] = bytes if is_utf8(self.encoding) else self._encode
+        return (lambda line: add_frame(schema_id, encode(line))) if self.framed else encode
+
+    def _encode(self, line: bytes) -> bytes:
+        try:
+            return encode_text(utf8_text(line), self.encoding)
+        except Rejection as rejection:
+            raise UnwritableError(rejection.detail) from None
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the encoding."""
+        yield from encoding_problems(self.encoding)
+
+    def notes(self, values: Sequence[bytes]) -> Iterator[str]:
+        """Yield that a byte order mark is dropped, if there is one."""
+        if any(value.startswith(BYTE_ORDER_MARK.encode()) for value in values):
+            yield "Values begin with a byte order mark of UTF-8. It is dropped."
 
     def may_read(self, value: bytes) -> bool:
         """Whether a value is an object with at least one field."""

@@ -6,10 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse.declaration import Avro, Column, StreamTable
+from lakehouse.declaration import Avro, Column, Compressed, Csv, Debezium, Json, Logfmt, StreamTable
 from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.formats import Format
+from lakehouse.decoding.formats.compression import Codec, compress
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.memory import MAX_UNPACKED_SIZE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding_memory import RECORDS
@@ -75,6 +78,14 @@ def as_json(item: str, size: int, columns: int) -> Case:
     return table(*text_columns), repeat_record(fill_record(item, size), min(RECORDS, 8 * size)), NO_SCHEMAS
 
 
+def compressed(form: Format, codec: Codec, content: bytes, records: int) -> Case:
+    """Return a table with records of a few bytes that become ``content``."""
+    column = Column("text", "STRING", "A text.")
+    return table(column, format=Compressed(form, codec)), [compress(content, codec)] * records, NO_SCHEMAS
+
+
+WIDE_TEXT = b"x" * (MAX_UNPACKED_SIZE - 100) + "\U0001f600".encode()  # four bytes of memory for each letter
+CHANGE = json.dumps({"after": {"id": "a", "text": "x" * 100_000}, "op": "c", "source": {"lsn": 1}}).encode()
 LISTS = f"STRUCT<{', '.join(f'f{number}: ARRAY<INT>' for number in range(200))}>"
 CASES: dict[str, Callable[[], Case]] = {
     "Avro, one record": lambda: avro(980_000, 1),
@@ -84,6 +95,11 @@ CASES: dict[str, Callable[[], Case]] = {
     "JSON, one record of short texts": lambda: flat('"ab"', RECORDS),
     "nested JSON": lambda: nested(f"ARRAY<{LISTS}>", '{"f0":[]}', 60_000),
     "JSON as text": lambda: as_json("1e-6", 1_000_000, 5),
+    "compressed JSON": lambda: compressed(Json(), "zstd", b'{"id":"a","text":"' + WIDE_TEXT + b'"}', 3),
+    "compressed CSV": lambda: compressed(Csv(["id", "text"]), "zstd", b'a,"' + WIDE_TEXT + b'"', 3),
+    "compressed logfmt": lambda: compressed(Logfmt(), "gzip", b'id=a text="' + b"\\n" * 9_000_000 + b'"', 3),
+    "compressed changes": lambda: compressed(Debezium(), "zstd", CHANGE, 2_000),
+    "compressed zeros": lambda: compressed(Json(), "gzip", bytes(300_000_000), 3),
     "many columns": lambda: wide(1_000, b'{"id":"a"}', 30_000),
 }
 

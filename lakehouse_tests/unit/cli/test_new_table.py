@@ -1,7 +1,8 @@
 """``lakehouse new-table``: a declaration that works unchanged, proposed from real records."""
 
+import gzip
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
@@ -197,6 +198,53 @@ def test_the_file_for_framed_json_declares_it_without_a_registry(
     table = declared_table("orders")
     assert table.format == Json(framed=True)
     assert table.decode(value)["id"] == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "line", "row"),
+    [
+        (
+            [gzip.compress(json.dumps(order).encode()) for order in ORDERS],
+            '    format=Compressed(Json(), "gzip"),\n',
+            {"order_id": 1, "shop": SHOP, "price": 0.5},
+        ),
+        (
+            [b"1,2026-01-31,2.5", b"2,2026-02-01,3"],
+            '    format=Csv(columns=["column_1", "column_2", "column_3"]),\n',
+            {"column_1": 1, "column_2": date(2026, 1, 31), "column_3": 2.5},
+        ),
+        ([b'level=info msg="a b"', b"level=warn msg=c"], "    format=Logfmt(),\n", {"level": "info", "msg": "a b"}),
+        ([b"21.5", b"22"], "    format=Text(),\n", {"value": 21.5}),
+    ],
+    ids=["gzip", "csv", "logfmt", "text"],
+)
+def test_the_file_for_another_format_declares_it_and_says_why(
+    folder: Path, outside_project: pytest.MonkeyPatch, values: list[bytes], line: str, row: dict[str, object]
+) -> None:
+    assert new_table_from_topic(outside_project, *values) == main.DONE
+    text = (folder / "orders.py").read_text()
+    table = declared_table("orders")
+    assert line in text
+    notes = [*table.format.notes(values)]
+    assert notes
+    for note in notes:
+        assert note in " ".join(text.replace("#", " ").split())
+    decoded_row = table.decode(values[0])
+    assert {name: decoded_row[name] for name in row} == row
+
+
+def test_a_format_with_many_columns_is_wrapped_in_the_file(folder: Path, outside_project: pytest.MonkeyPatch) -> None:
+    values = [",".join(str(number * factor) for number in range(60)).encode() for factor in (1, 2)]
+    assert new_table_from_topic(outside_project, *values) == main.DONE
+    assert max(map(len, (folder / "orders.py").read_text().splitlines())) <= 120
+    assert declared_table("orders").decode(values[1])["column_60"] == 118
+
+
+def test_records_that_a_text_format_cannot_read_are_counted(
+    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new_table_from_topic(outside_project, b"a=1 b=2", b"a=2 b=3", b"a=1 a=2") == main.DONE
+    assert "from 3 records; 1 of them are not Logfmt" in " ".join(capsys.readouterr().out.split())
 
 
 def test_without_a_registry_the_error_names_its_setting(

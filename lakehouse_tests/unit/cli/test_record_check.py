@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.cli.record_check import checked_records, require_records
-from lakehouse.declaration import Column, Json, StreamTable
+from lakehouse.declaration import Column, Compressed, Csv, Json, Logfmt, StreamTable
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.examples.tables.movie_ratings import movie_ratings
 from lakehouse.examples.tables.temperatures import temperatures
@@ -45,6 +45,15 @@ def test_lines_of_standard_input_are_sent_up_to_the_first_rejected_one() -> None
     assert [next(lines), next(lines)] == [GOOD, GOOD]
     with pytest.raises(LakehouseError, match=r"Line 3 would be rejected.*The 2 lines before it were sent"):
         next(lines)
+
+
+def test_lines_are_checked_as_a_format_of_texts_writes_them() -> None:
+    columns = [Column("id", "INT", "Which.", required=True), Column("visits", "INT", "How often.")]
+    for form in (Csv(["id", "visits"]), Logfmt(), Compressed(Csv(["id", "visits"]), "zstd")):
+        table = StreamTable("visits", "visits", "Visits.", columns, ["id"], format=form)
+        require_records(table, [b'{"id": 1, "visits": null}', b'{"id": "2", "visits": 3}'], "f")
+        with pytest.raises(LakehouseError, match=r"wrong_type: 1 \(line 2"):
+            require_records(table, [b'{"id": 1}', b'{"id": "x"}'], "f")
 
 
 def test_lines_are_checked_as_the_format_of_their_table_encodes_them() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakehouse.declaration import Check, Column, Late, Measure, Month, RecordHeader, RecordKey
+from lakehouse.declaration import Check, Column, Compressed, Csv, Json, Late, Measure, Month, RecordHeader, RecordKey
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.declaration.ratings import (
     ID,
@@ -26,7 +26,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             ("file", None, "a string"),
             ("version", 5, "a string"),
             ("max_records", True, "an integer"),
-            ("format", None, "a Json, an Avro, a Protobuf or a Debezium"),
+            ("format", None, "a Json, an Avro, a Debezium, a Text, a Csv, a Logfmt, a Protobuf or a Compressed"),
             ("base", 5, "a Rows"),
             ("late", "rated_at", "a Late"),
             ("rollups", iter([ID]), "a list or tuple"),
@@ -87,6 +87,12 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (lambda: declare(gaps="ignore"), "gaps must be stop or accept"),
     (lambda: declare(late=Late("rated_at", 7)), "late: after must be a timedelta"),  # type: ignore[arg-type]
     (lambda: declare(partitions="3"), "partitions must be an integer"),
+    (lambda: declare(format=Json(encoding=5)), "format: encoding must be a string, not 5"),  # type: ignore[arg-type]
+    (lambda: declare(format=Csv("id")), "format: columns must be a list or tuple, not 'id'"),
+    (lambda: declare(format=Csv(["id", 5])), "format: columns: each item must be a string, not 5"),  # type: ignore[list-item]
+    (lambda: declare(format=Compressed(Json(), "lz4")), "format: codec must be gzip or zstd, not 'lz4'"),  # type: ignore[arg-type]
+    (lambda: declare(format=Compressed("Json", "gzip")), "format: written must be a Json, an Avro"),  # type: ignore[arg-type]
+    (lambda: declare(format=Compressed(Csv("id"), "gzip")), "format: written: columns must be a list or tuple"),
 ]
 
 

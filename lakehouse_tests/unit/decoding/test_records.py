@@ -74,7 +74,10 @@ def test_unmapped_fields_are_ignored() -> None:
         (b"\x00", "invalid_json"),
         (b"\x1e", "invalid_json"),
         (b"\xc2\xa0", "invalid_json"),
-        (b"\xef\xbb\xbf" + GOOD, "invalid_json"),
+        (b"\xef\xbb\xbf" * 2 + GOOD, "invalid_json"),
+        (GOOD + b"\xef\xbb\xbf", "trailing_bytes"),
+        (b"\xef\xbb\xbf", "empty_value"),
+        (b"\xff\xfe" + GOOD.decode().encode("utf-16-le"), "invalid_utf8"),
         (b'{"n":1,}', "invalid_json"),
         (b'{"n":01}', "invalid_json"),
         (b"{'n':1}", "invalid_json"),
@@ -121,6 +124,10 @@ def test_unmapped_fields_are_ignored() -> None:
 )
 def test_every_malformed_kind_has_its_own_reason(value: bytes | None, reason: str) -> None:
     assert rejection_of(value).reason == reason
+
+
+def test_a_byte_order_mark_in_front_of_a_record_is_dropped() -> None:
+    assert decode(b"\xef\xbb\xbf" + GOOD, temperatures.fields) == decode(GOOD, temperatures.fields)
 
 
 def test_the_detail_names_the_field_and_what_was_expected() -> None:

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Check, Column, Debezium, RecordKey, StreamTable, TextBoolean
+from lakehouse.declaration import BrokerTime, Check, Column, Csv, Debezium, RecordKey, StreamTable, TextBoolean
 from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
@@ -258,3 +258,10 @@ def test_the_topic_schema_shows_the_kinds_of_values_in_another_form():
     table = StreamTable("items", "items", "Items.", columns, ["id"])
     schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
     assert [column.type for column in schema.columns] == ["number", *forms]
+
+
+def test_the_topic_schema_of_csv_has_texts() -> None:
+    columns = [Column("id", "INT", "Which.", required=True), Column("at", "TIMESTAMP", "When.", source=BrokerTime())]
+    table = StreamTable("rows", "rows", "Rows.", columns, ["id"], format=Csv(["id"]))
+    schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
+    assert [column.type for column in schema.columns] == ["string", "timestamp"]

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.invariant("8.11")
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ["Avro, many records", "JSON of lists in lists"])
+@pytest.mark.parametrize("name", ["Avro, many records", "JSON of lists in lists", "compressed CSV"])
 def test_decoding_hostile_records_needs_little_memory(name: str, tmp_path: Path) -> None:
     table, records, schemas = CASES[name]()
     assert peak_of(tmp_path, table, records, schemas) < MAX_ADDED_BYTES

@@ -1,0 +1,45 @@
+"""The rules for columns and conditions that a format restricts. Each rule yields what is wrong, and what to do."""
+
+from collections.abc import Iterator
+
+from lakehouse.declaration.delete_conditions import FieldIs
+from lakehouse.declaration.misspelt import spelling_hint
+from lakehouse.declaration.table_parts import TableParts
+from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.record_parts import VALUE
+
+
+def format_column_problems(table: TableParts) -> Iterator[Problem]:
+    """What is wrong with the columns of a table because of its format."""
+    for column in table.record_columns:
+        if column.field.part != VALUE:
+            continue
+        for path in filter(None, (column.field.names, column.field.former)):
+            yield from _path_problems(table, f"column {column.name}", path)
+        if table.format.is_text and column.is_nested:
+            message = f"column {column.name}: type {column.type} is not allowed in format {table.format.name}"
+            yield message, "Every value of a record is a text. Declare STRING."
+    options = ("apply_as_deletes", "apply_as_truncates", "where")
+    conditions = {option: getattr(table, option) for option in options}
+    for option, condition in conditions.items():
+        if isinstance(condition, FieldIs):
+            yield from _condition_problems(table, option, condition)
+
+
+def _condition_problems(table: TableParts, option: str, condition: FieldIs) -> Iterator[Problem]:
+    yield from _path_problems(table, option, condition.path)
+    for value in condition.values if table.format.is_text else ():
+        if not isinstance(value, str):
+            message = f"{option}: every value of format {table.format.name} is a text, unlike {value!r}"
+            yield message, f"Write the text that records contain, for example {str(value).lower()!r}."
+
+
+def _path_problems(table: TableParts, place: str, path: tuple[str, ...]) -> Iterator[Problem]:
+    form, names = table.format, table.format.field_names
+    if form.is_text and len(path) > 1:
+        message = f"{place} reads the path {'.'.join(path)}, but values of format {form.name} contain no objects"
+        yield message, "Name one field."
+    elif names is not None and path[0] not in names:
+        hint = spelling_hint(path[0], names)
+        message = f"{place} reads the field {path[0]}, which format {form.name} does not have"
+        yield message, f"{hint}Name one of its fields: {', '.join(names)}."

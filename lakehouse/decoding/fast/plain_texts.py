@@ -1,0 +1,58 @@
+"""Read values that are written as text: keys, headers, and the fields of formats that have only texts.
+
+The results are those that a native parser makes of JSON. A value that is not plain becomes an empty tuple, which no
+column accepts.
+"""
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
+from lakehouse.decoding.values import parse_part, read_text
+
+_MAX_NUMBER_LENGTH = 18  # bytes of a number that 64 bits represent, as a whole number or as its nearest double
+_WHOLE_NUMBER = r"^-?(0|[1-9][0-9]{0,17})$"
+_NUMBER = r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,20})?$"
+
+
+def read_parts(parts: list[Any], field: Field) -> list[Any]:
+    """Parse other parts of records like ``values.parse_part``."""
+    return [_read_part(part, field) if type(part) is bytes else part for part in parts]
+
+
+def read_texts(texts: list[Any], field: Field) -> list[Any]:
+    """Read the texts of a field like ``values.read_text``."""
+    if field.type == "STRING" or field.pattern is not None or field.written is not None:
+        return texts
+    if field.type == "BOOLEAN":
+        return [text if text is None else read_text(text, field) for text in texts]
+    is_whole = field.type in WHOLE_LIMITS
+    try:
+        array = pa.array(texts, pa.large_string())
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return [text if text is None else _plain_value(read_text(text, field), text) for text in texts]
+    is_plain = pc.match_substring_regex(array, _WHOLE_NUMBER if is_whole else _NUMBER)
+    numbers = pc.if_else(is_plain, array, None).cast(pa.int64() if is_whole else pa.float64())
+    if numbers.null_count == array.null_count:
+        return list(numbers.to_pylist())
+    pairs = zip(texts, numbers.to_pylist(), strict=True)
+    return [() if number is None and text is not None else number for text, number in pairs]
+
+
+def _read_part(part: bytes, field: Field) -> Any:
+    try:
+        return _plain_value(parse_part(part, field), part.decode("latin-1"))
+    except Rejection:
+        return ()
+
+
+def _plain_value(value: Any, text: str) -> Any:
+    """A number that 64 bits represent as an ``int`` or a ``float``; other values unchanged."""
+    if type(value) is not Decimal:
+        return () if type(value) is UnrepresentableValue else value
+    if len(text) > _MAX_NUMBER_LENGTH or "e" in text.lower():
+        return ()
+    return float(value) if "." in text else int(value)

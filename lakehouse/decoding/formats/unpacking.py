@@ -1,0 +1,76 @@
+"""Unpack values before they are parsed: decompress them, or convert them to UTF-8.
+
+Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any, TypeVar
+
+from lakehouse.decoding.fields import Field
+from lakehouse.decoding.formats.format import Change, Parser
+from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
+
+Unpack = Callable[[bytes], bytes]
+"""A function that unpacks a value; it raises ``Rejection`` if it cannot."""
+_Parsed = TypeVar("_Parsed")
+
+
+class UnpackingParser(Parser):
+    """Unpacks values, then parses them with ``inner``. The id of a schema in front of a framed value is not packed."""
+
+    is_packed = True
+
+    def __init__(self, inner: Parser, unpack: Unpack, *, framed: bool) -> None:
+        self._inner = inner.inner
+        self._steps: tuple[Unpack, ...] = (unpack, *(inner._steps if isinstance(inner, UnpackingParser) else ()))
+        self._framed = framed
+        self._size = self._memory = 0
+        self.memory_by_byte, self.smallest_item = inner.memory_by_byte, inner.smallest_item
+        self.has_changes = inner.has_changes
+
+    def with_inner(self, inner: Parser) -> "UnpackingParser":
+        """Return a parser that unpacks values likewise and parses them with another parser."""
+        parser = copy(self)
+        parser._inner = inner
+        return parser
+
+    @property
+    def inner(self) -> Parser:
+        """The parser of unpacked values."""
+        return self._inner
+
+    def unpack(self, value: bytes | None) -> bytes | None:
+        """Return a value as ``inner`` parses it."""
+        if not value:
+            return value
+        frame_size = FRAME_SIZE if self._framed else 0
+        if self._framed:
+            split_frame(value)  # rejects a value without a frame
+        frame, content = value[:frame_size], value[frame_size:]
+        for step in self._steps:
+            content = step(content) if content else content
+        return frame + content if frame else content
+
+    def __call__(self, value: bytes | None) -> dict[str, Any]:
+        """Unpack and parse one value."""
+        return self._unpack_for(self.inner, value)
+
+    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
+        """Unpack and parse one record into what it says about a row."""
+        return self._unpack_for(lambda unpacked: self.inner.read_change(unpacked, fields), value)
+
+    def memory_of(self, value: bytes | None) -> int:
+        """Memory in bytes of the value that was parsed last; 0 if it was rejected."""
+        return self._memory if value else 0
+
+    def size_of(self, value: bytes | None) -> int:
+        """Bytes of the value that was parsed last, once unpacked; 0 if it was rejected."""
+        return self._size if value else 0
+
+    def _unpack_for(self, parse: Callable[[bytes | None], _Parsed], value: bytes | None) -> _Parsed:
+        self._size = self._memory = 0
+        unpacked = self.unpack(value)
+        parsed = parse(unpacked)
+        self._size, self._memory = len(unpacked or b""), self.inner.memory_of(unpacked)
+        return parsed

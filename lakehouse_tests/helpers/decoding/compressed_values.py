@@ -1,0 +1,27 @@
+"""Values as producers compress them."""
+
+import gzip
+from collections.abc import Callable
+
+import pytest
+import zstandard
+
+from lakehouse.decoding.formats.compression import Codec
+
+CODECS: tuple[Codec, ...] = ("gzip", "zstd")
+for_each_codec = pytest.mark.parametrize("codec", CODECS)
+
+
+def streamed_zstd(content: bytes, *, checksum: bool = False) -> bytes:
+    """A frame as programs write it that do not know its size before."""
+    compressor = zstandard.ZstdCompressor(write_content_size=False, write_checksum=checksum).compressobj()
+    return compressor.compress(content) + compressor.flush()
+
+
+COMPRESS: dict[str, tuple[Codec, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", lambda content: gzip.compress(content, 1)),
+    "zstd": ("zstd", zstandard.compress),
+    "zstd without size": ("zstd", streamed_zstd),
+    "zstd with checksum": ("zstd", lambda content: streamed_zstd(content, checksum=True)),
+}
+for_each_way = pytest.mark.parametrize("way", COMPRESS)

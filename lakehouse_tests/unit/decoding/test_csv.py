@@ -1,0 +1,101 @@
+"""CSV: which rows are read, and why others are rejected."""
+
+from dataclasses import replace
+
+import pytest
+
+from lakehouse.declaration import Column, Csv, FieldIs, StreamTable
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths, rows_of, verdict_of
+
+COLUMNS = [
+    Column("id", "INT", "Which."),
+    Column("name", "STRING", "Who."),
+    Column("price", "DECIMAL(9,2)", "How much."),
+]
+ROWS = rows_of(Csv(["id", "name", "price"]), *COLUMNS)
+TABS = rows_of(Csv(["id", "name", "price"], delimiter="\t"), *COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (b"1,Ann,2.50", "Ann"),
+        (b"1,Ann,2.50\n", "Ann"),
+        (b"1,Ann,2.50\r\n", "Ann"),
+        (b'"1","Ann","2.50"\r\n', "Ann"),
+        (b"\xef\xbb\xbf1,Ann,2.50", "Ann"),
+        (b"1,,2.50", None),
+        (b'1,"",2.50', ""),
+        (b"1, Ann ,2.50", " Ann "),
+        (b'1,"a, ""b""",2.50', 'a, "b"'),
+        (b'1,"""",2.50', '"'),
+        (b'1,"a\r\nb\rc\n",2.50', "a\r\nb\rc\n"),
+        ("1,\u2028é,2.50".encode(), "\u2028é"),
+        (b"1,name,2.50", "name"),
+    ],
+)
+def test_a_row_of_csv_has_the_fields_of_rfc_4180(value: bytes, name: str | None) -> None:
+    row = verdict_of(ROWS, value)
+    assert (row["id"], row["name"], str(row["price"])) == (1, name, "2.50")
+
+
+CSV_REASONS = [
+    (None, "tombstone", "no value"),
+    (b"", "empty_value", "empty"),
+    (b"1,\xff,2", "invalid_utf8", "byte 2"),
+    (b"1,Ann", "wrong_field_count", "the row has 2 fields, expected 3"),
+    (b"1,Ann,2,", "wrong_field_count", "the row has 4 fields, expected 3"),
+    (b"\n", "wrong_field_count", "the row has 1 field, expected 3"),
+    (b",".join([b"1"] * 1_001), "wrong_field_count", "the row has 1,001 fields, expected 3"),
+    (b'"1",Ann', "wrong_field_count", "the row has 2 fields, expected 3"),
+    (b"1,Ann,2\n2,Bob,3\n", "trailing_bytes", "a second line begins at character 8"),
+    (b"1,Ann,2\n\n", "trailing_bytes", "a second line begins at character 8"),
+    (b'1,"Ann",2\r\n2,"Bob",3', "trailing_bytes", "a second line begins at character 11"),
+    (b"1,Ann,2\r", "invalid_csv", "the carriage return at character 7 has no line feed"),
+    (b'1,"Ann",2\r', "invalid_csv", "the carriage return at character 9 has no line feed"),
+    (b'1,A"nn,2', "invalid_csv", "a stray quote at character 3"),
+    (b'1, "Ann",2', "invalid_csv", "a stray quote at character 3"),
+    (b'1,"An"n,2', "invalid_csv", "a closing quote before character 6"),
+    (b'1,"Ann" ,2', "invalid_csv", "a closing quote before character 7"),
+    (b'1,"Ann,2', "truncated", "the quote at character 2 is not closed"),
+    (b'1,"Ann"",2', "truncated", "the quote at character 2 is not closed"),
+    (b"id,name,price\r\n", "header_line", "the names of the columns"),
+    (b'"id","name","price"', "header_line", "the names of the columns"),
+    (b"x,Ann,2", "wrong_type", "'id' is text 'x', expected INT"),
+    (b'1,"a""' + b'""' * 500_000, "truncated", "the quote at character 2 is not closed"),
+]
+
+
+@pytest.mark.parametrize(("value", "reason", "detail"), CSV_REASONS, ids=[str(value)[:40] for value, *_ in CSV_REASONS])
+def test_what_is_not_one_row_with_these_fields_is_rejected(value: bytes | None, reason: str, detail: str) -> None:
+    seen_reason, seen_detail = verdict_of(ROWS, value)
+    assert seen_reason == reason
+    assert detail in seen_detail
+
+
+def test_another_delimiter_separates_fields() -> None:
+    assert verdict_of(TABS, b"1\ta,b\t2")["name"] == "a,b"
+    assert verdict_of(TABS, b'1\t"a\tb"\t2')["name"] == "a\tb"
+    for delimiter in ("|", "^", "]", "\\", "-", " ", "é"):
+        table = rows_of(Csv(["id", "name", "price"], delimiter=delimiter), *COLUMNS)
+        assert verdict_of(table, delimiter.join(["1", "a,b", "2"]).encode())["name"] == "a,b"
+        assert verdict_of(table, delimiter.join(["1", f'"{delimiter}"', "2"]).encode())["name"] == delimiter
+
+
+def test_an_empty_field_without_quotes_erases_a_kept_value() -> None:
+    column = Column("name", "STRING", "Who.", keep=True, null_erases=True)
+    table = StreamTable("rows", "rows", "", [replace(COLUMNS[0], required=True), column], ["id"], format=ROWS.format)
+    empty, quoted = decode_on_both_paths([b"1,,", b'1,"",'], table.rules())
+    assert (empty["_explicit_null_name"], quoted["_explicit_null_name"]) == (True, False)
+
+
+def test_a_field_of_a_text_format_says_which_records_delete() -> None:
+    columns = [replace(COLUMNS[0], required=True), COLUMNS[1]]
+    deletes = FieldIs("price", ["gone"])
+    table = StreamTable("rows", "rows", "", columns, ["id"], format=ROWS.format, apply_as_deletes=deletes)
+    kept_row, deleted_row = decode_on_both_paths([b"1,Ann,1", b"1,Ann,gone"], table.rules())
+    assert (kept_row["_deleted"], deleted_row["_deleted"]) == (False, True)
+
+
+def test_rows_are_plain() -> None:
+    assert count_plain([b"%d,Ann,%d.50" % (number, number) for number in range(100)], ROWS.rules()) == 100

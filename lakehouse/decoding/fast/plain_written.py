@@ -116,15 +116,15 @@ def _plain_values(values: list[Any], raw_values: list[Any]) -> PlainValues:
 def _read_numbers(raw_values: list[Any], field: Field) -> PlainValues:
     """Read texts as numbers; numbers of JSON stay as they are, if the form allows them."""
     form = number_form(field.written)
-    rows = [row for row, raw in enumerate(raw_values) if type(raw) is str]
-    has_only_texts = len(rows) == len(raw_values)
+    has_only_texts = set(map(type, raw_values)) == {str}
+    rows = [] if has_only_texts else [row for row, raw in enumerate(raw_values) if type(raw) is str]
     texts, _ = text_array(raw_values if has_only_texts else [raw_values[row] for row in rows])
     is_whole = field.type in WHOLE_LIMITS or field.epoch is not None
     numbers = _parse_numbers(texts, form, is_whole=is_whole)
     if field.type == "TIMESTAMP" and numbers.null_count:  # an epoch may have a fraction
         numbers = _parse_numbers(texts, form, is_whole=False)
     if has_only_texts:
-        return PlainValues(_as_list(numbers), is_valid(numbers), np.ones(len(rows), bool))
+        return PlainValues(_as_list(numbers), is_valid(numbers), np.ones(len(raw_values), bool))
     values = raw_values.copy() if form.or_number else [None] * len(raw_values)
     for row, number in zip(rows, _as_list(numbers), strict=True):
         values[row] = number

@@ -42,7 +42,7 @@ class OpeningParser(Parser):
     def __init__(self, parser: Parser, paths: tuple[Path, ...]) -> None:
         self.parser, self.paths = parser, paths
         self.memory_by_byte, self.smallest_item = parser.memory_by_byte, parser.smallest_item
-        self.is_json = parser.is_json
+        self.is_json, self.not_finite = parser.is_json, parser.not_finite
         self._opened_memory = 0
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:

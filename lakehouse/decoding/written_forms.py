@@ -13,8 +13,8 @@ class TextNumber:
     """A number as text, with the separators and the words around it that producers write.
 
     ``decimal`` is the character before the fraction. ``thousands`` is the character between groups of three digits. A
-    number has all of these separators or none. ``prefix`` and ``suffix`` are around each number and are dropped: ``5
-    %`` is 5. A sign is in front of the prefix or of the digits, with ``trailing_sign`` also after the digits. An
+    number has all of these separators or none. ``prefix`` and ``suffix`` are around each number and are dropped, so
+    that 5 % is 5. A sign is in front of the prefix or of the digits, with ``trailing_sign`` also after the digits. An
     exponent is only allowed without other separators. With ``or_number``, a field may also have a number of JSON.
     """
 

@@ -5,7 +5,7 @@ strict rules decide about all others. Pure: it runs on the driver and, shipped b
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from itertools import compress
 from operator import itemgetter
@@ -32,6 +32,7 @@ from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value
 
 _HUGE_EXPONENT = re.compile(rb"[eE][+-]?\d{9}")
+_STRING_OR_NOT_FINITE = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?Infinity|NaN', re.DOTALL)
 _MAX_TIME = 2**62
 _CERTAIN_KINDS = (str, bool, int, type(None))
 """Types of a value that a native parser certainly made of what was written, and that a rule can compare."""
@@ -62,7 +63,8 @@ def decode_plain(
     fields, lateness = rules.fields, rules.lateness
     values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
-    objects, is_plain = _parse(record_bytes.values) if record_bytes else _parse_with_format(rules, values)
+    parse_one = _parse_with_nulls if rules.parser.not_finite == "null" else _parse_or_none
+    objects, is_plain = _parse(record_bytes.values, parse_one) if record_bytes else _parse_with_format(rules, values)
     broker_times = broker_times[: len(objects)] if broker_times is not None else None
     parts = _first_rows(parts, len(objects))
     arrays = {**parts, TIME: broker_times}
@@ -149,12 +151,12 @@ def _is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], fi
     return is_unambiguous
 
 
-def _parse(values: list[bytes | None]) -> tuple[list[dict[str, Any]], Mask]:
+def _parse(values: list[bytes | None], parse_one: Callable[[bytes | None], Any]) -> tuple[list[dict[str, Any]], Mask]:
     """The parsed objects, empty ones for values that are not objects, and a mask of the objects."""
     try:
         parsed = list(map(orjson.loads, values))  # type: ignore[arg-type]
     except orjson.JSONDecodeError:
-        parsed = list(map(_parse_or_none, values))
+        parsed = list(map(parse_one, values))
     if set(map(type, parsed)) == {dict}:
         return parsed, np.ones(len(parsed), bool)
     objects = [value if type(value) is dict else {} for value in parsed]
@@ -192,6 +194,14 @@ def _parse_or_none(value: bytes | None) -> Any:
         return orjson.loads(value)  # type: ignore[arg-type]
     except orjson.JSONDecodeError:
         return None
+
+
+def _parse_with_nulls(value: bytes | None) -> Any:
+    """Parse JSON in which NaN and infinities are null; those within strings are not matched as such."""
+    parsed = _parse_or_none(value)
+    if parsed is not None or value is None:
+        return parsed
+    return _parse_or_none(_STRING_OR_NOT_FINITE.sub(lambda match: match[1] or b"null", value))
 
 
 def _values_at(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:

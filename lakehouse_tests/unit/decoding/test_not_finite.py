@@ -22,7 +22,7 @@ COLUMNS = [
 ]
 TABLE = StreamTable("t", "t", "T.", COLUMNS, ["id"])
 AS_NULL = replace(TABLE, format=Json(not_finite="null"))
-RECORDS = [
+RECORDS: list[Any] = [
     b'{"id":1,"n":NaN}',
     b'{"id":1,"n":-Infinity,"list":[1.5,Infinity],"rest":{"a":[NaN,1.50]}}',
     b'{"id":1,"other":{"a":[Infinity]}}',
@@ -34,6 +34,12 @@ RECORDS = [
     b'{"id":1,"n":1,"n":NaN}',
     b"NaN",
     b'{"id":1,"n":2.5}',
+    b'{"id":1,"n":NaN,"a":"NaN \\" -Infinity","NaN":"\\\\"}',
+    b'{"id":1,"n":NaN,"a":"\\',
+    b'{"id":1,"n":NaNNaN}',
+    b'{"id":1,"n":[NaN,}',
+    b'{"id":1,"n":1,"a":InfinityNaN}',
+    None,
 ]
 
 
@@ -45,6 +51,7 @@ def verdicts_of(table: StreamTable, decoder: Any) -> list[dict[str, Any]]:
 @pytest.mark.invariant("13.3", "8.10")
 def test_by_default_each_of_them_rejects_its_record_also_in_a_field_that_no_column_reads() -> None:
     reasons = ["not_finite"] * 4 + ["invalid_json"] * 3 + ["wrong_type", "not_finite", "not_finite", None]
+    reasons += ["not_finite"] * 5 + ["tombstone"]
     for decoder in (decode_plain, None):
         assert [row["_reason"] for row in verdicts_of(TABLE, decoder)] == reasons
 
@@ -55,11 +62,15 @@ def test_they_are_null_if_the_format_says_so() -> None:
     assert strict == fast
     assert [row["_reason"] for row in strict] == [
         *(None, None, None, "null_field", "invalid_json", "invalid_json", "invalid_json"),
-        *("wrong_type", "duplicate_name", "not_an_object", None),
+        *("wrong_type", "duplicate_name", "not_an_object", None, None),
+        *("truncated", "invalid_json", "invalid_json", "invalid_json", "tombstone"),
     ]
     assert [row["n"] for row in strict[:3]] == [None, None, None]
     assert [row["_explicit_null_n"] for row in strict[:3]] == [True, True, False]
     assert (strict[1]["list"], strict[1]["rest"]) == ([1.5, None], '{"a":[null,1.50]}')
+    plain_values = pa.array([RECORDS[0], RECORDS[2], RECORDS[10], RECORDS[11]], pa.binary())
+    rules = Rules(AS_NULL.fields, None, AS_NULL.format.parser())
+    assert decode_plain(plain_values, None, rules).uncertain_rows == []
     framed = replace(TABLE, format=Json(framed=True, not_finite="null"))
     assert framed.decode(add_frame(7, RECORDS[0]))["n"] is None
     with pytest.raises(Rejection, match="not_finite"):

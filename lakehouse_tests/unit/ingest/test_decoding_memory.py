@@ -7,6 +7,7 @@ import pytest
 from lakehouse_tests.helpers.decoding_memory import MAX_ADDED_BYTES, peak_of
 from lakehouse_tests.helpers.tables.large_records import CASES, Case, as_json, avro, nested, reasons_of_first
 
+LONG_TEXT = f'"{"x" * 100_000}"'
 pytestmark = pytest.mark.invariant("8.11")
 
 
@@ -25,8 +26,8 @@ def test_decoding_hostile_records_needs_little_memory(name: str, tmp_path: Path)
         (avro(100_000, 1), None),
         (nested("ARRAY<DECIMAL(38,0)>", "1", 400_000, columns=20), "too_large"),
         (nested("ARRAY<DECIMAL(38,0)>", "1", 4_000, columns=20), None),
-        (as_json("1e-6", 2_000_000, columns=20), "too_large"),
-        (as_json("1e-6", 200_000, columns=20), None),
+        (as_json(LONG_TEXT, 5_000_000, columns=20), "too_large"),
+        (as_json(LONG_TEXT, 500_000, columns=20), None),
     ],
     ids=["Avro", "columns", "small columns", "JSON texts", "small JSON texts"],
 )

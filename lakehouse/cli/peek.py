@@ -118,12 +118,14 @@ def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
 
 def _record_row(fields: dict[str, Any]) -> dict[str, Any]:
     """The record as a printed row; if it was decoded, one more column has the row it becomes, or why it is none."""
+    from lakehouse.decoding import staged
+
     record = {name: fields[name] for name in ("partition", "offset", "time", "key", "value")}
     record["time"] = seconds(record["time"]) if record["time"] else None
     if "row" not in fields:
         return record
-    if fields["reason"] == "filtered":
-        return record | {"becomes": "no row: it belongs to another table of the topic"}
+    if fields["reason"] == staged.FILTERED:
+        return record | {"becomes": "no row: it does not meet where"}
     if fields["row"] is None:
         return record | {"becomes": f"rejected, {fields['reason']}: {fields['detail']}"}
     row: dict[str, Any] = fields["row"]

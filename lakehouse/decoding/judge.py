@@ -19,7 +19,7 @@ from lakehouse.decoding.values import NO_PARTS, convert
 class Verdict(NamedTuple):
     """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
 
-    ``reason`` is ``staged.FILTERED`` if the record belongs to another table; it is then not rejected.
+    ``reason`` is ``staged.FILTERED`` if the record does not meet ``where``; it is then not rejected.
 
     ``deletes``: it deletes the row of its key, and has no other values. ``sequence`` is its place in the order of its
     source, ``snapshot`` that of ``Change``. ``is_rowless``: it is about no row of its own, and has at most a version.

@@ -103,7 +103,7 @@ def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind, keep_raw: str) -
 
 
 def _reason_of(record: Record, rules: Rules) -> str:
-    """Return why a timeless record becomes no row: it is rejected, unless it certainly belongs to another table."""
+    """Return why a timeless record becomes no row: it is rejected, unless it certainly does not meet ``where``."""
     parts = {f"{HEADER}{name}": value for name, value in record.headers}
     try:
         return TIMELESS if read_change(record.value, rules, parts) else staged.FILTERED

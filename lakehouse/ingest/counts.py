@@ -26,7 +26,7 @@ _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the
 class Counts:
     """The records of a batch by outcome; ``late`` records are part of ``read`` and also have another outcome.
 
-    ``filtered`` records belong to another table of the topic. ``partitions`` are the partitions of the table to which
+    ``filtered`` records do not meet ``where``. ``partitions`` are the partitions of the table to which
     the rows belong, if the key determines them. ``prune`` is a condition on the table (as ``t``), made of literals,
     that prunes the files that can contain no row of the batch; ``key_ranges`` is the part of it about the key, with
     ``{side}`` for the alias of the table. ``deleted_keys`` is the number of keys with a delete, ``truncates`` that of

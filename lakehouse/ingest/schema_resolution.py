@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from lakehouse.declaration import Rejection, StreamTable
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, UnusableSchemaError, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, UnusableSchemaError, WriterSchema
 from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.errors import RegistryError
 from lakehouse.ingest.kept_schemas import COLUMNS, kept_schemas, schemas_layout
@@ -116,7 +116,7 @@ def _is_unchanged(
     try:
         schema = writer_schema_of(client, schema_id, record_format)
     except UnusableSchemaError as error:
-        if _is_usable(kept_schema, record_format):
+        if record_format.can_use(kept_schema):
             fact = f"Schema {schema_id} of the registry can no longer be used ({error})"
             raise _changed_error(table, fact) from None
         return False
@@ -127,14 +127,6 @@ def _is_unchanged(
     if schema is not None and record_format.fingerprint(schema) != record_format.fingerprint(kept_schema):
         raise _changed_error(table, f"Schema {schema_id} of the registry has changed")
     return schema is not None
-
-
-def _is_usable(kept_schema: WriterSchema, record_format: Format) -> bool:
-    """Whether a kept schema would be kept today."""
-    with suppress(UnusableSchemaError):
-        registered_schema = RegisteredSchema(kept_schema.text, kept_schema.references, kept_schema.kind)
-        return bool(record_format.writer_schema(registered_schema))
-    return False
 
 
 def _keep_schemas(context: TableContext, schemas: Mapping[int, WriterSchema]) -> None:

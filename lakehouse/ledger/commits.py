@@ -64,7 +64,7 @@ class Commit(Frozen):
     - ``progress``: the next position of every partition after this commit.
     - ``reached``: by source and partition, the end of the positions that were ever read, if it is beyond the progress.
       Rows of these positions may be in the table.
-    - ``filtered``: the records among those read that belong to another table of the topic.
+    - ``filtered``: the records among those read that do not meet ``where``.
     - ``late``: the late records among those read, whether they were rejected or not.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.

@@ -76,11 +76,11 @@ def decode_plain(
         else convert_column(_read_texts(objects, part_values, field), field)
         for field in fields
     ]
-    is_filtered, is_certain = _judge_filter(objects, part_values, rules.where)
+    is_filtered, is_judged = _judge_filter(objects, part_values, rules.where)
     is_valid = _is_certainly_no_delete(objects, rules.deletes) & _is_certainly_no_delete(objects, rules.truncates)
     for field, column in zip(fields, columns, strict=True):
         is_valid &= column.is_plain & _is_unambiguous(objects, part_values, field)
-    is_plain &= is_certain & (is_valid | is_filtered)
+    is_plain &= is_judged & (is_valid | is_filtered)
     if record_bytes:
         is_plain[_rows_with_huge_exponents(record_bytes, columns)] = False
         is_plain &= has_unique_names(record_bytes, objects, fields, columns)
@@ -118,7 +118,7 @@ def _rows_with_huge_exponents(record_bytes: RecordBytes, columns: list[Converted
 def _judge_filter(
     objects: list[Any], part_values: Mapping[str, list[Any]], where: RecordFilter | None
 ) -> tuple[Mask, Mask]:
-    """Masks of the records that belong to another table, and of those for which that is certain."""
+    """Masks of the records that do not meet a condition, and of those for which that is certain."""
     if where is None:
         return np.zeros(len(objects), bool), np.ones(len(objects), bool)
     if not where.is_about_value:

@@ -118,6 +118,10 @@ class Compressed(Format):
         """Return a schema in the form that decodes values."""
         return self.written.writer_schema(registered)
 
+    def can_use(self, schema: WriterSchema) -> bool:
+        """Whether the format inside would accept a schema today."""
+        return self.written.can_use(schema)
+
     def with_text_numbers(self) -> "Compressed":
         """The format for records that write numbers as texts."""
         return replace(self, written=self.written.with_text_numbers())

@@ -217,6 +217,14 @@ class Format(ABC):
         """Return a schema in the form that decodes values; raises ``UnusableSchemaError`` if it cannot be used."""
         raise UnusableSchemaError(f"it is a schema of {registered.kind}, but {self.name} uses no schemas")
 
+    def can_use(self, schema: WriterSchema) -> bool:
+        """Whether a schema in the form that decodes values would be accepted today."""
+        try:
+            self.writer_schema(RegisteredSchema(schema.text, schema.references, schema.kind))
+        except UnusableSchemaError:
+            return False
+        return True
+
     def with_text_numbers(self) -> "Format":
         """The format for records that write numbers as texts; itself if it has no such option."""
         return self

@@ -78,6 +78,14 @@ class Protobuf(Format):
             raise UnusableSchemaError(f"it is a schema of {registered.kind}, not of {self.name}")
         return writer_schema(registered.text, registered.references)
 
+    def can_use(self, schema: WriterSchema) -> bool:
+        """Whether records can be read with a compiled schema."""
+        try:
+            reader_of(schema)
+        except Rejection:
+            return False
+        return True
+
     def schema_name(self, schema: WriterSchema) -> str:
         """The full name of the first message."""
         return str(json.loads(schema.text)["roots"][0][0])

@@ -5,7 +5,6 @@ messages and enums that these can contain. Formatting, comments, options and the
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +22,6 @@ from lakehouse.decoding.formats.protobuf_text import (
 )
 
 _MAX_NUMBER = 2**29 - 1
-_COMPILED = re.compile(r"\s*\{")
 _KEY_TYPES = SCALARS.keys() - {"float", "double", "bytes"}
 Part = dict[str, Any]
 
@@ -48,12 +46,12 @@ class _Types(NamedTuple):
 
 
 def writer_schema(text: str, references: Sequence[str] = ()) -> WriterSchema:
-    """Return the compiled form of a schema; ``references`` are the files that it imports. It may be compiled already.
+    """Return the compiled form of a schema; ``references`` are the files that it imports.
 
     Raises ``UnusableSchemaError``.
     """
     try:
-        schema = WriterSchema(text if _COMPILED.match(text) else _compile(text, references), (), KIND)
+        schema = WriterSchema(_compile(text, references), (), KIND)
         reader_of(schema)
     except Rejection as rejection:
         raise UnusableSchemaError(rejection.detail) from None

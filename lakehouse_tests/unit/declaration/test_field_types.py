@@ -26,7 +26,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             ("file", None, "a string"),
             ("version", 5, "a string"),
             ("max_records", True, "an integer"),
-            ("format", None, "a Json, an Avro, a Debezium, a Text, a Csv, a Logfmt, a Protobuf or a Compressed"),
+            ("format", None, "a Json, an Avro, a Protobuf, a Debezium, a Text, a Csv, a Logfmt or a Compressed"),
             ("base", 5, "a Rows"),
             ("late", "rated_at", "a Late"),
             ("rollups", iter([ID]), "a list or tuple"),

@@ -48,6 +48,7 @@ def test_the_fields_within_texts_that_hold_objects_become_columns() -> None:
     assert "Field 'payload' is a text that holds JSON." in proposal.warnings[0]
     assert "Field 'payload.deep' is a text that holds JSON." in proposal.warnings[1]
     assert types(infer({"payload": inner}, {"payload": "other"})) == {"payload": "STRING"}
+    assert types(infer({"payload": "{}"}, {"payload": " {}"})) == {"payload": "STRING"}
 
 
 def test_the_proposal_for_the_sample_weather_is_its_declaration_without_the_key() -> None:

@@ -140,9 +140,12 @@ def test_formatting_comments_and_options_do_not_change_what_a_schema_means() -> 
         assert Protobuf().fingerprint(first) != Protobuf().fingerprint(writer_schema(other_text, kind="PROTOBUF"))
 
 
-def test_a_schema_that_a_table_stores_can_be_prepared_again() -> None:
+def test_a_schema_that_a_table_stores_can_be_used_but_no_registry_gives_one() -> None:
     schema = writer_schema('syntax = "proto3"; message M { M m = 1; }', kind="PROTOBUF")
-    assert Protobuf().writer_schema(RegisteredSchema(*schema)) == schema
+    assert Protobuf().can_use(schema)
+    assert not Protobuf().can_use(schema._replace(text='{"roots": [], "messages": {}, "enums": {}}'))
+    with pytest.raises(UnusableSchemaError, match="is unexpected"):
+        Protobuf().writer_schema(RegisteredSchema(*schema))
 
 
 @pytest.mark.parametrize(
@@ -165,10 +168,10 @@ def test_a_schema_that_a_table_stores_can_be_prepared_again() -> None:
         ('syntax = "proto3";\nmessage M { int32 = 1; }', "'=' in line 2 is unexpected"),
         ('syntax = "proto3"; message M { int32 a = 1;', "ends within a definition"),
         ('syntax = "proto3"; message M { int32 a = x; }', "'x' in line 1 is unexpected"),
-        ('{"type": "record"}', "not a .proto file"),
+        ('{"type": "record"}', "'{' in line 1 is unexpected"),
         ('syntax = "proto3"; /* open', "is unexpected"),
         ("message M {" * 33 + "}" * 33, "more than 32 levels"),
-        ("{" * 100_000, "not a .proto file"),
+        ("{" * 100_000, "is unexpected"),
         ("", "it has no message"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Records that belong to another table of their topic are filtered: neither decoded nor rejected."""
+"""Records that do not meet ``where`` are filtered: neither decoded nor rejected."""
 
 import json
 from typing import Any

@@ -72,7 +72,7 @@ def new_table(
     --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
-    from lakehouse.cli.proposals import propose_for_topic, propose_without_topic, read_flow, read_sample, topic_of
+    from lakehouse.cli.proposals import Wish, propose_for_topic, propose_without_topic, read_flow, read_sample, topic_of
     from lakehouse.cli.proposed_file import declaration_text
     from lakehouse.declaration import require_distinct_names
     from lakehouse.discovery import find_tables
@@ -84,10 +84,10 @@ def new_table(
     values = read_sample(sample, records) if sample else None
     file = _free_file(settings, new)
     if topic:
-        proposal = propose_for_topic(settings, topic, records, flow, where)
+        proposal = propose_for_topic(settings, topic, records, Wish(flow, where))
     else:
         topic = topic_of(flow) if flow else new
-        proposal = propose_without_topic(values, topic, flow, where)
+        proposal = propose_without_topic(values, topic, Wish(flow, where))
     if not proposal.columns:
         no_columns = proposal.warnings[0] if len(proposal.warnings) > 1 else "No record has a field."
         reason = no_columns if proposal.records > proposal.unread else _explain_unreadable(proposal, values or [])

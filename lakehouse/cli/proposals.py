@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from lakehouse.settings import Settings
 
 
-def propose_for_topic(
-    settings: "Settings", topic: str, count: int, flow: "AutoCdcFlow | None", where: str | None = None
-) -> "Proposal":
+class Wish(NamedTuple):
+    """What a table is proposed for: a flow of AUTO CDC, the records that meet a condition, or all records."""
+
+    flow: "AutoCdcFlow | None" = None
+    where: str | None = None
+
+
+def propose_for_topic(settings: "Settings", topic: str, count: int, wish: Wish) -> "Proposal":
     """Propose columns for the newest records of a topic; looks up their schemas in a registry if they refer to any.
 
-    ``where`` is a condition that the records meet. Raises ``RegistryError`` if the registry cannot be reached.
+    Raises ``RegistryError`` if the registry cannot be reached.
     """
     from lakehouse.decoding.formats import likely_formats
     from lakehouse.kafka import newest_records
@@ -36,15 +41,13 @@ def propose_for_topic(
         values = [record.value for record in records]
         formats = likely_formats(values)
         if not formats[0].needs_schemas:
-            return _with_notes(_propose(records, topic, flow or where, formats[0]), values)
+            return _with_notes(_propose(records, topic, wish, formats[0]), values)
         from lakehouse.ingest.schema_resolution import look_up_schemas
 
         with registry(settings, needed=True):
             schemas = [(form, look_up_schemas(settings, form, values)) for form in formats]
         # of formats that can use equally many schemas, the first one, or changes in their envelope
-        proposal = _propose(
-            records, topic, flow or where, *max(schemas, key=lambda candidate: _count_usable(*candidate))
-        )
+        proposal = _propose(records, topic, wish, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
         return _with_notes(proposal, values)
 
 
@@ -62,21 +65,22 @@ def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:
 def _propose(
     records: "Sequence[Record]",
     topic: str,
-    wish: "AutoCdcFlow | str | None",
+    wish: Wish,
     form: "Format",
     schemas: "Schemas | None" = None,
 ) -> "Proposal":
-    """Propose columns for the records of a topic in a format: as a flow says, or for those that meet a condition."""
+    """Propose columns for the records of a topic in a format."""
     from lakehouse.declaration.inference.auto_cdc.proposed_flow import propose_flow
     from lakehouse.declaration.inference.chosen_records import RecordParts
+    from lakehouse.declaration.inference.cloud_events import with_event_headers
     from lakehouse.declaration.inference.proposal import propose
     from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
     from lakehouse.decoding.formats.format import NO_SCHEMAS
 
-    if isinstance(wish, str):
+    values, flow = [record.value for record in records], wish.flow
+    if wish.where:
         parts = [RecordParts(record.value, dict(record.headers)) for record in records]
-        return _propose_chosen(parts, wish, form, schemas or NO_SCHEMAS)
-    values, flow = [record.value for record in records], wish
+        return _propose_chosen(parts, wish.where, form, schemas or NO_SCHEMAS)
     if form.has_changes and flow:
         what = f"The records of topic {topic} are changes of a database, which have their own order and deletes"
         raise LakehouseError(what, where=flow.place, action=f"Propose without the flow: --from-topic {topic} alone.")
@@ -85,7 +89,8 @@ def _propose(
         return propose_changes(keyed_values, form, schemas or NO_SCHEMAS)
     if flow:
         return propose_flow(flow, topic, values, form, schemas or NO_SCHEMAS)
-    return propose(values, form, schemas or NO_SCHEMAS)
+    proposal = propose(values, form, schemas or NO_SCHEMAS)
+    return with_event_headers(proposal, [dict(record.headers) for record in records])
 
 
 def _propose_chosen(
@@ -93,6 +98,7 @@ def _propose_chosen(
 ) -> "Proposal":
     """Propose columns for the records that meet a condition; raises ``LakehouseError`` if none does."""
     from lakehouse.declaration.inference.chosen_records import choose_records, read_conditions
+    from lakehouse.declaration.inference.cloud_events import with_event_headers
     from lakehouse.declaration.inference.proposal import propose
 
     conditions = read_conditions(condition_text)
@@ -100,21 +106,21 @@ def _propose_chosen(
     if condition is None:
         what = f"None of {len(records):,} records meets {condition_text}"
         raise LakehouseError(what, action="Correct --where, or read more records with --records.")
-    return replace(propose([record.value for record in chosen_records], form, schemas), where=condition)
+    proposal = propose([record.value for record in chosen_records], form, schemas)
+    return replace(with_event_headers(proposal, [record.headers for record in chosen_records]), where=condition)
 
 
-def propose_without_topic(
-    values: "Sequence[bytes | None] | None", topic: str, flow: "AutoCdcFlow | None", where: str | None = None
-) -> "Proposal":
+def propose_without_topic(values: "Sequence[bytes | None] | None", topic: str, wish: Wish) -> "Proposal":
     """Propose columns for the lines of a sample; those that the flow names if there is no sample."""
     from lakehouse.declaration.inference.auto_cdc.proposed_flow import propose_flow, propose_names
     from lakehouse.declaration.inference.chosen_records import RecordParts
     from lakehouse.declaration.inference.proposal import DEFAULT_FORMAT, propose
     from lakehouse.decoding.formats.format import NO_SCHEMAS
 
-    if where:
-        return _propose_chosen([RecordParts(value, {}) for value in values or []], where, DEFAULT_FORMAT, NO_SCHEMAS)
-    if flow:
+    if wish.where:
+        parts = [RecordParts(value, {}) for value in values or []]
+        return _propose_chosen(parts, wish.where, DEFAULT_FORMAT, NO_SCHEMAS)
+    if flow := wish.flow:
         return propose_names(flow, topic) if values is None else propose_flow(flow, topic, values)
     return propose(values or [])
 

@@ -27,7 +27,7 @@ from lakehouse.declaration.vocabulary import (
     Samples,
 )
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats import Avro, Compressed, Csv, Debezium, Json, Logfmt, Protobuf, Text
+from lakehouse.decoding.formats import Avro, Compressed, ConnectJson, Csv, Debezium, Json, Logfmt, Protobuf, Text
 from lakehouse.decoding.record_parts import BrokerTime, RecordHeader, RecordKey
 from lakehouse.decoding.written_forms import TextBoolean, TextNumber
 from lakehouse.decoding.zones import Zone
@@ -40,6 +40,7 @@ __all__ = [
     "Check",
     "Column",
     "Compressed",
+    "ConnectJson",
     "Csv",
     "Day",
     "Debezium",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats.shown_options import quote
+from lakehouse.decoding.record_parts import RecordHeader
 
 _TEXT_OPTIONS = ("pattern", "epoch", "written")
 
@@ -12,11 +13,18 @@ def column_line(column: Column) -> str:
     """The expression for a proposed column."""
     arguments = [quote(column.name), quote(column.type), "doc=" + quote(column.doc)]
     arguments += ["required=True"] if column.required else []
-    names = column.field.names
-    arguments += [f"source={source_text(names)}"] if names != (column.name,) else []
+    arguments += [f"source={text}"] if (text := _source(column)) else []
     arguments += [f"{option}={quote(value)}" for option in _TEXT_OPTIONS if (value := getattr(column, option))]
     arguments += [f"{option}=True" for option in ("keep", "null_erases") if getattr(column, option)]
     return f"Column({', '.join(arguments)})"
+
+
+def _source(column: Column) -> str:
+    """The expression for the source of a column; empty if it is the field with the column's name."""
+    if isinstance(column.source, RecordHeader):
+        return f"RecordHeader({quote(column.source.name)})"
+    names = column.field.names
+    return source_text(names) if names != (column.name,) else ""
 
 
 def source_text(names: Sequence[str]) -> str:

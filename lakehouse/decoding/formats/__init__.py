@@ -3,7 +3,8 @@
 ``format`` defines the base class, ``framing`` the schema id in front of a value. ``json_format`` is JSON,
 ``avro_format`` is Avro, ``protobuf_format`` is Protobuf, ``debezium_format`` are changes of a database, written as JSON
 or Avro. ``text_format`` is the base of formats that have only texts: ``csv_format`` and ``logfmt_format``.
-``compressed_format`` goes around another format.
+``compressed_format`` goes around another format. ``connect_format`` is JSON of Kafka Connect, whose schema
+``connect_schemas`` reads.
 
 ``unpacking`` decompresses values with ``compression`` and ``zstd_frames``, and converts them to UTF-8 with
 ``text_encodings``. ``recognition`` finds the format of texts, ``shown_options`` writes a format into a file.
@@ -29,6 +30,7 @@ from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import REASONS
 from lakehouse.decoding.formats.avro_format import Avro
 from lakehouse.decoding.formats.compressed_format import Compressed
+from lakehouse.decoding.formats.connect_format import ConnectJson
 from lakehouse.decoding.formats.csv_format import Csv
 from lakehouse.decoding.formats.debezium_format import Debezium
 from lakehouse.decoding.formats.format import Format
@@ -47,9 +49,11 @@ FORMATS: tuple[Format, ...] = (
     Debezium(),
     Debezium(Json(framed=True)),
     Debezium(Avro()),
+    ConnectJson(),
+    Json(in_text=True),
 )
 """The formats that a proposal chooses from; if several fit, the first one is chosen."""
-FORMAT_KINDS: tuple[type[Format], ...] = (Json, Avro, Protobuf, Debezium, Text, Csv, Logfmt, Compressed)
+FORMAT_KINDS: tuple[type[Format], ...] = (Json, Avro, Protobuf, Debezium, ConnectJson, Text, Csv, Logfmt, Compressed)
 """The classes of formats."""
 
 _LATE = REASONS.index("late")  # this reason and those after it are not given by parsers
@@ -61,8 +65,9 @@ KNOWN_REASONS = (*REASONS[:_LATE], *_OF_FORMATS, *REASONS[_LATE:])
 def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
     """The formats that can read most of these values, the likeliest first; the first listed one if none can.
 
-    A change stream is likelier than the format in which its changes are written. Bytes cannot distinguish formats that
-    need schemas; the kind of their schemas can. A format of texts is only likely if no listed format fits.
+    A change stream, or the envelope of Kafka Connect, is likelier than the format in which it is written. Bytes cannot
+    distinguish formats that need schemas; the kind of their schemas can. A format of texts is only likely if no listed
+    format fits.
     """
     present_values = [value for value in values if value]
     framed_values = [value for value in present_values if has_frame(value)]
@@ -74,8 +79,13 @@ def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
         return tuple(Compressed(form, codec) for form in forms if form.framed is is_framed) or FORMATS[:1]
     candidates = (form for form in FORMATS if form.framed is is_framed)
     fitting_formats = [form for form in candidates if sum(map(form.may_read, samples)) * 2 > len(samples)]
-    listed_formats = tuple(sorted(fitting_formats, key=lambda form: form.needs_schemas or not form.has_changes))
+    listed_formats = tuple(sorted(fitting_formats, key=_is_general))
     return listed_formats or (() if is_framed else likely_text_formats(samples)) or FORMATS[:1]
+
+
+def _is_general(form: Format) -> bool:
+    """Whether a format is less likely than one that narrows it."""
+    return form.needs_schemas or not (form.has_changes or form.narrows_json)
 
 
 def format_problems(form: Format) -> Iterator[Problem]:
@@ -98,6 +108,7 @@ __all__ = [
     "KNOWN_REASONS",
     "Avro",
     "Compressed",
+    "ConnectJson",
     "Csv",
     "Debezium",
     "Format",

@@ -3,12 +3,13 @@
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakehouse.decoding.column_types import Problem
-from lakehouse.decoding.fields import Field, Rejection
+from lakehouse.decoding.fields import Field, Rejection, json_kind
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, UnwritableError, WriterSchema
 from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_frame
 from lakehouse.decoding.formats.shown_options import show_options
@@ -21,7 +22,7 @@ from lakehouse.decoding.formats.text_encodings import (
     is_utf8,
 )
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
-from lakehouse.decoding.records import BYTE_ORDER_MARK, NotFinite, parse, utf8_text
+from lakehouse.decoding.records import BYTE_ORDER_MARK, NotFinite, parse, parse_json, require_value, utf8_text
 
 _ANY_OBJECT = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
@@ -33,12 +34,13 @@ class Json(Format):
     ``framed``: each has the id of its schema in front, as clients of a schema registry write it. The schema itself is
     not read: the declaration is stricter. ``not_finite``: ``NaN`` and ``Infinity``, which some programs write although
     JSON does not have them, reject the record, or with ``"null"`` are null. ``encoding`` is UTF-8, or an encoding with
-    one byte for each character.
+    one byte for each character. ``in_text``: each value is a text of JSON that holds the object, written twice.
     """
 
     framed: bool = field(default=False, repr=False)
     not_finite: NotFinite = field(default="reject", repr=False)
     encoding: str = field(default=UTF_8, kw_only=True)
+    in_text: bool = field(default=False, kw_only=True)
     schema_kind = "JSON"
     reasons = (INVALID_ENCODING,)
 
@@ -59,16 +61,18 @@ class Json(Format):
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:  # noqa: ARG002 - JSON is decoded without schemas
         """Return a parser of JSON objects, after a schema id if the format is framed."""
         parser = FramedJsonParser(self.not_finite) if self.framed else JsonParser(self.not_finite)
+        parser = JsonInTextParser(self.not_finite, framed=self.framed) if self.in_text else parser
         return encoded_parser(parser, self.encoding, framed=self.framed)
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:  # noqa: ARG002 - as above
         """Return a function that adds the frame, if the format is framed; bytes in UTF-8 are unchanged."""
-        encode: Callable[[bytes], bytes] = bytes if is_utf8(self.encoding) else self._encode
+        encode: Callable[[bytes], bytes] = bytes if is_utf8(self.encoding) and not self.in_text else self._encode
         return (lambda line: add_frame(schema_id, encode(line))) if self.framed else encode
 
     def _encode(self, line: bytes) -> bytes:
         try:
-            return encode_text(utf8_text(line), self.encoding)
+            text = utf8_text(line)
+            return encode_text(json.dumps(text, ensure_ascii=False) if self.in_text else text, self.encoding)
         except Rejection as rejection:
             raise UnwritableError(rejection.detail) from None
 
@@ -77,7 +81,9 @@ class Json(Format):
         yield from encoding_problems(self.encoding)
 
     def notes(self, values: Sequence[bytes]) -> Iterator[str]:
-        """Yield that a byte order mark is dropped, if there is one."""
+        """Yield that a byte order mark is dropped, and that texts are opened."""
+        if self.in_text:
+            yield "Each value is a text that holds an object: in_text=True. Its producer writes JSON twice."
         if any(value.startswith(BYTE_ORDER_MARK.encode()) for value in values):
             yield "Values begin with a byte order mark of UTF-8. It is dropped."
 
@@ -125,3 +131,28 @@ class FramedJsonParser(JsonParser):
         """Parse one object that follows a schema id."""
         _, framed_value = split_frame(value)
         return parse(framed_value[FRAME_SIZE:], self.not_finite)
+
+
+class JsonInTextParser(JsonParser):
+    """Parses texts of JSON that hold an object."""
+
+    is_json = False
+
+    def __init__(self, not_finite: NotFinite, *, framed: bool) -> None:
+        super().__init__(not_finite)
+        self._framed = framed
+        self._content = b""
+
+    def __call__(self, value: bytes | None) -> dict[str, Any]:
+        """Parse the object that a text holds."""
+        self._content = b""
+        value = split_frame(value)[1][FRAME_SIZE:] if self._framed else value
+        text = parse_json(utf8_text(require_value(value)), self.not_finite)
+        if not isinstance(text, str):
+            raise Rejection("wrong_type", f"the value is {json_kind(text)}, expected a text that holds an object")
+        self._content = text.encode("utf-8", "surrogatepass")
+        return parse(self._content, self.not_finite)
+
+    def memory_of(self, value: bytes | None) -> int:
+        """Memory in bytes of a parsed value at most, with its text."""
+        return super().memory_of(value) + json_memory(self._content)

@@ -10,9 +10,22 @@ import pytest
 from pyspark import cloudpickle
 
 from lakehouse import decoding, writer_schema
-from lakehouse.declaration import Avro, Column, Debezium, Json, Late, Protobuf, StreamTable
+from lakehouse.declaration import (
+    Avro,
+    Column,
+    Compressed,
+    ConnectJson,
+    Csv,
+    Debezium,
+    Json,
+    Late,
+    Logfmt,
+    Protobuf,
+    StreamTable,
+    Text,
+)
 from lakehouse.decoding import records
-from lakehouse.decoding.formats import Format
+from lakehouse.decoding.formats import FORMAT_KINDS, Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.decode import _decoder
@@ -77,7 +90,25 @@ def test_workers_without_the_parser_decode_the_same_rows(
     assert has_parser == str(is_fast)
 
 
-FORMATS = [Json(), Json(framed=True), Avro(), Protobuf(), Debezium()]
+FORMATS = {
+    Json(): b'{"id": 3}',
+    Json(framed=True): b'{"id": 3}',
+    Json(in_text=True): b'{"id": 3}',
+    Json(encoding="latin-1"): b'{"id": 3}',
+    Avro(): b'{"id": 3}',
+    Protobuf(): b'{"id": 3}',
+    Debezium(): b'{"id": 3}',
+    ConnectJson(): b'{"schema": null, "payload": {"id": 3}}',
+    Text(): b'{"value": "3"}',
+    Csv(["id"]): b'{"id": 3}',
+    Logfmt(): b'{"id": 3}',
+    Compressed(Json(), "gzip"): b'{"id": 3}',
+    Compressed(Logfmt(), "zstd"): b'{"id": 3}',
+}
+
+
+def test_every_class_of_formats_is_shipped() -> None:
+    assert {type(record_format) for record_format in FORMATS} == {*FORMAT_KINDS}
 
 
 @pytest.mark.parametrize("record_format", FORMATS, ids=repr)
@@ -87,13 +118,17 @@ def test_every_format_is_shipped_with_its_schemas(record_format: Format) -> None
         "AVRO": writer_schema('{"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]}'),
         "PROTOBUF": writer_schema('syntax = "proto3"; message R { int32 id = 1; }', kind="PROTOBUF"),
     }.get(record_format.schema_kind or "")
-    columns = [Column("id", "INT", "Number.", required=True)]
+    source = "value" if isinstance(record_format, Text) else "id"
+    columns = [Column("id", "INT", "Number.", required=True, source=source)]
     table = StreamTable("t", "t", "", columns, ["id"], format=record_format)
     schemas = Schemas({7: schema}, {}) if schema else NO_SCHEMAS
-    values = pa.array([record_format.writer(7, schema)(b'{"id": 3}') if schema else b'{"id": 3}', None], pa.binary())
+    value = record_format.writer(7, schema)(FORMATS[record_format])
+    values = pa.array([value, None], pa.binary())
     decode = _decoder(table, schemas)
     pickled_data = cloudpickle.dumps((decode, [values]))
     process = subprocess.run([sys.executable, "-c", WORKER], input=pickled_data, capture_output=True, check=False)
     assert process.returncode == 0, process.stderr.decode()
     rows, _ = process.stdout.decode().splitlines()
-    assert rows == repr([verdicts.to_pylist() for verdicts in decode(iter([values]))])
+    expected = [verdicts.to_pylist() for verdicts in decode(iter([values]))]
+    assert rows == repr(expected)
+    assert [row["id"] for row in expected[0]] == [None if record_format == Debezium() else 3, None]

@@ -1,0 +1,73 @@
+"""JSON that is written twice: each value is a text, and the text holds the object."""
+
+import json
+
+import pytest
+
+from lakehouse.declaration import Column, Json, Rejection, StreamTable
+from lakehouse.decoding.formats import likely_formats
+from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, MAX_RECORD_MEMORY
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths
+
+COLUMNS = [Column("id", "INT", "Which.", required=True), Column("name", "STRING", "A name.", source=("a", "name"))]
+TABLE = StreamTable("t", "t", "T.", COLUMNS, ["id"], format=Json(in_text=True))
+
+
+def twice(text: str) -> bytes:
+    """The text as a JSON text."""
+    return json.dumps(text).encode()
+
+
+def test_the_object_in_the_text_is_read_on_both_paths_also_with_texts_in_it() -> None:
+    inner = json.dumps({"name": "é\n"})
+    values = [twice('{"id":1,"a":{"name":"x"}}'), twice(json.dumps({"id": 2, "a": inner})), twice(' {"id":3} ')]
+    rows = decode_on_both_paths(values, TABLE.rules())
+    assert [(row["id"], row["name"]) for row in rows] == [(1, "x"), (2, "é\n"), (3, None)]
+    assert count_plain(values, TABLE.rules()) == 2  # a text within the text is left to the strict rules
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"id":1}', "wrong_type"),
+        (b"1", "wrong_type"),
+        (twice("[1]"), "not_an_object"),
+        (twice(""), "empty_value"),
+        (twice("text"), "invalid_json"),
+        (twice('{"id":1'), "truncated"),
+        (twice('{"id":NaN}'), "not_finite"),
+        (twice(json.dumps('{"id":1}')), "not_an_object"),
+        (b'"{\\"id\\":1,\\"x\\":\\"\\ud800\\"}"', "invalid_utf8"),
+        (twice('{"id":1}')[:-1], "invalid_json"),
+        (None, "tombstone"),
+    ],
+)
+def test_what_is_no_text_with_an_object_rejects_the_record(value: bytes | None, reason: str) -> None:
+    (row,) = decode_on_both_paths([value], TABLE.rules())
+    assert row["_reason"] == reason
+    with pytest.raises(Rejection, match=reason):
+        TABLE.decode(value)
+
+
+def test_it_works_with_the_other_options_of_json() -> None:
+    for form in (Json(framed=True, in_text=True), Json(in_text=True, encoding="latin-1")):
+        table = StreamTable("t", "t", "T.", COLUMNS, ["id"], format=form)
+        assert table.decode(form.writer(7)('{"id":1,"a":{"name":"é"}}'.encode())) == {"id": 1, "name": "é"}
+    assert TABLE.format.writer()(b'{"id":1}') == twice('{"id":1}')
+    framed = StreamTable("t", "t", "T.", COLUMNS, ["id"], format=Json(framed=True, in_text=True))
+    assert framed.decode(add_frame(7, twice('{"id":1}')))["id"] == 1
+
+
+def test_it_is_recognised_and_declared() -> None:
+    assert likely_formats([twice('{"id":1}'), twice('{"id":2}'), b""])[0] == Json(in_text=True)
+    assert Json(in_text=True).declared_as == "Json(in_text=True)"
+    assert Json().fingerprint_parts == ()
+    assert repr(Json()) == "Json()"
+
+
+def test_the_memory_of_the_object_is_limited_like_that_of_others() -> None:
+    size = MAX_RECORD_MEMORY // JSON_MEMORY_PER_BYTE * 2
+    value = twice('{"id":1,"x":[' + "[]," * (size // 3) + "[]]}")
+    (row,) = decode_on_both_paths([value], TABLE.rules())
+    assert row["_reason"] == "too_large"

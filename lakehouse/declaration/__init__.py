@@ -28,7 +28,7 @@ from lakehouse.declaration.vocabulary import (
 )
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Avro, Compressed, ConnectJson, Csv, Debezium, Json, Logfmt, Protobuf, Text
-from lakehouse.decoding.record_parts import BrokerTime, RecordHeader, RecordKey
+from lakehouse.decoding.record_parts import BrokerTime, RecordHeader, RecordKey, UnmappedFields
 from lakehouse.decoding.written_forms import TextBoolean, TextNumber
 from lakehouse.decoding.zones import Zone
 
@@ -65,6 +65,7 @@ __all__ = [
     "TextBoolean",
     "TextNumber",
     "Tombstone",
+    "UnmappedFields",
     "Value",
     "Year",
     "Zone",

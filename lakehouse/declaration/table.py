@@ -73,7 +73,7 @@ class StreamTable(TableParts):
         if change.deletes or change.is_rowless:
             rule = rules.deletes if change.deletes else rules.truncates
             return self._no_values | convert(change.fields, rule.read_fields(self.fields) if rule else (), parts)
-        return convert(change.fields, self.fields, parts)
+        return convert(change.fields, self.fields, rules.with_unmapped(parts, change.fields))
 
     @property
     def _no_values(self) -> dict[str, Any]:

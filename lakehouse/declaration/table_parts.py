@@ -14,7 +14,9 @@ from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.nested_types import as_spark_says
+from lakehouse.decoding.record_parts import UNMAPPED
 from lakehouse.decoding.rules import Rules
+from lakehouse.decoding.unmapped_values import taken_values
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,10 @@ class TableParts:
         """Return the rules by which its records are judged; ``schemas`` are those of its format."""
         lateness = self.late.rule if self.late else None
         where = self.where.record_filter if self.where else None
-        rules = Rules(self.fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
+        fields = self.fields
+        taken_fields = taken_values(fields) if any(field.part == UNMAPPED for field in fields) else None
+        rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
+        rules = rules._replace(taken_fields=taken_fields)
         return rules.with_parser(self.format.parser(schemas))
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from lakehouse.decoding.fields import Epoch, Field
 from lakehouse.decoding.nested_types import nested, with_inner
-from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey
+from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey, UnmappedFields
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.written_forms import Written
 from lakehouse.decoding.zones import Zone, zone_of
@@ -28,18 +28,18 @@ class Column:
 
     ``source`` is the name of the field in the record, if it differs from that of the column. For a field within
     objects, it is the path, for example ``("customer", "address", "city")``. It can also be ``RecordKey()``,
-    ``RecordHeader(...)`` or ``BrokerTime()``. ``between`` is the smallest and the largest allowed value. ``pattern``
-    is the format of a time that is a text: ``iso8601``, or directives of strptime. It is in UTC, unless it has an
-    offset. ``zone`` is the time zone of texts without an offset: a name, or ``Zone(...)`` with what happens if clocks
-    change. ``epoch`` is the unit of a time that is a number since 1970, UTC: of a TIMESTAMP, which is rounded to
-    microseconds, or days of a DATE. ``default`` replaces a missing field or null, and is
-    written as a record would contain it. ``formerly`` is the name or path of the field before it was renamed, which is
-    read if the field is missing. ``widened_from`` is the narrower type that the column had: tables with that type are
-    rewritten once with the wider one. ``null_values`` are texts that mean that there is no value; if they are numbers,
-    also those numbers. ``keep`` merges the column on its own: a missing value leaves the stored one unchanged. With
-    ``null_erases`` this holds only for a missing field and for ``null_values``; a null replaces the stored value.
-    ``sql`` computes the column from other columns of the same record, NULL if it cannot be computed. ``written`` is how
-    the record writes the value, if not in JSON's own form: a number as ``"text"``, for example.
+    ``RecordHeader(...)``, ``BrokerTime()``, or ``UnmappedFields()`` for the rest of the record. ``between`` is the
+    smallest and the largest allowed value. ``pattern`` is the format of a time that is a text: ``iso8601``, or
+    directives of strptime. It is in UTC, unless it has an offset. ``zone`` is the time zone of texts without an offset:
+    a name, or ``Zone(...)`` with what happens if clocks change. ``epoch`` is the unit of a time that is a number since
+    1970, UTC: of a TIMESTAMP, which is rounded to microseconds, or days of a DATE. ``default`` replaces a missing field
+    or null, and is written as a record would contain it. ``formerly`` is the name or path of the field before it was
+    renamed, which is read if the field is missing. ``widened_from`` is the narrower type that the column had: tables
+    with that type are rewritten once with the wider one. ``null_values`` are texts that mean that there is no value; if
+    they are numbers, also those numbers. ``keep`` merges the column on its own: a missing value leaves the stored one
+    unchanged. With ``null_erases`` this holds only for a missing field and for ``null_values``; a null replaces the
+    stored value. ``sql`` computes the column from other columns of the same record, NULL if it cannot be computed.
+    ``written`` is how the record writes the value, if not in JSON's own form: a number as ``"text"``, for example.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Column:
     doc: str
     required: bool = False
     between: tuple[float, float] | None = None
-    source: str | Sequence[str] | RecordKey | RecordHeader | BrokerTime | None = None
+    source: str | Sequence[str] | RecordKey | RecordHeader | BrokerTime | UnmappedFields | None = None
     pattern: str | None = None
     epoch: Epoch | None = field(default=None, repr=False)
     default: str | bool | float | None = field(default=None, repr=False)
@@ -75,7 +75,8 @@ class Column:
             self.name, shown_name, self.type, self.required, minimum, maximum, *rules, null_erases=self.null_erases
         )
         key_encoding = self.source.written if isinstance(self.source, RecordKey) else rule.key_encoding
-        return with_inner(rule._replace(key_encoding=key_encoding, written=self.written, zone=zone_of(self.zone)))
+        written = "json" if isinstance(self.source, UnmappedFields) else self.written
+        return with_inner(rule._replace(key_encoding=key_encoding, written=written, zone=zone_of(self.zone)))
 
     @property
     def is_nested(self) -> bool:
@@ -86,7 +87,7 @@ class Column:
     def _place(self) -> tuple[str, tuple[str, ...], str]:
         """The shown name of its field, the path to it, and the part of the record that contains it."""
         source = self.source or self.name
-        if isinstance(source, RecordKey | RecordHeader | BrokerTime):
+        if isinstance(source, RecordKey | RecordHeader | BrokerTime | UnmappedFields):
             return source.shown_name, (), source.part
         path = (source,) if isinstance(source, str) else tuple(source)
         return ".".join(path), path, VALUE

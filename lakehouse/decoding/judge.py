@@ -72,7 +72,7 @@ def judge(
         if delete_rule and change.deletes:
             row = convert(parsed, delete_rule.read_fields(rules.fields), all_parts, counted_memory)
             return Verdict(parsed, row, None, None, False, (), memory, True, change.sequence)
-        row = convert(parsed, rules.fields, all_parts, counted_memory)
+        row = convert(parsed, rules.fields, rules.with_unmapped(all_parts, parsed), counted_memory)
         is_late = lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
         return Verdict(parsed, row, None, None, is_late, (), memory, False, change.sequence, change.snapshot)
     except Rejection as rejection:

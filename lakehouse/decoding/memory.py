@@ -11,7 +11,7 @@ from typing import Any
 
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.json_texts import json_length
-from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.record_parts import UNMAPPED, VALUE
 
 MAX_SLICE_MEMORY = 96 * 1000 * 1000  # bytes that records which are decoded together may become
 MAX_RECORD_MEMORY = 280 * 1000 * 1000  # bytes that one record may become, since it cannot be split
@@ -81,12 +81,14 @@ def column_memory_per_byte(fields: Iterable[Field], item_bytes: int) -> int:
 
     Columns that read the same field have one value each.
     """
-    memory_by_name: dict[str, int] = {}
+    memory_by_name, rest_memory = dict[str, int](), 0
     for field in fields:
         if field.part == VALUE:
             for name in {field.names[0], *field.former[:1]}:
                 memory_by_name[name] = memory_by_name.get(name, 0) + _field_memory_per_byte(field, item_bytes)
-    return max(memory_by_name.values(), default=0)
+        elif field.part == UNMAPPED:
+            rest_memory = _TEXT_COPIES * _JSON_GROWTH
+    return max(memory_by_name.values(), default=0) + rest_memory
 
 
 def _field_memory_per_byte(field: Field, item_bytes: int) -> int:

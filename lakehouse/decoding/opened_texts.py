@@ -9,7 +9,6 @@ from typing import Any
 
 from lakehouse.decoding.fields import Field, OpenedList, OpenedText, Rejection, UnopenedText
 from lakehouse.decoding.formats.format import Parser, Path
-from lakehouse.decoding.formats.unpacking import UnpackingParser
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.records import parse_json
@@ -31,9 +30,7 @@ def with_opened_texts(parser: Parser, fields: Iterable[Field]) -> Parser:
     paths = outer_paths(fields)
     if not paths or parser.has_changes:
         return parser
-    if isinstance(parser, UnpackingParser):
-        return parser.with_inner(OpeningParser(parser.inner, paths))
-    return OpeningParser(parser, paths)
+    return parser.with_inner(OpeningParser(parser.inner, paths))
 
 
 class OpeningParser(Parser):

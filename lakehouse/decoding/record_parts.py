@@ -64,4 +64,19 @@ class BrokerTime:
         return "broker time"
 
 
-VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "
+@dataclass(frozen=True)
+class UnmappedFields:
+    """The fields of the value that no column reads, as the text of one JSON object; null if there are none."""
+
+    @property
+    def part(self) -> str:
+        """The part of the record."""
+        return UNMAPPED
+
+    @property
+    def shown_name(self) -> str:
+        """How messages name the part."""
+        return "unmapped fields"
+
+
+VALUE, KEY, TIME, HEADER, UNMAPPED = "value", "key", "time", "header ", "unmapped"

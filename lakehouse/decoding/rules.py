@@ -3,7 +3,8 @@
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
@@ -12,12 +13,17 @@ from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.memory import column_memory_per_byte, row_memory
 from lakehouse.decoding.opened_texts import with_opened_texts
 from lakehouse.decoding.record_filter import RecordFilter
+from lakehouse.decoding.record_parts import UNMAPPED
 from lakehouse.decoding.staged import DELETED, ROWLESS
 from lakehouse.decoding.times import Lateness
+from lakehouse.decoding.unmapped_values import TakenFields, left_values
 
 
 class Rules(NamedTuple):
-    """The rules for a record: for each field, for lateness, deletes and truncates, and the parser of its value."""
+    """The rules for a record: for each field, for lateness, deletes and truncates, and the parser of its value.
+
+    ``taken_fields`` is what columns take of its fields, if another column takes the rest.
+    """
 
     fields: tuple[Field, ...]
     lateness: Lateness | None
@@ -25,10 +31,15 @@ class Rules(NamedTuple):
     deletes: DeleteRule | None = None
     truncates: DeleteRule | None = None
     where: RecordFilter | None = None
+    taken_fields: TakenFields | None = None
 
     def with_parser(self, parser: Parser) -> "Rules":
         """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
         return self._replace(parser=with_opened_texts(parser, self.mapped_fields))
+
+    def with_unmapped(self, parts: Mapping[str, Any], parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the other parts of a record with what columns leave of its fields, if a column takes that."""
+        return parts if self.taken_fields is None else {**parts, UNMAPPED: left_values(parsed, self.taken_fields)}
 
     @property
     def has_changes(self) -> bool:

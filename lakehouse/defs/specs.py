@@ -9,7 +9,7 @@ import dagster as dg
 from lakehouse.declaration import Column, Reference, Rollup, StreamTable
 from lakehouse.declaration.sql import named_columns
 from lakehouse.decoding.nested_types import as_spark_says
-from lakehouse.decoding.record_parts import TIME, VALUE
+from lakehouse.decoding.record_parts import TIME, UNMAPPED, VALUE
 from lakehouse.decoding.written_forms import written_kinds
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.derived.feed import changes_layout
@@ -180,6 +180,8 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
 def _record_type(column: Column, *, is_text: bool) -> str:
     """The type of a field in a record, as JSON names it. Parts other than its value are text, except the time."""
     if column.field.part != VALUE:
+        if column.field.part == UNMAPPED:
+            return "object"
         text_type = "bytes" if column.field.key_encoding == "big_endian" else "string"
         return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:

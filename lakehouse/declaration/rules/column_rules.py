@@ -14,7 +14,7 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of
 from lakehouse.decoding.fields import WHOLE_LIMITS, Rejection, UnrepresentableValue, is_text
-from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey
+from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey, UnmappedFields
 from lakehouse.decoding.values import convert_value, number_in
 
 
@@ -110,6 +110,7 @@ def _source_problems(column: Column) -> Iterator[Problem]:
     if any(isinstance(number_in(text), UnrepresentableValue) for text in column.null_values):
         yield "null_values contain a number with an exponent out of range", "Remove it: no record can contain it."
     yield from _record_part_problems(column)
+    yield from _unmapped_problems(column)
     if column.formerly is None:
         return
     if column.field.part != VALUE:
@@ -132,6 +133,17 @@ def _record_part_problems(column: Column) -> Iterator[Problem]:
         yield message, "Declare INT for four bytes, or BIGINT for eight."
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
         yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
+
+
+def _unmapped_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with a column that takes the fields that no other column reads."""
+    if not isinstance(column.source, UnmappedFields):
+        return
+    if column.type != "STRING":
+        yield f"unmapped fields are the text of a JSON object, but the column is {column.type}", "Declare STRING."
+    for option in ("required", "default", "null_values", "pattern", "epoch", "zone", "written"):
+        if getattr(column, option) not in (None, False, ()):
+            yield f"{option} is not allowed for unmapped fields", f"They are as they come, or NULL. Remove {option}."
 
 
 def _default_problems(column: Column) -> Iterator[Problem]:

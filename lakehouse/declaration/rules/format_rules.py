@@ -6,7 +6,7 @@ from lakehouse.declaration.delete_conditions import FieldIs
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
-from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.record_parts import UNMAPPED, VALUE
 
 
 def format_column_problems(table: TableParts) -> Iterator[Problem]:
@@ -19,11 +19,23 @@ def format_column_problems(table: TableParts) -> Iterator[Problem]:
         if table.format.is_text and column.is_nested:
             message = f"column {column.name}: type {column.type} is not allowed in format {table.format.name}"
             yield message, "Every value of a record is a text. Declare STRING."
+    yield from _unmapped_problems(table)
     options = ("apply_as_deletes", "apply_as_truncates", "where")
     conditions = {option: getattr(table, option) for option in options}
     for option, condition in conditions.items():
         if isinstance(condition, FieldIs):
             yield from _condition_problems(table, option, condition)
+
+
+def _unmapped_problems(table: TableParts) -> Iterator[Problem]:
+    """What is wrong with the columns that take what no other column reads."""
+    names = [column.name for column in table.record_columns if column.field.part == UNMAPPED]
+    if names and table.format.typed:
+        message = f"column {names[0]}: UnmappedFields() is not allowed in format {table.format.name}"
+        yield message, "Its values have types that JSON cannot write. Declare a column for each field that you need."
+    if len(names) > 1:
+        message = f"columns {' and '.join(names)} read the unmapped fields"
+        yield message, "One column takes all of them. Remove the others."
 
 
 def _condition_problems(table: TableParts, option: str, condition: FieldIs) -> Iterator[Problem]:

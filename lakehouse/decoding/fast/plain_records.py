@@ -26,9 +26,10 @@ from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.judge import may_be_too_large
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
 from lakehouse.decoding.record_filter import RecordFilter
-from lakehouse.decoding.record_parts import TIME, VALUE
+from lakehouse.decoding.record_parts import TIME, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.times import Lateness
+from lakehouse.decoding.unmapped_values import left_values
 from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value
 
 _HUGE_EXPONENT = re.compile(rb"[eE][+-]?\d{9}")
@@ -66,9 +67,7 @@ def decode_plain(
     parse_one = _parse_with_nulls if rules.parser.not_finite == "null" else _parse_or_none
     objects, is_plain = _parse(record_bytes.values, parse_one) if record_bytes else _parse_with_format(rules, values)
     broker_times = broker_times[: len(objects)] if broker_times is not None else None
-    parts = _first_rows(parts, len(objects))
-    arrays = {**parts, TIME: broker_times}
-    part_values = {part: array.to_pylist() for part, array in arrays.items() if array is not None}
+    part_values = _values_of_parts({**parts, TIME: broker_times}, objects, rules)
     convert_values = convert_column if record_bytes else convert_typed_column
     columns = [
         convert_values(_values_at(objects, field.names), field)
@@ -185,8 +184,14 @@ def _parse_with_format(rules: Rules, values: pa.Array) -> tuple[list[dict[str, A
     return [obj or {} for obj in parsed], np.fromiter((obj is not None for obj in parsed), bool, len(parsed))
 
 
-def _first_rows(parts: Mapping[str, pa.Array], count: int) -> dict[str, pa.Array]:
-    return {part: array[:count] for part, array in parts.items()}
+def _values_of_parts(
+    arrays: Mapping[str, pa.Array | None], objects: list[dict[str, Any]], rules: Rules
+) -> dict[str, list[Any]]:
+    """The values of the other parts of the records with these objects, and what columns leave of the objects."""
+    values = {part: array[: len(objects)].to_pylist() for part, array in arrays.items() if array is not None}
+    if rules.taken_fields is not None:
+        values[UNMAPPED] = [left_values(obj, rules.taken_fields) for obj in objects]
+    return values
 
 
 def _parse_or_none(value: bytes | None) -> Any:

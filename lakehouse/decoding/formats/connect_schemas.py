@@ -116,7 +116,7 @@ def _array_type(schema: Mapping[str, Any], levels: int) -> str | None:
 
 
 def _map_type(schema: Mapping[str, Any], levels: int) -> str | None:
-    """The type of a map; one whose keys are no texts is an array of pairs in JSON."""
+    """The type of a map whose keys are texts; others are arrays of pairs in JSON."""
     value_type = _column_type(schema.get("values"), levels) if _has_text_keys(schema) else None
     return value_type and f"MAP<STRING, {value_type}>"
 

@@ -120,6 +120,10 @@ class Parser(ABC):
         """The parser of unpacked values."""
         return self
 
+    def with_inner(self, inner: "Parser") -> "Parser":
+        """Return a parser that unpacks values likewise, then parses them with another parser."""
+        return inner
+
     def unpack(self, value: bytes | None) -> bytes | None:
         """Return a value as ``inner`` parses it; raises ``Rejection`` if it cannot be unpacked."""
         return value

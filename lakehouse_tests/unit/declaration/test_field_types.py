@@ -26,7 +26,11 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             ("file", None, "a string"),
             ("version", 5, "a string"),
             ("max_records", True, "an integer"),
-            ("format", None, "a Json, an Avro, a Protobuf, a Debezium, a Text, a Csv, a Logfmt or a Compressed"),
+            (
+                "format",
+                None,
+                "a Json, an Avro, a Protobuf, a Debezium, a ConnectJson, a Text, a Csv, a Logfmt or a Compressed",
+            ),
             ("base", 5, "a Rows"),
             ("late", "rated_at", "a Late"),
             ("rollups", iter([ID]), "a list or tuple"),
@@ -51,7 +55,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (with_column(keep=1), "column n: keep must be True or False, not 1"),
     (
         with_column(source=5),
-        "column n: source must be a string, a list or tuple, a RecordKey, .* or a BrokerTime, not 5",
+        "column n: source must be a string, a list or tuple, a RecordKey, .* or an UnmappedFields, not 5",
     ),
     (with_column(pattern=5), "column n: pattern must be a string, not 5"),
     (with_column(between=5), "column n: between must be a list or tuple, not 5"),

@@ -186,8 +186,8 @@ def test_it_is_recognised_and_changes_of_a_database_are_not_taken_for_it() -> No
 
 
 def test_records_of_several_schemas_have_several_types() -> None:
-    other = {"type": "struct", "name": "refunds.Value", "fields": [{"field": "refund", "type": "int64"}]}
-    proposal = propose([record(PAYLOAD), record({"refund": 1}, other)], ConnectJson())
+    refund_schema = {"type": "struct", "name": "refunds.Value", "fields": [{"field": "refund", "type": "int64"}]}
+    proposal = propose([record(PAYLOAD), record({"refund": 1}, refund_schema)], ConnectJson())
     assert proposal.key == ()
     assert any("orders.Value, refunds.Value" in warning for warning in proposal.warnings)
 

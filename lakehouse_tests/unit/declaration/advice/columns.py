@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from lakehouse.declaration import Month, RecordHeader, RecordKey
+from lakehouse.declaration import Avro, Month, RecordHeader, RecordKey, UnmappedFields
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, with_column, with_columns
 
@@ -210,5 +210,29 @@ EXAMPLES = [
             {"rated_month": 3},
             month=3,
         ),
+    ),
+    Example(
+        "column n: unmapped fields are the text of a JSON object, but the column is INT",
+        "Declare STRING.",
+        with_column(source=UnmappedFields()),
+        accept(with_column(type_="STRING", source=UnmappedFields()), {"more": 1}, n='{"more":1}'),
+    ),
+    Example(
+        "column n: default is not allowed for unmapped fields",
+        "They are as they come, or NULL. Remove default.",
+        with_column(type_="STRING", source=UnmappedFields(), default="{}"),
+        accept(with_column(type_="STRING", source=UnmappedFields()), {}, n=None),
+    ),
+    Example(
+        "columns n and m read the unmapped fields",
+        "One column takes all of them. Remove the others.",
+        with_columns(*(column(name, "STRING", source=UnmappedFields()) for name in "nm")),
+        with_columns(column("n", "STRING", source=UnmappedFields())),
+    ),
+    Example(
+        "column n: UnmappedFields() is not allowed in format Avro",
+        "Its values have types that JSON cannot write. Declare a column for each field that you need.",
+        with_columns(column("n", "STRING", source=UnmappedFields()), format=Avro()),
+        with_columns(column("n", "STRING"), format=Avro()),
     ),
 ]

@@ -121,7 +121,7 @@ class Parser(ABC):
         return self
 
     def with_inner(self, inner: "Parser") -> "Parser":
-        """Return a parser that unpacks values likewise, then parses them with another parser."""
+        """Return a parser that unpacks values in the same way, then parses them with another parser."""
         return inner
 
     def unpack(self, value: bytes | None) -> bytes | None:

@@ -30,7 +30,7 @@ class UnpackingParser(Parser):
         self.has_changes = inner.has_changes
 
     def with_inner(self, inner: Parser) -> "UnpackingParser":
-        """Return a parser that unpacks values likewise, then parses them with another parser."""
+        """Return a parser that unpacks values in the same way, then parses them with another parser."""
         parser = copy(self)
         parser._inner = inner
         return parser

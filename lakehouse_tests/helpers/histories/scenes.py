@@ -18,6 +18,7 @@ from lakehouse_tests.helpers.tables.tables import Tables
 
 _ADDED_FIELDS = [{"name": name, "type": "string", "default": "north"} for name in ("station", "operation")]
 WITH_STATION = {**AS_TEXT, "fields": [*_ADDED_FIELDS, *AS_TEXT["fields"]]}
+REDRIVEN_HOUR = hour(9)  # its only records are rejected until they are redriven, so a redrive writes a row
 DELETED_HOURS = hour(7), hour(8)  # no record is newer than their deletes
 
 
@@ -30,7 +31,7 @@ def records(rng: random.Random, count: int) -> list[bytes | None]:
 
     The rows of these hours are in the random part. One of them is rejected until it is redriven.
     """
-    values: list[bytes | None] = [b"{", None, record(time=hour(3), temperature_2m=80.0), record(temperature_2m=90.0)]
+    values: list[bytes | None] = [b"{", None, record(time=REDRIVEN_HOUR, temperature_2m=80.0), record(temperature_2m=90.0)]
     for _ in range(count):
         temperature = rng.choice([ABSENT, None, *(round(rng.uniform(-20, 40), 1) for _ in range(6))])
         values.append(record(time=hour(rng.choice([*range(6), 800])), temperature_2m=temperature))

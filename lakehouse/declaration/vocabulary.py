@@ -88,7 +88,7 @@ class Column:
         """The shown name of its field, the path to it, and the part of the record that contains it."""
         source = self.source or self.name
         if isinstance(source, RecordKey | RecordHeader | BrokerTime | UnmappedFields):
-            return source.shown_name, (), source.part
+            return source.shown_name, source.names if isinstance(source, RecordKey) else (), source.part
         path = (source,) if isinstance(source, str) else tuple(source)
         return ".".join(path), path, VALUE
 

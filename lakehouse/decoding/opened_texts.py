@@ -9,9 +9,9 @@ from typing import Any
 
 from lakehouse.decoding.fields import Field, OpenedList, OpenedText, Rejection, UnopenedText
 from lakehouse.decoding.formats.format import Parser, Path
+from lakehouse.decoding.json_parsing import parse_json
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.record_parts import VALUE
-from lakehouse.decoding.records import parse_json
 
 _CONTAINER = re.compile(r"[ \t\r\n]*([\[{]|null[ \t\r\n]*$)")
 

@@ -1,9 +1,10 @@
 """The parts of a record, other than its value, that a column can be read from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-KeyEncoding = Literal["text", "any_text", "big_endian"]
+KeyEncoding = Literal["text", "any_text", "big_endian", "json"]
 
 
 @dataclass(frozen=True)
@@ -12,14 +13,23 @@ class RecordKey:
 
     ``written`` is its encoding. ``text`` is UTF-8; a control character in a STRING then rejects the record, since
     binary keys often are valid UTF-8. ``any_text`` is UTF-8 with control characters. ``big_endian`` is the four bytes
-    of an INT or the eight bytes of a BIGINT, which is how Kafka's serializers write whole numbers.
+    of an INT or the eight bytes of a BIGINT, which is how Kafka's serializers write whole numbers. ``json`` is JSON:
+    an object in which ``path`` leads to the value, or without a path the value alone.
     """
 
     written: KeyEncoding = "text"
+    path: str | Sequence[str] = ()
 
     def __repr__(self) -> str:
         """Return the key as it is declared."""
-        return f"RecordKey({'' if self.written == 'text' else repr(self.written)})"
+        options = [] if self.written == "text" and not self.names else [repr(self.written)]
+        options += [repr(self.path if isinstance(self.path, str) else self.names)] if self.names else []
+        return f"RecordKey({', '.join(options)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The path within the key."""
+        return (self.path,) if isinstance(self.path, str) else tuple(self.path)
 
     @property
     def part(self) -> str:
@@ -29,7 +39,7 @@ class RecordKey:
     @property
     def shown_name(self) -> str:
         """How messages name the part."""
-        return "key of the record"
+        return f"{'.'.join(self.names)} in the key of the record" if self.names else "key of the record"
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,13 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 Spark's executors. Records, base files and the publisher share these rules.
 """
 
-import json
-import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind
+from lakehouse.decoding.json_parsing import NotFinite, parse_json, utf8_text
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
-from lakehouse.decoding.numbers import parse_number
 from lakehouse.decoding.values import NO_PARTS, convert
-
-NotFinite = Literal["reject", "null"]
-"""What ``NaN`` and ``Infinity`` do, which are not JSON: reject the record, or be read as null."""
-_BLANK = " \t\r\n"
-BYTE_ORDER_MARK = "\ufeff"
-"""What some programs write in front of a text."""
-_CUT_OFF = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
 
 
 def decode(value: bytes | None, fields: tuple[Field, ...], parts: Mapping[str, Any] = NO_PARTS) -> dict[str, Any]:
@@ -55,54 +46,3 @@ def require_value(value: bytes | None) -> bytes:
     if not value:
         raise Rejection("empty_value", "the value is empty")
     return value
-
-
-def utf8_text(value: bytes) -> str:
-    """Return the text of bytes in UTF-8 without a byte order mark in front; raises ``Rejection``."""
-    try:
-        return value.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
-    except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"byte {error.start} is not UTF-8") from None
-
-
-def parse_json(text: str, not_finite: NotFinite = "reject") -> Any:
-    """Parse a text as JSON, with numbers exactly as written; raises ``Rejection`` if it is not valid."""
-    if not text.strip(_BLANK):
-        raise Rejection("empty_value", "the value is empty")
-    try:
-        return json.loads(
-            text,
-            parse_float=parse_number,
-            parse_int=parse_number,
-            parse_constant=_reject_constant if not_finite == "reject" else _read_as_null,
-            object_pairs_hook=_reject_duplicates,
-        )
-    except json.JSONDecodeError as error:
-        raise Rejection(_rejection_reason(error), f"{error.msg} at character {error.pos}") from None
-    except RecursionError:
-        raise Rejection("invalid_json", "nested too deeply") from None
-
-
-def _rejection_reason(error: json.JSONDecodeError) -> str:
-    if error.msg == "Extra data":
-        return "trailing_bytes"
-    has_begun = error.doc.lstrip(_BLANK)[:1] in ("{", "[")
-    is_cut_off = error.msg.startswith("Unterminated") or _CUT_OFF.fullmatch(error.doc[error.pos :].rstrip(_BLANK))
-    return "truncated" if has_begun and is_cut_off else "invalid_json"
-
-
-def _reject_constant(name: str) -> Any:
-    raise Rejection("not_finite", f"{name} is not a number in JSON")
-
-
-def _read_as_null(_: str) -> None:
-    return None
-
-
-def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values:
-            raise Rejection("duplicate_name", f"{name!r} occurs more than once")
-        values[name] = value
-    return values

@@ -15,7 +15,8 @@ from lakehouse.decoding.fields import (
     raise_wrong_type,
     short_text,
 )
-from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
+from lakehouse.decoding.json_parsing import parse_json, utf8_text
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection, value_memory
 from lakehouse.decoding.numbers import convert_number, parse_number
 from lakehouse.decoding.record_parts import KEY, VALUE
 from lakehouse.decoding.times import convert_time
@@ -92,7 +93,7 @@ def number_in(text: str) -> Decimal | UnrepresentableValue | None:
 
 
 def parse_part(part: bytes | int | None, field: Field) -> Any:
-    """Parse a key or a header like ``read_text``, or as the bytes of a whole number.
+    """Parse a key or a header like ``read_text``, a key also as the bytes of a whole number or as JSON.
 
     With ``written``, it stays a text.
 
@@ -102,6 +103,8 @@ def parse_part(part: bytes | int | None, field: Field) -> Any:
         return part
     if field.key_encoding == "big_endian":
         return _parse_big_endian(part, field)
+    if field.key_encoding == "json":
+        return _parse_json_key(part, field)
     try:
         text = part.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -129,6 +132,18 @@ def _parse_big_endian(part: bytes, field: Field) -> int:
         expected = f"{_KEY_SIZES[field.type]} for {field.type}"
         raise Rejection("wrong_type", f"{field.source!r} has {len(part)} bytes, expected {expected}")
     return int.from_bytes(part, "big", signed=True)
+
+
+def _parse_json_key(part: bytes, field: Field) -> Any:
+    """The value at the field's path in a key that is JSON; the whole key without a path."""
+    try:
+        if json_memory(part) > MAX_RECORD_MEMORY:
+            raise too_large_rejection()
+        value, _ = _follow_path({"key": parse_json(utf8_text(part))}, ("key", *field.path))
+    except Rejection as rejection:
+        detail = rejection.detail.replace("'key'", "the key")
+        raise Rejection(rejection.reason, f"{field.source!r}: {detail}") from None
+    return value
 
 
 def _reject_control_characters(text: str, field: Field) -> str:

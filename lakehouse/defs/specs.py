@@ -179,7 +179,7 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
 
 def _record_type(column: Column, *, is_text: bool) -> str:
     """The type of a field in a record, as JSON names it. Parts other than its value are text, except the time."""
-    if column.field.part != VALUE:
+    if column.field.part != VALUE and column.field.key_encoding != "json":
         if column.field.part == UNMAPPED:
             return "object"
         text_type = "bytes" if column.field.key_encoding == "big_endian" else "string"

@@ -6,7 +6,7 @@ from typing import Any
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import Path
-from lakehouse.decoding.records import NotFinite, parse_json
+from lakehouse.decoding.json_parsing import NotFinite, parse_json
 
 _MAX_NAMES, _MAX_LEVELS = 1_000, 5
 

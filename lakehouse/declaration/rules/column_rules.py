@@ -131,6 +131,9 @@ def _record_part_problems(column: Column) -> Iterator[Problem]:
     ):
         message = f"its key is a big-endian integer, but the column is {column.type}"
         yield message, "Declare INT for four bytes, or BIGINT for eight."
+    if isinstance(column.source, RecordKey) and column.source.names and column.source.written != "json":
+        message = f"{column.source!r} has a path, but only a key that is JSON has fields"
+        yield message, 'Write RecordKey("json", ...), or remove the path.'
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
         yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
 

@@ -44,7 +44,8 @@ def read_texts(texts: list[Any], field: Field) -> list[Any]:
 
 def _read_part(part: bytes, field: Field) -> Any:
     try:
-        return _plain_value(parse_part(part, field), part.decode("latin-1"))
+        value = parse_part(part, field)
+        return _plain_value(value, str(value) if field.key_encoding == "json" else part.decode("latin-1"))
     except Rejection:
         return ()
 

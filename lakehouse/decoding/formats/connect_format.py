@@ -15,8 +15,9 @@ from lakehouse.decoding.formats.debezium_values import Convert
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Path, SchemaField, Schemas, WriterSchema
 from lakehouse.decoding.formats.schema_types import as_json
 from lakehouse.decoding.formats.shown_options import show_options
+from lakehouse.decoding.json_parsing import NotFinite
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
-from lakehouse.decoding.records import NotFinite, parse
+from lakehouse.decoding.records import parse
 
 _ENVELOPE = {"schema", "payload"}
 INVALID_ENVELOPE = "invalid_envelope"

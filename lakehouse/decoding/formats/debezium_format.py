@@ -23,7 +23,7 @@ from lakehouse.decoding.formats.format import (
     WriterSchema,
 )
 from lakehouse.decoding.formats.json_format import Json
-from lakehouse.decoding.records import NotFinite
+from lakehouse.decoding.json_parsing import NotFinite
 
 
 @dataclass(frozen=True)

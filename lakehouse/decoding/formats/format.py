@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
+from lakehouse.decoding.json_parsing import NotFinite
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE
-from lakehouse.decoding.records import NotFinite
 
 DEFAULT_KIND = "AVRO"
 """The kind of a schema for which a registry gives no kind."""

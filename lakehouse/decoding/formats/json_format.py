@@ -21,8 +21,9 @@ from lakehouse.decoding.formats.text_encodings import (
     encoding_problems,
     is_utf8,
 )
+from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK, NotFinite, parse_json, utf8_text
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
-from lakehouse.decoding.records import BYTE_ORDER_MARK, NotFinite, parse, parse_json, require_value, utf8_text
+from lakehouse.decoding.records import parse, require_value
 
 _ANY_OBJECT = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 

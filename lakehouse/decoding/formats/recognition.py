@@ -11,7 +11,7 @@ from lakehouse.decoding.formats.format import Format
 from lakehouse.decoding.formats.framing import FRAME_SIZE
 from lakehouse.decoding.formats.logfmt_format import Logfmt, LogfmtParser
 from lakehouse.decoding.formats.text_format import Text
-from lakehouse.decoding.records import utf8_text
+from lakehouse.decoding.json_parsing import utf8_text
 
 _DELIMITERS = "\t;|,"
 _MAX_COLUMNS = 1_000  # more separators are letters of a text

@@ -12,7 +12,7 @@ from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import Parser, UnwritableError
 from lakehouse.decoding.formats.unpacking import UnpackingParser
-from lakehouse.decoding.records import BYTE_ORDER_MARK
+from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK
 
 UTF_8 = "utf-8"
 INVALID_ENCODING = "invalid_encoding"

@@ -20,8 +20,9 @@ from lakehouse.decoding.formats.text_encodings import (
     encoded_parser,
     encoding_problems,
 )
+from lakehouse.decoding.json_parsing import utf8_text
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection
-from lakehouse.decoding.records import parse, require_value, utf8_text
+from lakehouse.decoding.records import parse, require_value
 
 _BYTES_OF_TEXT = 9  # bytes of memory that a byte becomes: as text and as its parts, four bytes for each character
 _LARGE = 10**6  # bytes; no smaller value takes as much memory as one record may

@@ -31,7 +31,12 @@ def records(rng: random.Random, count: int) -> list[bytes | None]:
 
     The rows of these hours are in the random part. One of them is rejected until it is redriven.
     """
-    values: list[bytes | None] = [b"{", None, record(time=REDRIVEN_HOUR, temperature_2m=80.0), record(temperature_2m=90.0)]
+    values: list[bytes | None] = [
+        b"{",
+        None,
+        record(time=REDRIVEN_HOUR, temperature_2m=80.0),
+        record(temperature_2m=90.0),
+    ]
     for _ in range(count):
         temperature = rng.choice([ABSENT, None, *(round(rng.uniform(-20, 40), 1) for _ in range(6))])
         values.append(record(time=hour(rng.choice([*range(6), 800])), temperature_2m=temperature))

@@ -235,4 +235,11 @@ EXAMPLES = [
         with_columns(column("n", "STRING", source=UnmappedFields()), format=Avro()),
         with_columns(column("n", "STRING"), format=Avro()),
     ),
+    Example(
+        "column n: RecordKey('text', 'id') has a path, but only a key that is JSON has fields",
+        'Write RecordKey("json", ...), or remove the path.',
+        with_column(source=RecordKey(path="id")),
+        Accepted(with_column(source=RecordKey("json", "id")), {}, {"n": 7}, {"key": b'{"id":7}'}),
+        Accepted(with_column(source=RecordKey()), {}, {"n": 7}, {"key": b"7"}),
+    ),
 ]

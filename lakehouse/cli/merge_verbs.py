@@ -18,7 +18,7 @@ from lakehouse.cli.arguments import (
 )
 from lakehouse.cli.facts import outcome_fields, table_rows
 from lakehouse.cli.help_texts import starts_broker
-from lakehouse.cli.output import print_json, print_line, print_notice, print_table
+from lakehouse.cli.output import print_json, print_line, print_notice, print_partitions, print_table
 from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
@@ -125,9 +125,9 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
         plan = plan_next(settings, table, request)
     if json:
         return print_json(asdict(plan))
-    for problem in plan.gap.facts if plan.gap else ():
+    for problem in plan.gap.shown_facts if plan.gap else ():
         print_notice(f"{problem}. {table.name} accepts the gap: it is recorded, and the batch continues after it.")
-    return print_table(
+    return print_partitions(
         ["partition", "from", "to", "offsets"],
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],
         title=f"The next batch of {table.name} would read {plan.span:,} offsets of topic {plan.stream}",

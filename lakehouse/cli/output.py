@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import isfinite
+from operator import itemgetter
 from typing import Any
 
 import typer
@@ -18,6 +19,7 @@ from lakehouse.errors import printable
 
 _PIPED_WIDTH = 200  # columns: a table piped into a file or another command is not cut at 80
 
+_MAX_PARTITIONS = 20  # of a topic, in one table
 _SMALL = 0.001  # below it, rounding to six places would lose the number
 
 
@@ -92,6 +94,20 @@ def print_table(
     for row in all_rows:
         table.add_row(*(format_value(value, exact=exact) for value in row))
     result_console().print(table)
+
+
+def print_partitions(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+    """Print a row for each partition of a topic, the partition first; of many, those with the greatest last value."""
+    all_rows = list(rows)
+    greatest_rows = sorted(all_rows, key=_last_number, reverse=True)[:_MAX_PARTITIONS]
+    is_short = len(all_rows) <= _MAX_PARTITIONS
+    print_table(columns, all_rows if is_short else sorted(greatest_rows, key=itemgetter(0)), title)
+    if not is_short:
+        print_line(f"These are {_MAX_PARTITIONS} of {len(all_rows):,} partitions, with the greatest {columns[-1]}.")
+
+
+def _last_number(row: Sequence[Any]) -> float:
+    return row[-1] if isinstance(row[-1], int) else -1
 
 
 def format_value(value: Any, *, exact: bool = False) -> str:

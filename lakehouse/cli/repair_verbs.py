@@ -6,7 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import TableArgument, YesOption, examples, select_table
 from lakehouse.cli.help_texts import starts_broker
-from lakehouse.cli.output import print_line, print_notice, print_table
+from lakehouse.cli.output import print_line, print_notice, print_partitions
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
     Merges stop if records are gone that were never merged. Use this command if the records cannot be restored. It first
     shows what is gone.
     """
+    from lakehouse.ledger.positions import first_of
     from lakehouse.operations import repair
 
     settings = load_settings()
@@ -39,7 +40,7 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
         gap = repair.propose_gap(settings, stream_table)
         if gap is None:
             return print_line("No records are missing; there is no gap to accept.")
-        for problem in gap.facts:
+        for problem in first_of(gap.facts, "partitions with a loss"):
             print_notice(f"{problem} (topic {stream_table.topic}).")
         _show_positions(gap, f"{stream_table.name} continues at")
         if not yes:
@@ -105,4 +106,4 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
 
 
 def _show_positions(proposal: "Proposal", title: str) -> None:
-    print_table(["partition", "next offset"], sorted(proposal.positions.items()), title=title)
+    print_partitions(["partition", "next offset"], sorted(proposal.positions.items()), title=title)

@@ -8,7 +8,15 @@ import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_tables, table_names
 from lakehouse.cli.facts import commit_fields, seconds, table_rows
-from lakehouse.cli.output import count_text, print_csv, print_json, print_line, print_notice, print_table
+from lakehouse.cli.output import (
+    count_text,
+    print_csv,
+    print_json,
+    print_line,
+    print_notice,
+    print_partitions,
+    print_table,
+)
 from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import QueryError
 
@@ -92,7 +100,7 @@ def _print_status(fields: dict[str, Any]) -> None:
     print_line(f"Broker: {fields['bootstrap_servers'] or 'none'}. {fields['problem'] or ''}".rstrip())
     if fields["partitions"]:
         columns = list(fields["partitions"][0])
-        print_table(columns, [list(part.values()) for part in fields["partitions"]])
+        print_partitions(columns, [list(part.values()) for part in fields["partitions"]])
     if fields["lag"] is not None:
         print_line(f"Lag: {fields['lag']:,} offsets.")
     if fields["loss"]:

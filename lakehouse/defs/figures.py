@@ -34,6 +34,7 @@ _FIGURE_NAMES = {
     "deletes_without_row": "deletes_without_row",
     "stale": "rows_stale",
 }
+_MAX_RANGES = 100  # partitions in the metadata of a run
 _ALWAYS = ("read", "rejected", "inserted", "updated")
 _IF_ANY = ("filtered", "duplicate", "late", "deleted", "deletes_without_row", "stale")
 
@@ -126,8 +127,9 @@ def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> Figures:
 
 
 def range_table(ranges: Iterable[Range]) -> dg.TableMetadataValue:
-    """A table of ranges, in order."""
-    rows = [(part.partition, part.start, part.end) for part in sorted(ranges)]
+    """A table of ranges, in order; of many, the largest ones."""
+    largest_ranges = sorted(ranges, key=lambda part: part.span, reverse=True)[:_MAX_RANGES]
+    rows = [(part.partition, part.start, part.end) for part in sorted(largest_ranges)]
     return _table(dict.fromkeys(("partition", "start", "end"), "int"), rows)
 
 

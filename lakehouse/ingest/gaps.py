@@ -118,7 +118,7 @@ def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
             f"Offsets start again there, and {table.name} is ordered by offset only: new records would seem older than"
             ' its rows. Declare order="timestamp" first, or declare a table with another name.'
         )
-    return DataLossError("; ".join(gap.facts), where=f"topic {table.topic}", action=action)
+    return DataLossError("; ".join(gap.shown_facts), where=f"topic {table.topic}", action=action)
 
 
 def can_be_accepted(gap: Gap, table: StreamTable) -> bool:

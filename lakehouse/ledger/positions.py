@@ -4,12 +4,13 @@ A source has a kind, an identity, and numbered partitions with increasing positi
 a partition may have holes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse.errors import LedgerError
 from lakehouse.ledger.restore_advice import restore_advice
 
+_MAX_SHOWN = 5  # partitions that a sentence names
 Positions = Mapping[int, int]
 """A position for each partition number."""
 
@@ -132,6 +133,11 @@ class Gap:
     ranges: tuple[Range, ...]
     expired: bool = False
 
+    @property
+    def shown_facts(self) -> tuple[str, ...]:
+        """The first of the facts, and how many more there are."""
+        return first_of(self.facts, "partitions with a loss")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -213,6 +219,12 @@ def divide_limit(lags: Positions, limit: int | None, turn: int = 0) -> dict[int,
     return shares
 
 
+def first_of(texts: Sequence[str], noun: str) -> tuple[str, ...]:
+    """Return the first texts, and how many more of what the noun names there are, if there are many."""
+    first_texts = tuple(texts[:_MAX_SHOWN])
+    return (*first_texts, f"{len(texts) - _MAX_SHOWN:,} more {noun}") if len(texts) > _MAX_SHOWN else first_texts
+
+
 def lag_of(state: SourceState, progress: Progress | None) -> dict[int, int]:
     """Return the positions between progress and end for each partition; never negative."""
     return {p: end - _start(p, state, progress) for p, end in state.end.items()}
@@ -227,7 +239,8 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
         return None
     if state.source != progress.source:
         positions, word = sorted(progress.positions.items()), source_words(state.source).position
-        unmerged = ", ".join(f"partition {p} from {word} {position}" for p, position in positions)
+        places = [f"partition {p} from {word} {position}" for p, position in positions]
+        unmerged = ", ".join(first_of(places, "partitions"))
         text = f"{state.differs_from(progress.source)}; unmerged records of the old one are not available: {unmerged}"
         return Gap((text,), tuple(Range(p, position, position) for p, position in positions))
     partitions = sorted({*progress.positions, *state.end})

@@ -98,7 +98,7 @@ def _loss(table: StreamTable, state: SourceState, ledger: Ledger) -> str | None:
         return str(error)
     if not gap:
         return None
-    return f"{'; '.join(gap.facts)}. {table.name} accepts this loss: the next merge records it and continues."
+    return f"{'; '.join(gap.shown_facts)}. {table.name} accepts this loss: the next merge records it and continues."
 
 
 def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[DerivedStatus, ...]:

@@ -13,7 +13,7 @@ from pyspark.logger import PySparkLogger
 from lakehouse import discovery
 from lakehouse.cli import main, merge_verbs
 from lakehouse.cli.facts import _ranges_text
-from lakehouse.cli.output import count_text, format_value
+from lakehouse.cli.output import count_text, format_value, print_partitions
 from lakehouse.cli.table_session import _silence_query_logs
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import SetupError
@@ -68,6 +68,17 @@ def test_csv_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> 
 def test_many_ranges_of_a_commit_are_shown_as_a_sum() -> None:
     assert _ranges_text({0: [0, 500], 1: [3, 4]}) == "0:0-500 1:3-4"
     assert _ranges_text({partition: [0, 10] for partition in range(200)}) == "2,000 offsets of 200 partitions"
+
+
+def test_of_many_partitions_those_with_the_greatest_lag_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [(partition, None if partition == 7 else partition % 1_000) for partition in range(3_000)]
+    print_partitions(["partition", "lag"], rows)
+    output = capsys.readouterr().out
+    assert len(output.splitlines()) < 30
+    assert "2,999  999" in output.replace("   ", "  ")
+    assert "These are 20 of 3,000 partitions, with the greatest lag." in output
+    print_partitions(["partition", "lag"], rows[:20])
+    assert "These are" not in capsys.readouterr().out
 
 
 def test_numbers_of_a_table_have_separators_unless_they_are_exact() -> None:

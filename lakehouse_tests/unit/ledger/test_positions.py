@@ -197,3 +197,12 @@ def test_progress_at_either_edge_of_the_topic_is_no_loss() -> None:
 def test_a_range_has_a_span_and_sorts_by_partition() -> None:
     assert Range(0, 3, 9).span == 6
     assert sorted([Range(1, 0, 1), Range(0, 5, 6)])[0].partition == 0
+
+
+def test_a_gap_in_many_partitions_names_the_first_ones_and_counts_the_others() -> None:
+    counts = dict.fromkeys(range(2_000), 5)
+    gap = find_gap(state(counts, dict.fromkeys(range(2_000), 9)), progress(dict.fromkeys(range(2_000), 3)))
+    assert gap is not None
+    assert (len(gap.facts), len(gap.shown_facts)) == (2_000, 6)
+    assert gap.shown_facts[0].startswith("Partition 0: records from 3 to 4 were deleted")
+    assert gap.shown_facts[-1] == "1,995 more partitions with a loss"

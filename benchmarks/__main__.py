@@ -21,6 +21,7 @@ from benchmarks import (
     keys,
     lasting,
     light,
+    partitions,
     picture,
     report,
     rivals,
@@ -46,6 +47,7 @@ class Section(StrEnum):
     deletes = "deletes"
     history = "history"
     freshness = "freshness"
+    partitions = "partitions"
     lasting = "lasting"
 
 
@@ -129,6 +131,11 @@ def _freshness(section: Section, turns: int) -> str:
     return report.write(section, title, {"": freshness.run(turns)}, f"a batch of {freshness.BATCH:,}")
 
 
+def _partitions(section: Section, turns: int) -> str:
+    title = f"A batch of {partitions.RECORDS:,} records over the partitions of its topic"
+    return report.write(section, title, {"": partitions.run(turns)}, "1 partition")
+
+
 def _measure_lasting(section: Section, _: int) -> str:
     measurements, file_rows = lasting.run()
     table = report.write(section, "Small batches over time", {"": measurements}, f"the first {lasting.COMPARED}")
@@ -153,6 +160,7 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.keys: _keys,
     Section.deletes: _deletes,
     Section.freshness: _freshness,
+    Section.partitions: _partitions,
     Section.lasting: _measure_lasting,
 }
 

@@ -1,0 +1,71 @@
+"""Values that are text, compressed or in an envelope: workers read them, and a replay changes nothing."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from lakehouse.declaration import (
+    Column,
+    Compressed,
+    ConnectJson,
+    Csv,
+    Json,
+    Logfmt,
+    RecordKey,
+    StreamTable,
+    Text,
+    UnmappedFields,
+)
+from lakehouse.decoding.formats import Format
+from lakehouse.decoding.formats.compression import compress
+from lakehouse.kafka import create_topic
+from lakehouse.settings import Settings
+from lakehouse_tests.helpers.brokers.streams import Stream, counts
+from lakehouse_tests.helpers.tables.rows import rows_of
+
+SHAPES: dict[Format, list[bytes]] = {
+    Text(): [b"1.5", b"-2", b"x"],
+    Csv(["n", "more"], delimiter=";"): [b"1.5;a", b'-2;"b ""c"""', b"3"],
+    Logfmt(encoding="latin-1"): [b"n=1.5 more=a", 'n=-2 more="b é"'.encode("latin-1"), b"n"],
+    Json(in_text=True): [json.dumps(text).encode() for text in ('{"n":1.5,"more":"a"}', '{"n":-2}', "[]")],
+    ConnectJson(): [b'{"schema":null,"payload":{"n":1.5}}', b'{"schema":null,"payload":{"n":-2}}', b'{"n":3}'],
+    Compressed(Json(), "gzip"): [b'{"n":1.5}', b'{"n":-2,"more":{"a":[1]}}', b"{"],
+    Compressed(Csv(["n", "more"]), "zstd"): [b"1.5,a", b"-2,b", b"1,2,3"],
+}
+
+
+def declare(form: Format) -> StreamTable:
+    """A table whose key is in the keys of records, with what its columns leave if the format can say it."""
+    columns = [
+        Column("id", "BIGINT", "Which.", source=RecordKey("json", "id"), required=True),
+        Column("n", "DOUBLE", "A number.", source="value" if isinstance(form, Text) else "n"),
+    ]
+    rest = Column("rest", "STRING", "The rest.", source=UnmappedFields())
+    name = f"shapes_{uuid4().hex[:8]}"
+    return StreamTable(name, name, "Shapes.", columns if form.typed else [*columns, rest], ["id"], format=form)
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("8.5", "1.2")
+@pytest.mark.parametrize("form", SHAPES, ids=repr)
+def test_values_of_each_shape_become_rows_and_others_are_rejected(spark: Any, broker: Settings, form: Format) -> None:
+    stream = Stream(spark, broker, declare(form))
+    create_topic(broker, stream.table)
+    values = SHAPES[form]
+    good, other, bad = [compress(value, form.codec) for value in values] if isinstance(form, Compressed) else values
+    records = [(b'{"id": 1}', good), (b'{"id": 2}', other), (b'{"id": 2}', bad), (b'{"id": "x"}', good), (b"{", good)]
+    for key, value in records:
+        stream.send(value, key=key)
+    (outcome,) = stream.merge()
+    assert counts(outcome.entry) == dict(read=5, rejected=3, duplicate=0, inserted=2, updated=0, stale=0)
+    rows = {row["id"]: row for row in rows_of(broker, stream.table.name)}
+    for key, value in records[:2]:
+        expected_row = stream.table.decode(value, key=key)
+        assert {name: rows[expected_row["id"]][name] for name in expected_row} == expected_row
+    assert (rows[1]["n"], rows[2]["n"]) == (1.5, -2.0)
+    version = stream.snapshot_of("id")
+    stream.replay()
+    assert stream.snapshot_of("id") == version
+    stream.assert_accounted()

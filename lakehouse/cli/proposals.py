@@ -1,5 +1,6 @@
 """What ``new-table`` proposes a declaration from: a topic, a sample or a flow of AUTO CDC."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,7 +42,8 @@ def propose_for_topic(settings: "Settings", topic: str, count: int, wish: Wish) 
         values = [record.value for record in records]
         formats = likely_formats(values)
         if not formats[0].needs_schemas:
-            return _with_notes(_propose(records, topic, wish, formats[0]), values)
+            schemas_of_json = _known_schemas(settings, formats[0], values)
+            return _with_notes(_propose(records, topic, wish, formats[0], schemas_of_json), values)
         from lakehouse.ingest.schema_resolution import look_up_schemas
 
         with registry(settings, needed=True):
@@ -49,6 +51,16 @@ def propose_for_topic(settings: "Settings", topic: str, count: int, wish: Wish) 
         # of formats that can use equally many schemas, the first one, or changes in their envelope
         proposal = _propose(records, topic, wish, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
         return _with_notes(proposal, values)
+
+
+def _known_schemas(settings: "Settings", form: "Format", values: "Sequence[bytes | None]") -> "Schemas | None":
+    """The schemas of records that are decoded without them, if a registry that is running has any."""
+    from lakehouse.errors import RegistryError
+    from lakehouse.ingest.schema_resolution import look_up_schemas
+
+    with suppress(RegistryError):
+        return look_up_schemas(settings, form, values) if form.framed else None
+    return None
 
 
 def _with_notes(proposal: "Proposal", values: "Sequence[bytes | None]") -> "Proposal":

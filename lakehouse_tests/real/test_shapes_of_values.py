@@ -25,6 +25,7 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.tables.rows import rows_of
 
+KEY_1, KEY_2 = b'{"id": 1}', b'{"id": 2}'
 SHAPES: dict[Format, list[bytes]] = {
     Text(): [b"1.5", b"-2", b"x"],
     Csv(["n", "more"], delimiter=";"): [b"1.5;a", b'-2;"b ""c"""', b"3"],
@@ -54,8 +55,8 @@ def test_values_of_each_shape_become_rows_and_others_are_rejected(spark: Any, br
     stream = Stream(spark, broker, declare(form))
     create_topic(broker, stream.table)
     values = SHAPES[form]
-    good, other, bad = [compress(value, form.codec) for value in values] if isinstance(form, Compressed) else values
-    records = [(b'{"id": 1}', good), (b'{"id": 2}', other), (b'{"id": 2}', bad), (b'{"id": "x"}', good), (b"{", good)]
+    first, second, invalid = [compress(value, form.codec) for value in values] if isinstance(form, Compressed) else values
+    records = [(KEY_1, first), (KEY_2, second), (KEY_2, invalid), (b'{"id": "x"}', first), (b"{", first)]
     for key, value in records:
         stream.send(value, key=key)
     (outcome,) = stream.merge()

@@ -4,14 +4,26 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field, Rejection, json_kind
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, UnwritableError, WriterSchema
+from lakehouse.decoding.formats.format import (
+    NO_SCHEMAS,
+    Format,
+    Parser,
+    Path,
+    RegisteredSchema,
+    SchemaField,
+    Schemas,
+    UnusableSchemaError,
+    UnwritableError,
+    WriterSchema,
+)
 from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_frame
+from lakehouse.decoding.formats.json_schemas import KIND, schema_fields, writer_schema
 from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.formats.text_encodings import (
     INVALID_ENCODING,
@@ -42,7 +54,7 @@ class Json(Format):
     not_finite: NotFinite = field(default="reject", repr=False)
     encoding: str = field(default=UTF_8, kw_only=True)
     in_text: bool = field(default=False, kw_only=True)
-    schema_kind = "JSON"
+    schema_kind = KIND
     reasons = (INVALID_ENCODING,)
 
     def __repr__(self) -> str:
@@ -98,6 +110,16 @@ class Json(Format):
     def with_null_numbers(self) -> "Json":
         """The format in which NaN and infinities are null."""
         return replace(self, not_finite="null")
+
+    def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
+        """Return a JSON Schema, for a proposal; records are decoded by their declaration alone."""
+        if registered.kind != KIND:
+            raise UnusableSchemaError(f"it is a schema of {registered.kind}, not of {self.name}")
+        return writer_schema(registered.text)
+
+    def schema_fields(self, schemas: Iterable[WriterSchema], limit: int) -> Mapping[Path, SchemaField] | None:
+        """The fields that JSON Schemas describe; ``None`` if there are none."""
+        return schema_fields(schemas, limit) or None
 
     def declared_schema(self, name: str, fields: Iterable[Field]) -> str:  # noqa: ARG002 - the same for all
         """A schema that allows any object: the declaration is stricter."""

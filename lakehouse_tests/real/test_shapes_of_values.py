@@ -55,7 +55,9 @@ def test_values_of_each_shape_become_rows_and_others_are_rejected(spark: Any, br
     stream = Stream(spark, broker, declare(form))
     create_topic(broker, stream.table)
     values = SHAPES[form]
-    first, second, invalid = [compress(value, form.codec) for value in values] if isinstance(form, Compressed) else values
+    first, second, invalid = (
+        [compress(value, form.codec) for value in values] if isinstance(form, Compressed) else values
+    )
     records = [(KEY_1, first), (KEY_2, second), (KEY_2, invalid), (b'{"id": "x"}', first), (b"{", first)]
     for key, value in records:
         stream.send(value, key=key)

@@ -96,7 +96,9 @@ def _described_type(column: Column) -> str:
 
 
 def _part_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with the form of a key or a header, which has no numbers and booleans of JSON."""
+    """What is wrong with the form of a key or a header; unless it is JSON, it has no numbers and booleans."""
+    if isinstance(column.source, RecordKey) and column.source.written == "json":
+        return
     if isinstance(column.source, RecordKey) and column.source.written == "big_endian":
         yield (
             "written and RecordKey('big_endian') cannot be combined",

@@ -94,3 +94,13 @@ KEYS = st.dictionaries(st.sampled_from(["id", "home", "share"]), JSON_VALUES).ma
 def test_any_key_is_judged_alike_on_both_paths(keys: list[bytes]) -> None:
     decode_alike([*keys])
     decode_alike([*keys], WHOLE)
+
+
+def test_values_in_keys_may_have_other_forms() -> None:
+    columns = [
+        Column("id", "BIGINT", "Which.", source=RecordKey("json", "id"), required=True, written="text_or_number"),
+        Column("whole", "STRING", "All.", source=RecordKey("json"), written="json"),
+    ]
+    table = StreamTable("t", "t", "T.", columns, ["id"])
+    rows = decode_alike([b'{"id":"7"}', b'{"id":8,"x":[1.50]}'], table)
+    assert [(row["id"], row["whole"]) for row in rows] == [(7, '{"id":"7"}'), (8, '{"id":8,"x":[1.50]}')]

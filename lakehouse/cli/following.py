@@ -128,7 +128,7 @@ class _Follower:
         from lakehouse.ingest import batches
 
         plan = self._plan()
-        if plan.span or plan.gap:
+        if not plan.is_idle:
             refresh_and_retry(self.context, lambda: batches.merge_all(self.context, self._request, self._count_merge))
         if self.refreshed < self.merged:
             refresh_all(self.context)

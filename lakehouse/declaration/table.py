@@ -35,7 +35,8 @@ class StreamTable(TableParts):
     ``apply_as_deletes`` says which records delete the row of their key; an older record that arrives later does not
     bring the row back. ``apply_as_truncates`` says which records delete every older row. ``purge_deletes`` is for how
     long deletes are remembered at least; without it, they are never forgotten. ``where`` says which records of the
-    topic belong to the table; others are counted as filtered, and not stored.
+    topic belong to the table; others are counted as filtered, and not stored. ``start`` is where a new table begins: a
+    time with a zone, ``"latest"``, or an offset for each partition. A table that has read its topic ignores it.
     """
 
     def __post_init__(self) -> None:

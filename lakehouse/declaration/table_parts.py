@@ -8,6 +8,7 @@ from typing import Literal
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, Tombstone
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.sql import computed_sql
+from lakehouse.declaration.start import Start
 from lakehouse.declaration.vocabulary import Check, Column, Late, Reference, Rollup, Rows, Samples, fingerprint_of
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
@@ -52,6 +53,7 @@ class TableParts:
     apply_as_truncates: FieldIs | None = None
     purge_deletes: timedelta | None = None
     where: FieldIs | HeaderIs | None = None
+    start: Start | None = None
 
     @property
     def is_log(self) -> bool:

@@ -84,7 +84,7 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
             lambda derived: log.info(f"Derived table updated before the merge: {derived.facts}"),
         )
         ledger = merged_ledger(step.settings, table)
-        merged = {**figures.count_records(outcomes, ledger.totals), **figures.read_ranges(outcomes, plan), **changes}
+        merged = {**figures.count_records(outcomes, ledger), **figures.read_ranges(outcomes, plan), **changes}
         rejected = figures.count_rejections(step.settings, table, ledger, merged["records_rejected"])
         rejected |= figures.rejected_reasons(step.settings, table, outcomes)
         finding = batches_accounted(ledger, [outcome.entry for outcome in outcomes])

@@ -90,9 +90,8 @@ def _request_run(
     are waiting but the last run failed after its merge: then the derived tables are behind.
     """
     table, job, key = entry.table, entry.merge_job, entry.merged_key
-    has_nothing_to_merge = not plan.span and not plan.gap
     now = datetime.now(UTC)
-    if has_nothing_to_merge and not is_behind(instance, job, entry.merge_job_keys, now, location):
+    if plan.is_idle and not is_behind(instance, job, entry.merge_job_keys, now, location):
         return f"Nothing to merge: every record of topic {table.topic} is merged or rejected."
     run = unfinished_run(instance, key)
     if run:

@@ -44,18 +44,22 @@ def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def count_records(outcomes: Sequence[Outcome], totals: Totals) -> Figures:
+def count_records(outcomes: Sequence[Outcome], ledger: Ledger) -> Figures:
     """Account for every record of a run's batches, separately for base rows, and for all batches so far."""
-    return {**count_commits([outcome.entry for outcome in outcomes], totals), **_unmapped_fields(outcomes)}
+    return {**count_commits([outcome.entry for outcome in outcomes], ledger), **_unmapped_fields(outcomes)}
 
 
-def count_commits(entries: Sequence[Entry], totals: Totals) -> Figures:
-    """Account for every record that the commits merged, separately for base rows, and for all batches so far."""
+def count_commits(entries: Sequence[Entry], ledger: Ledger) -> Figures:
+    """Account for every record that the commits merged, separately for base rows, and for all batches so far.
+
+    The offsets that the table left out on purpose are those of its whole history.
+    """
     merge_entries = [entry for entry in entries if entry.commit.kind in OF_RECORDS]
     counts, base = sums(merge_entries), sums(entry for entry in entries if entry.commit.kind == "base")
     rare = {
         **{_FIGURE_NAMES[name]: counts[name] for name in _IF_ANY},
         "gaps": sum(entry.commit.kind == "gap" for entry in entries),
+        "offsets_left_out": sum(part.span for part in ledger.left_out),
         "base_rows_inserted": base["inserted"],
         "base_rows_updated": base["updated"],
     }
@@ -63,7 +67,7 @@ def count_commits(entries: Sequence[Entry], totals: Totals) -> Figures:
         "batches": len(merge_entries),
         **{_FIGURE_NAMES[name]: counts[name] for name in _ALWAYS},
         **without_zeros(rare),
-        "account": _account({"batches": len(merge_entries), **counts}, totals),
+        "account": _account({"batches": len(merge_entries), **counts}, ledger.totals),
     }
 
 

@@ -169,7 +169,7 @@ class _ReportedTable:
         state = {**results.table_facts(self.spec, self.settings), "table_version": ledger.version}
         declaration = self.declaration
         if self.name == declaration.name:
-            return {**state, **figures.count_commits(commits, ledger.totals)}
+            return {**state, **figures.count_commits(commits, ledger)}
         if self.name == declaration.rejected_name:
             merged = merged_ledger(self.settings, declaration)
             rejected = sum(entry.metrics.inserted for entry in commits)

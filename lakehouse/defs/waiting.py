@@ -16,6 +16,7 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
+from lakehouse.ingest.start import with_start
 from lakehouse.kafka import TopicState, read_topic
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.positions import Bounds, Plan
@@ -46,7 +47,7 @@ def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = 
     """
     # Read the progress first: otherwise a run that commits in between would seem to be ahead of the topic.
     ledger = merged_ledger(settings, table)
-    state = read_topic(settings, table.topic, limit)
+    state = with_start(settings, table, ledger, read_topic(settings, table.topic, limit), limit)
     return state, plan_table(table, state, ledger, Bounds())
 
 

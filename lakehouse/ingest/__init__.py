@@ -2,7 +2,7 @@
 
 ``batches`` runs one batch from plan to commit. It calls these modules:
 
-- ``gaps``: whether a batch may continue after records that are gone.
+- ``gaps``: whether a batch may continue after records that are gone; ``start``: where a new table begins.
 - ``staging``: decodes and stages records; ``around_timeless`` works around records that Spark cannot read.
 - ``decode``: records → rows, or a reason.
 - ``kept_schemas``: the schemas by which records were read; ``schema_resolution`` requests them from a registry.

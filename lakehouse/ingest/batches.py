@@ -19,6 +19,7 @@ from lakehouse.ingest.load import merge_base
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.snapshots import note_snapshot_end, require_greater_positions
 from lakehouse.ingest.staging import stage_records
+from lakehouse.ingest.start import with_start
 from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
 from lakehouse.ledger.accounting import describe_entry
@@ -91,8 +92,8 @@ def _count_unmapped_fields(outcomes: Iterable[Outcome]) -> Counter[str]:
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
     """Plan the next batch; reads no record, writes nothing, and needs no JVM."""
     ledger = merged_ledger(settings, table)
-    bounds = Bounds(request.limit(table), request.until)
-    return plan_table(table, read_topic(settings, table.topic, PATIENCE), ledger, bounds)
+    state = with_start(settings, table, ledger, read_topic(settings, table.topic, PATIENCE))
+    return plan_table(table, state, ledger, Bounds(request.limit(table), request.until))
 
 
 def merge_all(
@@ -136,8 +137,8 @@ class Snapshot:
 def _read_snapshot(context: TableContext) -> Snapshot:
     _log.info("Planning a batch of %s", context.table.name)
     # the ledger first, so that a batch of another writer in between does not lie after the end of the topic
-    ledger = context.ledger()
-    return Snapshot(ledger, read_topic(context.settings, context.table.topic, PATIENCE))
+    ledger, settings, table = context.ledger(), context.settings, context.table
+    return Snapshot(ledger, with_start(settings, table, ledger, read_topic(settings, table.topic, PATIENCE)))
 
 
 def prepare(context: TableContext) -> None:
@@ -167,12 +168,13 @@ def _merge_base(context: TableContext) -> Outcome | None:
 def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Outcome | None:
     """Merge the next batch: one plan, one commit; ``None`` if there is nothing to read.
 
-    A gap that the declaration accepts is a separate commit, before the batch after it.
+    A gap that the declaration accepts is a separate commit before the batch after it, and so is the declared start of a
+    new table.
     """
     start_time = time.monotonic()
     ledger, state = snapshot.ledger, snapshot.state
     plan = plan_table(context.table, state, ledger, bounds)
-    if plan.gap:
+    if plan.gap or plan.left_out is not None:
         entry = context.merged.commit_nothing(gap_commit(ledger, plan, context.run))
         lag = sum(lag_of(state, ledger.progress).values())
         return Outcome(entry, None, lag, lag, time.monotonic() - start_time)

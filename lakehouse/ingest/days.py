@@ -16,6 +16,7 @@ from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.around_timeless import read_around_timeless
 from lakehouse.ingest.replay import find_merged_ranges, ranges_after
+from lakehouse.ingest.start import first_positions
 from lakehouse.kafka import TimelessRecordError, first_records, offsets_at, read_failures, read_records
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Positions, Range, SourceId, describe_deleted
@@ -55,7 +56,9 @@ def find_ranges(context: TableContext, days: Collection[date]) -> list[Range]:
     ranges = [part for part in merged_ranges.values() if part.span]
     records = first_records(settings, topic, ranges)
     times = {partition: record.time for partition, record in records.items() if record.time}
-    require_unexpired(context, state.source, state.earliest, times, min(days))
+    starts = first_positions(context.ledger())
+    expired_ends = {p: end for p, end in state.earliest.items() if end > starts.get(p, 0)}
+    require_unexpired(context, state.source, expired_ends, times, min(days))
     if state.producer_time or any(record.producer_time for record in records.values()):
         day_ranges = list(_read_days(context, Plan(state.stream, state.source, tuple(ranges)), days))
         return join_ranges(

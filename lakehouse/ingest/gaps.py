@@ -1,6 +1,7 @@
 """Gaps: whether a batch may continue after records that are gone, and the commit that records this.
 
-The commit has the positions that are gone and the progress after them, and no row.
+The commit has the positions that are gone and the progress after them, and no row. So does the commit that records
+the declared start of a new table.
 """
 
 from dataclasses import replace
@@ -9,7 +10,17 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Bounds, Gap, Plan, Progress, SourceState, find_expired, find_gap, plan_batch
+from lakehouse.ledger.positions import (
+    Bounds,
+    Gap,
+    Plan,
+    Progress,
+    Range,
+    SourceState,
+    find_expired,
+    find_gap,
+    plan_batch,
+)
 from lakehouse.ledger.reached import reached_beyond
 from lakehouse.storage.bounds import ChangeBounds, bounds_after
 
@@ -18,16 +29,23 @@ def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
     """Plan what a table merges next, with the gap before it.
 
     If a RESTORE undid every batch, merged records may have expired since: all expired records are a gap then. If the
-    topic was read before another one, so are the records that have gone since.
+    topic was read before another one, so are the records that have gone since. What a new table leaves out before its
+    declared start is not a gap.
     """
     plan = plan_batch(state, ledger.progress, bounds)
     if ledger.progress is None:
-        return replace(plan, gap=find_expired(state)) if ledger.has_undone_progress else plan
+        gap = find_expired(state) if ledger.has_undone_progress else None
+        return replace(plan, gap=gap, left_out=_left_out(state, plan) if state.starts else None)
     former_positions = ledger.reached.get(state.source.text)
     if plan.gap is None or former_positions is None or ledger.progress.source == state.source:
         return plan
     gap_since = find_gap(state, Progress(state.source, former_positions)) or Gap((), ())
     return replace(plan, gap=Gap(plan.gap.facts + gap_since.facts, plan.gap.ranges + gap_since.ranges))
+
+
+def _left_out(state: SourceState, plan: Plan) -> tuple[Range, ...]:
+    earliest_ranges = (Range(part.partition, state.earliest[part.partition], part.start) for part in plan.ranges)
+    return tuple(part for part in earliest_ranges if part.span)
 
 
 def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: Bounds) -> Plan:
@@ -127,11 +145,16 @@ def can_be_accepted(gap: Gap, table: StreamTable) -> bool:
 
 
 def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
-    """Return a commit that moves the progress past the gap of a plan, to its start; it reads nothing."""
-    return ledger.next_commit("gap", run).with_fields(
+    """Return a commit that moves the progress to the start of a plan, past its gap; it reads nothing.
+
+    That of a new table whose start is declared is of kind ``start`` and records what the table leaves out on purpose.
+    """
+    is_same_source = ledger.progress is not None and ledger.progress.source == plan.source
+    return ledger.next_commit("gap" if plan.left_out is None else "start", run).with_fields(
         stream=plan.stream,
         source=plan.source,
         progress={part.partition: part.start for part in plan.ranges},
         reached=ledger.reached,
         gap=plan.gap.ranges if plan.gap else (),
+        left_out=plan.left_out or (ledger.left_out if is_same_source else ()),
     )

@@ -8,6 +8,7 @@ from functools import partial
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
 from lakehouse.ingest.gaps import data_loss_error
+from lakehouse.ingest.start import first_positions
 from lakehouse.kafka import PATIENCE, TopicState, read_topic
 from lakehouse.ledger.positions import Plan, Range, divide_limit, find_gap, source_words
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
@@ -15,6 +16,8 @@ from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 def replay(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
     """Merge ranges again that were merged before; ``None`` means all that the source still holds.
+
+    What a table left out before its declared start was never merged, so it cannot be replayed.
 
     Each commit reads at most as many positions as the declaration or the request allows. It is recorded as a replay and
     changes neither the progress nor the rows. Raises ``LakehouseError`` for a range that is gone or was not merged yet.
@@ -57,10 +60,21 @@ def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Pla
                 f"{words.position.capitalize()}s {part.start} to {part.end} of partition {part.partition} cannot be"
                 " replayed",
                 where=f"{words.source} {state.stream}",
-                action=f"Of this partition, {available} is merged and still in the {words.source}.",
+                action=f"Of this partition, {available} is merged and still in the {words.source}."
+                + _start_advice(context, part),
             )
     turns = [merged_ranges] if ranges is None else [empty_ranges | turn for turn in split_into_turns(ranges)]
     return [Plan(state.stream, state.source, tuple(turn[p] for p in sorted(turn))) for turn in turns]
+
+
+def _start_advice(context: TableContext, part: Range) -> str:
+    """Return how to merge a range that begins before the start of the table; empty for any other range."""
+    if part.start >= first_positions(context.ledger()).get(part.partition, 0):
+        return ""
+    return (
+        f" {context.table.name} left out what is before the start that it was declared with. To merge that too, declare"
+        " a table with another name and an earlier start."
+    )
 
 
 def split_into_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
@@ -78,7 +92,8 @@ def find_merged_ranges(context: TableContext) -> tuple[TopicState, dict[int, Ran
     Changes nothing. Raises ``LakehouseError`` if nothing was merged yet, and ``DataLossError`` for an open gap: its
     positions may belong to other records now.
     """
-    table, progress = context.table, context.ledger().progress
+    table, ledger = context.table, context.ledger()
+    progress = ledger.progress
     state = read_topic(context.settings, table.topic, PATIENCE)
     if progress is None:
         action = f"First run: lakehouse merge {table.name}"
@@ -86,8 +101,9 @@ def find_merged_ranges(context: TableContext) -> tuple[TopicState, dict[int, Ran
     gap = find_gap(state, progress)
     if gap:
         raise data_loss_error(gap, table)
-    ends = {p: max(progress.positions.get(p, first), first) for p, first in state.earliest.items()}
-    return state, {p: Range(p, first, ends[p]) for p, first in state.earliest.items()}
+    starts = first_positions(ledger)
+    firsts = {p: max(earliest, starts.get(p, earliest)) for p, earliest in state.earliest.items()}
+    return state, {p: Range(p, first, max(progress.positions.get(p, first), first)) for p, first in firsts.items()}
 
 
 def _replay_plan(context: TableContext, plan: Plan) -> Iterator[Outcome]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -16,6 +16,7 @@ from lakehouse.settings import Settings
 _LIMIT = 60.0  # seconds for all partitions together
 _POLL_MS = 500
 _TOGETHER = 50  # partitions to request at the same time: the client buffers up to 1 MB of each
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOG_APPEND_TIME = 1  # Kafka's number for a time that the broker set
 
 
@@ -48,13 +49,16 @@ def first_records(settings: Settings, topic: str, ranges: Sequence[Range]) -> di
     return ask(settings, _LIMIT, read)
 
 
-def offsets_at(settings: Settings, topic: str, partitions: Iterable[int], time: datetime) -> dict[int, int]:
+def offsets_at(
+    settings: Settings, topic: str, partitions: Iterable[int], time: datetime, limit: float = _LIMIT
+) -> dict[int, int]:
     """Return for each partition the first offset whose record has this time or a later one, from 1970 on.
 
     A partition without such a record is left out. If the broker sets the times, all records before that offset are
-    older, and no record after it is, as far as the clocks of the brokers agree. Raises ``BrokerError``.
+    older, and no record after it is, as far as the clocks of the brokers agree. If producers set them, later records
+    may be older. Raises ``BrokerError`` if the broker does not answer within ``limit`` seconds.
     """
-    milliseconds = int(time.timestamp() * 1000)
+    milliseconds = -((_EPOCH - time) // timedelta(milliseconds=1))  # rounded up: no record before the time counts
 
     async def look_up(clients: Clients) -> dict[int, int]:
         times = {TopicPartition(topic, partition): milliseconds for partition in partitions}
@@ -62,7 +66,7 @@ def offsets_at(settings: Settings, topic: str, partitions: Iterable[int], time: 
             answers = await consumer.offsets_for_times(times)
         return {partition.partition: answer.offset for partition, answer in answers.items() if answer}
 
-    return ask(settings, _LIMIT, look_up)
+    return ask(settings, limit, look_up)
 
 
 async def _read_together(consumer: Any, topic: str, ranges: Sequence[Range]) -> dict[int, FirstRecord]:

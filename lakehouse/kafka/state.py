@@ -41,7 +41,8 @@ def read_topic(settings: Settings, topic: str, limit: float = 4.0) -> TopicState
             producer_time = configs.get(_TIMESTAMP_TYPE) != "LogAppendTime"
             policy = configs.get(_CLEANUP_POLICY)
             is_compacted = None if policy is None else "compact" in policy.split(",")
-            return TopicState(topic, before.incarnation.source, earliest, end, is_compacted, producer_time)
+            source = before.incarnation.source
+            return TopicState(topic, source, earliest, end, is_compacted, producer_time=producer_time)
 
     return ask(settings, limit, read)
 

@@ -1,10 +1,11 @@
 """The counts of a commit: their names, sums and descriptions, the same in the audit, the UI and the commands."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.positions import source_words
+from lakehouse.ledger.positions import Range, SourceId, source_words
 
+_MAX_RANGES = 12  # in a description
 OPTIONAL_FIGURES = ("filtered", "deleted", "deletes_without_row")
 """Figures of tables that declare ``where=`` or deletes, which are only shown if they are not zero."""
 _RECORDS = ("filtered", "rejected", "duplicate", "late")
@@ -45,13 +46,26 @@ def describe_counts(entry: Entry) -> str:
     return f"{records}; {counts['source_rows']:,} rows merged, {describe(_OUTCOMES)}"
 
 
+def describe_left_out(ranges: Sequence[Range], source: SourceId | None) -> str:
+    """Describe what a table left out on purpose, in one line; of many ranges the first ones."""
+    texts = [f"partition {part.partition} {part.start} to {part.end}" for part in ranges[:_MAX_RANGES]]
+    omitted_count = len(ranges) - _MAX_RANGES
+    texts += [f"{omitted_count:,} more partitions"] if omitted_count > 0 else []
+    count = f"{sum(part.span for part in ranges):,} {source_words(source).position}s"
+    return f"left out {count} on purpose" + "".join(f", {text}" for text in texts)
+
+
 def describe_entry(entry: Entry) -> str:
     """Describe what a commit did."""
     commit = entry.commit
     subject = f"{commit.kind} {commit.number} is version {entry.version}"
+    gaps = ", ".join(f"partition {gap.partition} {gap.start} to {gap.end}" for gap in commit.gap)
+    skipped_text = f"skipped {source_words(commit.source).position}s that are gone, {gaps}"
     if commit.kind == "gap":
-        gaps = ", ".join(f"partition {gap.partition} {gap.start} to {gap.end}" for gap in commit.gap)
-        return f"{subject}: skipped {source_words(commit.source).position}s that are gone, {gaps}"
+        return f"{subject}: {skipped_text}"
+    if commit.kind == "start":
+        left_out_text = describe_left_out(commit.left_out, commit.source)
+        return f"{subject}: {left_out_text}" + (f"; {skipped_text}" if commit.gap else "")
     if commit.kind == "acceptance":
         versions = ", ".join(map(str, commit.accepted))
         return f"{subject}: accepted the differences at version {versions}: {commit.reason}"

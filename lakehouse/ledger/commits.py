@@ -27,6 +27,7 @@ Kind = Literal[
     "replay",
     "redrive",
     "gap",
+    "start",
     "recovery",
     "acceptance",
     "rewrite",
@@ -40,23 +41,23 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 12
+VERSION: Final = 13
 _FIRST_VERSION: Final = 8  # of the first release
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[8, 9, 10, 11, 12] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12, 13] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
 
 class Commit(Frozen):
-    """The metadata of a commit, version 12.
+    """The metadata of a commit, version 13.
 
     Version 8 has no deletes, version 9 no change streams, and version 10 no order of a truncate: it has its position.
-    Version 11 has no filtered records.
+    Version 11 has no filtered records, and version 12 no start.
 
     - ``table_version``: the version of the table on which this commit was planned.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
@@ -64,6 +65,8 @@ class Commit(Frozen):
     - ``progress``: the next position of every partition after this commit.
     - ``reached``: by source and partition, the end of the positions that were ever read, if it is beyond the progress.
       Rows of these positions may be in the table.
+    - ``left_out``: the positions that a new table left out on purpose, because ``start`` is after them: one range for
+      each partition that has any, until another source is read.
     - ``filtered``: the records among those read that do not meet ``where``.
     - ``late``: the late records among those read, whether they were rejected or not.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
@@ -81,7 +84,7 @@ class Commit(Frozen):
     - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[8, 9, 10, 11, 12] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12, 13] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -92,6 +95,7 @@ class Commit(Frozen):
     ranges: tuple[Range, ...] = ()
     progress: dict[int, int] | None = None
     reached: ReachedEnds = Field(default_factory=dict)
+    left_out: tuple[Range, ...] = ()
     read: int = 0
     filtered: int = 0
     rejected: int = 0

@@ -13,7 +13,7 @@ from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import Range, source_words
 
 _CARRYING_KINDS = ("maintenance", "purge", "rewrite", "acceptance")  # they record the progress without advancing it
-_PROGRESS_KINDS = ("batch", "gap", "recovery", *_CARRYING_KINDS)
+_PROGRESS_KINDS = ("batch", "gap", "start", "recovery", *_CARRYING_KINDS)
 _KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived", "deletes", "truncate")  # kinds that merge no records
 _MAX_UNACCOUNTED = 100  # versions that a commit lists, the oldest ones
 
@@ -88,6 +88,7 @@ def _break_texts(before: Entry, entry: Entry) -> Iterator[str]:
         yield f"{kind} carries on a different progress than version {before.version}."
     if kind == "recovery":  # a person recorded the progress; the one before it is unknown
         return
+    yield from _start_breaks(before, entry)
     if kind == "gap":
         yield from _unnamed_skips(before, entry) if is_same_source else ()
     elif not is_same_source:
@@ -95,6 +96,16 @@ def _break_texts(before: Entry, entry: Entry) -> Iterator[str]:
         yield f"reads a different {word} than version {before.version}, and no gap records the change."
     else:
         yield from _jumps(before, entry)
+
+
+def _start_breaks(before: Entry, entry: Entry) -> Iterator[str]:
+    """Yield how what was left out on purpose was not recorded once: before the first batch, and never changed."""
+    words, left_out = source_words(entry.commit.source), entry.commit.left_out
+    if entry.commit.kind == "start":
+        if before.commit.progress:
+            yield f"records a start, but version {before.version} had progress already."
+    elif left_out != before.commit.left_out and entry.commit.source == before.commit.source:
+        yield f"lists other left-out {words.position}s than version {before.version}."
 
 
 def _jumps(before: Entry, entry: Entry) -> Iterator[str]:

@@ -17,7 +17,7 @@ from lakehouse.ledger.commits import Commit, Entry, Kind, entry_of, identity_of
 from lakehouse.ledger.differences import unaccounted_versions
 from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.log_cache import LogCache
-from lakehouse.ledger.positions import Progress
+from lakehouse.ledger.positions import Progress, Range
 from lakehouse.ledger.reached import ReachedEnds, merge_reached, reached_beyond
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
@@ -27,7 +27,7 @@ from lakehouse.ledger.understood import require_readable
 from lakehouse.settings import Settings
 
 _CARRIED = (
-    *("stream", "source", "progress", "consumed", "folder", "deletes_table"),
+    *("stream", "source", "progress", "left_out", "consumed", "folder", "deletes_table"),
     *("snapshot_position", "snapshot_end", "truncate", "purged", "declaration"),
 )
 """The fields of a commit that the next one repeats, unless it has others."""
@@ -43,8 +43,7 @@ class Ledger:
     - ``transaction``: the table's transaction number; 0 if it has no lakehouse commit.
     - ``complete``: whether the history reaches back to the creation of the table.
     - ``undone_numbers``: the numbers of our commits that a RESTORE undid or voided; their metadata is no longer valid.
-    - ``has_undone_progress``: whether progress was undone with them.
-    - ``undone_ends``: the end of the positions that they read.
+    - ``has_undone_progress``, ``undone_ends``: whether progress was undone with them, and the end of what they read.
     - ``unchanged_versions``: versions known to have changed no row, such as maintenance.
     - ``unknown_restore``: the version of a RESTORE before all entries, if the version that it restored is unknown.
     """
@@ -104,13 +103,18 @@ class Ledger:
         return Progress(commit.source, commit.progress)
 
     @property
+    def left_out(self) -> tuple[Range, ...]:
+        """The positions before the start of the table, which it left out on purpose."""
+        return self.newest.commit.left_out if self.newest else ()
+
+    @property
     def reached(self) -> ReachedEnds:
         """The end of the positions that were ever read, also by undone commits; their rows may be in the table."""
         last = self.newest.commit if self.newest else None
         return merge_reached(self.undone_ends, last.reached, last.ends) if last else self.undone_ends
 
     def merged_by_key(self) -> "Ledger":
-        """Return the ledger for a table with a key, in which records that are read again replace the same rows."""
+        """Return the ledger for a table with a key: records that are read again replace the same rows."""
         return replace(self, undone_ends={})
 
     @property
@@ -182,8 +186,8 @@ def read_ledger(uri: str, name: str, *, whole: bool = False) -> Ledger:
     """Read the ledger of a table: the newest part of it, or the whole history.
 
     A table that does not exist has an empty ledger. The newest part reaches back to a commit with the progress, and to
-    before every RESTORE after which no batch was merged yet. Raises ``TableError`` if the log cannot be read, and
-    ``LedgerError`` if another version of lakehouse wrote it.
+    before every RESTORE without a batch after it. Raises ``TableError`` if the log cannot be read, and ``LedgerError``
+    if another version of lakehouse wrote it.
     """
     if whole:
         return _read_ledger(uri, name, None)

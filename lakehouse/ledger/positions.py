@@ -46,8 +46,7 @@ class Range:
 class SourceId:
     """The source of records: its kind, and an identity that is unique among the sources of that kind.
 
-    Positions in different sources cannot be compared. The name of a source is not part of its identity, since another
-    source may get the same name.
+    Positions in different sources cannot be compared. The name is not part of the identity: another source may get it.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -91,7 +90,8 @@ class SourceState:
 
     ``stream`` is its name. ``earliest`` has the first available position of each partition, ``end`` the position that
     the next record will get. ``is_compacted`` means that records disappear once there is a newer one with their key;
-    ``None`` if that is unknown.
+    ``None`` if that is unknown. ``starts`` has the position at which a new table begins each partition; it is empty if
+    none is declared.
     """
 
     stream: str
@@ -99,6 +99,7 @@ class SourceState:
     earliest: Positions
     end: Positions
     is_compacted: bool | None = False
+    starts: Positions = field(default_factory=dict)
 
     def differs_from(self, before: SourceId) -> str:
         """Return a sentence that another source was merged before."""
@@ -144,18 +145,25 @@ class Plan:
     """The records that a batch reads: one range for every partition of the source, including empty ones.
 
     A plan with a ``gap`` continues after it. It may run only if a person accepts the loss, or the declaration accepts
-    expired records.
+    expired records. ``left_out`` are the positions that a new table leaves out on purpose, perhaps none. They are
+    recorded before the plan runs; ``None`` if there is no start to record.
     """
 
     stream: str
     source: SourceId
     ranges: tuple[Range, ...]
     gap: Gap | None = None
+    left_out: tuple[Range, ...] | None = None
 
     @property
     def span(self) -> int:
         """The number of positions in the plan."""
         return sum(part.span for part in self.ranges)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to commit: nothing to read, and neither a gap nor a start to record."""
+        return not self.span and self.gap is None and self.left_out is None
 
     @property
     def progress(self) -> Progress:
@@ -174,10 +182,10 @@ class Bounds:
 def plan_batch(state: SourceState, progress: Progress | None, bounds: Bounds = Bounds()) -> Plan:
     """Plan the next batch from the state of the source and the progress of the table.
 
-    A table without progress starts at the earliest positions, and so do partitions that lost records: no available
-    record is skipped. A limit is divided so that all partitions with lag advance. If there are more of them than the
-    limit, each advances within as many batches as all partitions need at ``max_records`` per batch. If there is
-    nothing to read, the ``span`` of the plan is 0.
+    A table without progress starts as declared, else at the earliest positions. So do partitions that lost records: no
+    other available record is skipped. A limit is divided so that all partitions with lag advance. If there are more of
+    them than the limit, each advances within as many batches as all partitions need at ``max_records`` per batch. If
+    there is nothing to read, the ``span`` of the plan is 0.
     """
     starts = {p: _start(p, state, progress) for p in state.end}
     ends = {p: _end(p, starts[p], state, bounds.until) for p in state.end}
@@ -190,7 +198,9 @@ def plan_batch(state: SourceState, progress: Progress | None, bounds: Bounds = B
 
 def _start(partition: int, state: SourceState, progress: Progress | None) -> int:
     earliest = state.earliest[partition]
-    if progress is None or state.source != progress.source:
+    if progress is None:
+        return max(earliest, state.starts.get(partition, earliest))
+    if state.source != progress.source:
         return earliest
     position = progress.next_position(partition)
     return position if earliest <= position <= state.end[partition] else earliest
@@ -250,8 +260,12 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
 
 
 def find_expired(state: SourceState) -> Gap | None:
-    """Find records that were deleted from the front of partitions, merged or not; ``None`` if there are none."""
-    deleted_ranges = tuple(Range(p, 0, earliest) for p, earliest in sorted(state.earliest.items()) if earliest)
+    """Find records that were deleted from the front of partitions, merged or not; ``None`` if there are none.
+
+    Records before the declared start do not count.
+    """
+    ranges = (Range(p, state.starts.get(p, 0), earliest) for p, earliest in sorted(state.earliest.items()))
+    deleted_ranges = tuple(part for part in ranges if part.span > 0)
     text = "and the table no longer has the rows that were merged from them"
     facts = tuple(f"{describe_deleted(part)}, {text}" for part in deleted_ranges)
     return Gap(facts, deleted_ranges, expired=True) if deleted_ranges else None

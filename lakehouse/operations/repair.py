@@ -17,6 +17,7 @@ from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_schemas import kept_schemas
+from lakehouse.ingest.start import with_start
 from lakehouse.kafka import read_failures, read_records, read_topic
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
@@ -63,7 +64,8 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
     Records that were merged before are merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
-    plan = plan_next_of(ledger, read_topic(settings, table.topic), Bounds())
+    state = with_start(settings, table, ledger, read_topic(settings, table.topic))
+    plan = plan_next_of(ledger, state, Bounds())
     if plan.gap is None:
         return None
     if not can_be_accepted(plan.gap, table):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError
 from lakehouse.ingest.gaps import plan_table
+from lakehouse.ingest.start import with_start
 from lakehouse.kafka import read_topic
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger, ledger_of
@@ -81,7 +82,8 @@ def status(settings: Settings, table: StreamTable) -> Status:
     servers = problem = state = None
     try:
         servers = bootstrap_servers(settings)
-        state = read_topic(settings, table.topic, limit=_LOOK_LIMIT)
+        topic_state = read_topic(settings, table.topic, limit=_LOOK_LIMIT)
+        state = with_start(settings, table, ledger, topic_state, _LOOK_LIMIT)
     except LakehouseError as error:
         problem = str(error)
     loss = _loss(table, state, ledger) if state else None
@@ -113,11 +115,9 @@ def _partitions(state: SourceState | None, progress: Progress | None) -> tuple[P
     merged = progress.positions if progress else {}
     if state is None:
         return tuple(PartitionStatus(p, position, None, None, None) for p, position in sorted(merged.items()))
-    is_same_source = progress and progress.source == state.source
-    starts = {
-        p: progress.next_position(p) if progress and is_same_source else earliest
-        for p, earliest in state.earliest.items()
-    }
+    starts = {p: max(first, state.starts.get(p, first)) for p, first in state.earliest.items()}
+    if progress and progress.source == state.source:
+        starts = {p: progress.next_position(p) for p in state.earliest}
     return tuple(_partition(p, state, merged.get(p), starts.get(p)) for p in sorted({*state.end, *merged}))
 
 

@@ -56,10 +56,12 @@ def _value_problems(value: Any, hint: Any, prefix: str, name: str) -> Iterator[P
             item_name = f"{name}: each item" if is_unnamed else _part_name(item_type, item.name)
             yield from _value_problems(item, item_type, prefix, item_name)
     elif kind is Mapping:
-        _, item_type = get_args(hint)
+        key_type, item_type = get_args(hint)
+        key_name = f"{name}: each {'name' if key_type is str else 'key'}"
         for key, item in value.items():
-            yield from _value_problems(key, str, prefix, f"{name}: each name")
-            yield from _value_problems(item, item_type, prefix, _part_name(item_type, key))
+            yield from _value_problems(key, key_type, prefix, key_name)
+            item_name = _part_name(item_type, key) if is_dataclass(item_type) else f"{name}: each value"
+            yield from _value_problems(item, item_type, prefix, item_name)
 
 
 def _part_name(kind: Any, name: object) -> str:

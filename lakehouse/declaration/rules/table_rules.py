@@ -17,6 +17,7 @@ from lakehouse.declaration.rules.filter_rules import filter_problems
 from lakehouse.declaration.rules.format_rules import format_column_problems
 from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
+from lakehouse.declaration.rules.start_rules import start_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
 from lakehouse.declaration.widening import has_more_places
@@ -42,6 +43,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         _choices(table),
         format_problems(table.format),
         period_problems(table),
+        start_problems(table),
         columns_problems(table.columns, typed_by=table.format.name if table.format.typed else ""),
         computed_problems(table),
         _scalar_columns(table),

@@ -1,7 +1,7 @@
 """A part of a declaration that does not have the type of its field is refused when it is declared."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -26,6 +26,8 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             ("file", None, "a string"),
             ("version", 5, "a string"),
             ("max_records", True, "an integer"),
+            ("start", 5, "a datetime, a string or a dict"),
+            ("start", date(2026, 11, 1), "a datetime, a string or a dict"),
             (
                 "format",
                 None,
@@ -48,6 +50,9 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (lambda: declare(rollups=["n"]), "rollups: each item must be a Rollup, not 'n'"),
     (lambda: declare(checks=["n"]), "checks: each item must be a Check, not 'n'"),
     (lambda: declare(checks=[Check("n", "id > 0", "", "fatal")]), "check n: severity must be warn or error"),  # type: ignore[arg-type]
+    (lambda: declare(start={"0": 5}), "start: each key must be an integer, not '0'"),
+    (lambda: declare(start={True: 5}), "start: each key must be an integer, not True"),
+    (lambda: declare(start={0: 1.5}), "start: each value must be an integer, not 1.5"),
     (with_column(name=5), "name must be a string, not 5"),
     (with_column(type_=None), "column n: type must be a string, not None"),
     (lambda: declare(Column("n", "INT", doc=3)), "column n: doc must be a string, not 3"),  # type: ignore[arg-type]

@@ -40,6 +40,13 @@ def test_days_to_replay_are_no_change_of_a_table() -> None:
     assert (facts_of(now), now.fingerprint) == (facts_of(before), before.fingerprint)
 
 
+def test_another_start_is_no_change_of_a_table() -> None:
+    before = StreamTable("orders", "orders", "Orders.", [Column("id", "INT", "Which.", required=True)], ["id"])
+    for start in ("latest", "2026-11-01T00:00:00Z", {0: 5}):
+        now = replace(before, start=start)
+        assert (facts_of(now), now.fingerprint) == (facts_of(before), before.fingerprint)
+
+
 def test_adding_null_erases_is_a_difference() -> None:
     before, now = (
         snapshot_with(Column("city", "STRING", "Where.", keep=True, null_erases=erases)) for erases in (False, True)

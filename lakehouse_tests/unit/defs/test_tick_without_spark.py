@@ -1,5 +1,6 @@
 """A tick of the sensor plans and requests a run without a Spark session and without a JVM."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,11 @@ import dagster as dg
 import pytest
 from pyspark import SparkContext
 
+from lakehouse.declaration import StreamTable
 from lakehouse.defs import waiting
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka.incarnation import TopicState
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
@@ -34,11 +37,36 @@ def test_a_tick_needs_neither_a_session_nor_a_jvm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: int, requests: int
 ) -> None:
     gateway = SparkContext._gateway  # of other tests in this process
-    settings = Settings(home=tmp_path, _env_file=None)
-    write_log(Path(settings.table_uri("temperatures"), "_delta_log"), Commit(**MERGED, source=SOURCE, progress={0: 10}))
+    write_progress(Settings(home=tmp_path, _env_file=None))
+    assert tick(tmp_path, monkeypatch, temperatures, end) == requests
+    assert SparkContext._gateway is gateway
+
+
+@pytest.mark.invariant("2.6")
+def test_a_tick_requests_a_run_that_records_the_start_of_a_new_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a start at the end would move on with the topic, and no record would ever be merged."""
+    table = replace(temperatures, start="latest")
+    assert tick(tmp_path, monkeypatch, table, 10) == 1
+    write_progress(Settings(home=tmp_path, _env_file=None), kind="start")
+    assert tick(tmp_path, monkeypatch, table, 10) == 0
+    assert tick(tmp_path, monkeypatch, table, 11) == 1
+
+
+def write_progress(settings: Settings, **changes: Any) -> None:
+    """Write the log of a table that has the progress 10."""
+    commit = Commit(**{**MERGED, "source": SOURCE, "progress": {0: 10}, **changes})
+    write_log(Path(settings.table_uri("temperatures"), "_delta_log"), commit)
+
+
+def tick(folder: Path, monkeypatch: pytest.MonkeyPatch, table: StreamTable, end: int) -> int:
+    """Evaluate the sensor of a table whose topic ends there; return the number of requested runs."""
+    settings = Settings(home=folder, _env_file=None)
     monkeypatch.setattr(waiting, "read_topic", lambda *_: TopicState("temperatures", SOURCE, {0: 0}, {0: end}))
     resources = {"lakehouse": NoSession.with_settings(settings)}
     with dg.DagsterInstance.ephemeral() as instance, dg.build_sensor_context(instance, resources=resources) as context:
-        result = build_defs(resources=resources).resolve_sensor_def("temperatures_sensor").evaluate_tick(context)
-    assert len(result.run_requests or ()) == requests
-    assert SparkContext._gateway is gateway
+        result = (
+            build_defs([table], resources=resources).resolve_sensor_def("temperatures_sensor").evaluate_tick(context)
+        )
+    return len(result.run_requests or ())

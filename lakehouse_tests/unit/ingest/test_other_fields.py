@@ -8,8 +8,8 @@ from lakehouse.cli.merge_verbs import show_outcomes
 from lakehouse.defs.figures import count_records
 from lakehouse.ingest.batches import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS
-from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import Commit, Entry, Metrics
+from lakehouse.ledger.ledger import Ledger
 
 
 def outcome(fields: int, prefix: str = "f") -> Outcome:
@@ -40,7 +40,7 @@ def test_the_command_line_shows_how_many_more_fields_there_are(capsys: pytest.Ca
 
 
 def test_a_run_reports_how_many_more_fields_there_are() -> None:
-    metadata = count_records([outcome(23)], Totals())
+    metadata = count_records([outcome(23)], Ledger("t"))
     assert len(metadata["other_fields"].records) == 20
     assert metadata["other_fields_unnamed"] == "3 more"
-    assert "other_fields_unnamed" not in count_records([outcome(20)], Totals())
+    assert "other_fields_unnamed" not in count_records([outcome(20)], Ledger("t"))

@@ -47,6 +47,47 @@ def range_problems(*history: Entry) -> str | None:
     return None if result.passed else result.detail
 
 
+def start(number: int, first: int, *left_out: Range, **changes: Any) -> Entry:
+    return entry(number, first, first, **{"kind": "start", "ranges": (), "left_out": left_out, **changes})
+
+
+def after_start(number: int, first: int, end: int, *left_out: Range) -> Entry:
+    return entry(number, first, end, left_out=left_out)
+
+
+@pytest.mark.invariant("2.6")
+@pytest.mark.parametrize(
+    "history",
+    [
+        (start(1, 7, Range(0, 2, 7)), after_start(2, 7, 9, Range(0, 2, 7))),
+        (start(1, 0), after_start(2, 0, 9)),
+        (entry(1, 0, 0, kind="maintenance", source=None, progress=None), start(2, 7, Range(0, 2, 7))),
+        (
+            start(1, 7, Range(0, 2, 7)),
+            gap(2, 0, Range(0, 7, 7), source=RECREATED_SOURCE),
+            entry(3, 0, 2, source=RECREATED_SOURCE),
+        ),
+    ],
+    ids=["a start", "a start at the first record", "a table of base rows", "a topic that was created again"],
+)
+def test_what_a_table_left_out_on_purpose_is_not_a_gap(history: tuple[Entry, ...]) -> None:
+    assert range_problems(*history) is None
+
+
+@pytest.mark.invariant("2.6")
+@pytest.mark.parametrize(
+    ("history", "message"),
+    [
+        ((entry(1, 0, 3), start(2, 7, Range(0, 3, 7))), "records a start, but version 1 had progress already"),
+        ((start(1, 7, Range(0, 2, 7)), entry(2, 7, 9)), "lists other left-out offsets than version 1"),
+        ((entry(1, 0, 3), after_start(2, 3, 9, Range(0, 0, 3))), "lists other left-out offsets than version 1"),
+        ((start(1, 7, Range(0, 2, 7)), after_start(2, 8, 9, Range(0, 2, 7))), "gap in partition 0, offsets 7 to 7"),
+    ],
+)
+def test_what_was_left_out_is_recorded_once_before_the_first_batch(history: tuple[Entry, ...], message: str) -> None:
+    assert message in (range_problems(*history) or "")
+
+
 @pytest.mark.invariant("7.9")
 @pytest.mark.parametrize(
     "history",

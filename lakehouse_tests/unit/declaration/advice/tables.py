@@ -1,6 +1,6 @@
 """Tables: names, topics, owners, limits and keys."""
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from lakehouse.declaration import FieldIs, HeaderIs, require_distinct_names
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
@@ -132,6 +132,43 @@ EXAMPLES = [
         "Declare the first day of which the topic has records.",
         with_columns(replay_from=date.max),
         with_columns(replay_from=date(9999, 12, 30)),
+    ),
+    Example(
+        "start is 'newest', which is neither \"latest\" nor a time in ISO 8601",
+        'Write, for example: start="2026-11-01T00:00:00Z"',
+        with_columns(start="newest"),
+        with_columns(start="2026-11-01T00:00:00Z"),
+    ),
+    Example(
+        "start 2026-11-01 00:00:00 has no time zone",
+        'It may mean several times. Write, for example: start="2026-11-01T00:00:00Z"',
+        with_columns(start=datetime(2026, 11, 1)),
+        with_columns(start="2026-11-01T00:00:00Z"),
+    ),
+    Example(
+        "start 1969-12-31 00:00:00+00:00 is before 1970",
+        "Remove start: a new table begins at the first record of the topic.",
+        with_columns(start="1969-12-31T00:00:00Z"),
+        with_columns(),
+    ),
+    Example(
+        "start names no partition",
+        "Write, for example: start={0: 1200, 1: 900}",
+        with_columns(start={}),
+        with_columns(start={0: 1200, 1: 900}),
+    ),
+    Example(
+        "start names partition -1, but the first one is 0",
+        "Write, for example: start={0: 1200, 1: 900}",
+        with_columns(start={-1: 5}),
+        with_columns(start={0: 1200, 1: 900}),
+    ),
+    Example(
+        "start: offset -2 of partition 0 is negative",
+        'Name the first offset to merge. To begin at the end of the topic, write start="latest".',
+        with_columns(start={0: -2}),
+        with_columns(start={0: 0}),
+        with_columns(start="latest"),
     ),
     Example(
         "key column stars is not required",

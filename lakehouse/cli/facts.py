@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lakehouse.ingest.batches import Outcome
     from lakehouse.kafka import Record
     from lakehouse.ledger.commits import Entry
+    from lakehouse.ledger.positions import Range
     from lakehouse.operations.rejections import Sample
 
 _HIDDEN_FIELDS = ("other_fields", "accepted", "reason")  # too wide for a column; --json has them
@@ -27,12 +28,18 @@ def commit_fields(entry: "Entry") -> dict[str, Any]:
         "kind": commit.kind,
         "number": commit.number,
         **figures(entry),
-        "ranges": {part.partition: [part.start, part.end] for part in commit.ranges if part.span},
-        "gap": {part.partition: [part.start, part.end] for part in commit.gap},
+        "ranges": range_fields(part for part in commit.ranges if part.span),
+        "gap": range_fields(commit.gap),
+        "left_out": range_fields(commit.left_out if commit.kind == "start" else ()),
         "accepted": list(commit.accepted),
         "reason": commit.reason,
         "run": commit.run,
     }
+
+
+def range_fields(ranges: "Iterable[Range]") -> dict[int, list[int]]:
+    """Start and end of ranges by their partition."""
+    return {part.partition: [part.start, part.end] for part in ranges}
 
 
 def outcome_fields(outcome: "Outcome") -> dict[str, Any]:
@@ -42,22 +49,23 @@ def outcome_fields(outcome: "Outcome") -> dict[str, Any]:
 
 
 def table_rows(commits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The fields of commits as rows of a printed table; without the counts of filters and deletes if there are none."""
+    """The fields of commits as rows of a printed table; without what is rare if there is none of it."""
     from lakehouse.ledger.accounting import OPTIONAL_FIGURES
 
     rows = [_table_row(fields) for fields in commits]
-    unused_names = [name for name in OPTIONAL_FIGURES if not any(row[name] for row in rows)]
+    unused_names = [name for name in (*OPTIONAL_FIGURES, "left_out") if not any(row[name] for row in rows)]
     return [{name: value for name, value in row.items() if name not in unused_names} for row in rows]
 
 
 def _table_row(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a commit as a row of a printed table: ranges as text, times to the second."""
-    range_texts = {name: _ranges_text(fields[name]) for name in ("ranges", "gap")}
+    range_texts = {name: ranges_text(fields[name]) for name in ("ranges", "gap", "left_out")}
     columns = {name: value for name, value in fields.items() if name not in _HIDDEN_FIELDS}
     return columns | {"committed_at": seconds(fields["committed_at"]), **range_texts}
 
 
-def _ranges_text(ranges: dict[int, list[int]]) -> str:
+def ranges_text(ranges: dict[int, list[int]]) -> str:
+    """Ranges by partition as text; of many partitions only the sums."""
     if len(ranges) > _MAX_RANGES:
         span = sum(end - start for start, end in ranges.values())
         return f"{span:,} offsets of {len(ranges):,} partitions"

@@ -120,6 +120,7 @@ def _print_changes(settings: "Settings", table: "StreamTable") -> None:
 
 def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> None:
     from lakehouse.ingest.batches import plan_next
+    from lakehouse.ledger.accounting import describe_left_out
 
     with broker(settings):
         plan = plan_next(settings, table, request)
@@ -127,6 +128,8 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
         return print_json(asdict(plan))
     for problem in plan.gap.shown_facts if plan.gap else ():
         print_notice(f"{problem}. {table.name} accepts the gap: it is recorded, and the batch continues after it.")
+    if plan.left_out is not None:
+        print_notice(f"{table.name} is new and has a start: {describe_left_out(plan.left_out, plan.source)}.")
     return print_partitions(
         ["partition", "from", "to", "offsets"],
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],

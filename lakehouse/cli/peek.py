@@ -10,6 +10,8 @@ from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.judged_records import judge_record
 from lakehouse.cli.output import print_json, print_line, print_notice, print_table, value_text
 from lakehouse.cli.table_session import broker, load_settings
+from lakehouse.decoding import staged
+from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,9 +19,12 @@ if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
     from lakehouse.decoding.rules import Rules
     from lakehouse.kafka import Record
+    from lakehouse.ledger.positions import Range
     from lakehouse.settings import Settings
 
 commands = typer.Typer()
+_LEFT_OUT = "left_out"
+_ROWLESS = {staged.FILTERED: "it does not meet where", _LEFT_OUT: "it is before the start of the table"}
 
 
 @commands.command(epilog=examples("lakehouse peek temperatures", "lakehouse peek some.topic --limit 3 --json"))
@@ -46,8 +51,9 @@ def peek(
     with broker(settings, with_registry=table is not None and table.has_schemas):
         records = newest_records(settings, topic, limit)
         rules = _find_rules(settings, table, records) if table else None
+        left_out = _find_left_out(settings, table) if table else ()
     all_fields = [
-        record_fields(record, "offset", record.offset) | (_decode_record(record, rules) if rules else {})
+        record_fields(record, "offset", record.offset) | (_decode_record(record, rules, left_out) if rules else {})
         for record in records
     ]
     if rules and table and table.computed and records:
@@ -81,6 +87,19 @@ def _find_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
         return None
 
 
+def _find_left_out(settings: "Settings", table: "StreamTable") -> "Sequence[Range]":
+    """What the table left out of this very topic; nothing if its history cannot be read: other commands report that."""
+    from lakehouse.kafka import read_topic
+    from lakehouse.ledger.ledger import ledger_of
+
+    try:
+        ledger = ledger_of(settings, table.name)
+    except LakehouseError:
+        return ()
+    is_read = ledger.left_out and ledger.progress and read_topic(settings, table.topic).source == ledger.progress.source
+    return ledger.left_out if is_read else ()
+
+
 def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules":
     from lakehouse.decoding.formats.format import NO_SCHEMAS
 
@@ -94,11 +113,13 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
     return table.rules(schemas)
 
 
-def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
+def _decode_record(record: "Record", rules: "Rules", left_out: "Sequence[Range]" = ()) -> dict[str, Any]:
     from lakehouse.decoding.fields import TIMELESS
     from lakehouse.decoding.nested_types import shown_value
     from lakehouse.kafka import is_timeless, timeless_detail
 
+    if any(part.partition == record.partition and part.start <= record.offset < part.end for part in left_out):
+        return {"row": None, "deletes": False, "reason": _LEFT_OUT, "detail": _ROWLESS[_LEFT_OUT], "late": False}
     if is_timeless(record.milliseconds):
         detail = timeless_detail(record.milliseconds)
         return {"row": None, "deletes": False, "reason": TIMELESS, "detail": detail, "late": False}
@@ -118,14 +139,12 @@ def _decode_record(record: "Record", rules: "Rules") -> dict[str, Any]:
 
 def _record_row(fields: dict[str, Any]) -> dict[str, Any]:
     """The record as a printed row; if it was decoded, one more column has the row it becomes, or why it is none."""
-    from lakehouse.decoding import staged
-
     record = {name: fields[name] for name in ("partition", "offset", "time", "key", "value")}
     record["time"] = seconds(record["time"]) if record["time"] else None
     if "row" not in fields:
         return record
-    if fields["reason"] == staged.FILTERED:
-        return record | {"becomes": "no row: it does not meet where"}
+    if fields["reason"] in _ROWLESS:
+        return record | {"becomes": f"no row: {_ROWLESS[fields['reason']]}"}
     if fields["row"] is None:
         return record | {"becomes": f"rejected, {fields['reason']}: {fields['detail']}"}
     row: dict[str, Any] = fields["row"]

@@ -44,8 +44,11 @@ def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) 
     settings = load_settings()
     table, layout = _find_layout(settings, name)
     planned_restore = plan_restore(layout, version)
-    _show(planned_restore)
+    begins_at_start = name == table.name and table.start is not None and planned_restore.undoes_start
+    _show(planned_restore, "start" if begins_at_start else "earliest")
     _warn(table, name)
+    if begins_at_start:
+        print_notice(f"The next merge looks up the start again: start={table.start!r}. What is before it is left out.")
     if not yes:
         typer.confirm(f"Restore {name} to version {version}?", abort=True, err=True)
     with spinner("Restoring"):
@@ -85,7 +88,7 @@ def _warn(table: "StreamTable", name: str) -> None:
         print_notice('The table declares gaps="accept": undone records that expired are lost without a stop.')
 
 
-def _show(restore: "PlannedRestore") -> None:
+def _show(restore: "PlannedRestore", first: str) -> None:
     time = f" of {seconds(restore.committed_at)}" if restore.committed_at else ""
     rows_now, rows_then = restore.rows
     print_notice(
@@ -95,6 +98,6 @@ def _show(restore: "PlannedRestore") -> None:
     if restore.positions:
         print_partitions(
             ["partition", "next offset now", "next offset then"],
-            [(p, now, "earliest" if then is None else then) for p, (now, then) in restore.positions.items()],
+            [(p, now, first if then is None else then) for p, (now, then) in restore.positions.items()],
             title="The next merge continues at the offset then, and reads later records again",
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_tables, table_names
-from lakehouse.cli.facts import commit_fields, seconds, table_rows
+from lakehouse.cli.facts import commit_fields, range_fields, ranges_text, seconds, table_rows
 from lakehouse.cli.output import (
     count_text,
     print_csv,
@@ -77,6 +77,7 @@ def _status_fields(table_status: "Status") -> dict[str, Any]:
         "problem": table_status.problem,
         "loss": table_status.loss,
         "lag": table_status.lag,
+        "left_out": range_fields(ledger.left_out),
         "partitions": [asdict(part) for part in table_status.partitions],
         "last_commit": commit_fields(ledger.newest) if ledger.newest else None,
         "totals": ledger.totals.model_dump(),
@@ -103,6 +104,8 @@ def _print_status(fields: dict[str, Any]) -> None:
         print_partitions(columns, [list(part.values()) for part in fields["partitions"]])
     if fields["lag"] is not None:
         print_line(f"Lag: {fields['lag']:,} offsets.")
+    if fields["left_out"]:
+        print_line(_left_out_text(fields["left_out"]))
     if fields["loss"]:
         print_line(f"Loss: {fields['loss']}")
     if fields["last_commit"]:
@@ -114,6 +117,11 @@ def _print_status(fields: dict[str, Any]) -> None:
         _print_open_issues(fields)
     for foreign in fields["foreign"]:
         print_line(_foreign_text(foreign["version"], foreign["operation"], foreign["committed_at"]))
+
+
+def _left_out_text(ranges: dict[int, list[int]]) -> str:
+    count = sum(end - start for start, end in ranges.values())
+    return f"Left out on purpose, before the start of the table: {count:,} offsets ({ranges_text(ranges)})."
 
 
 def _print_open_issues(fields: dict[str, Any]) -> None:
@@ -158,6 +166,7 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
                 "complete": ledger.complete,
                 "entries": [commit_fields(entry) for entry in ledger.entries],
                 "foreign": [asdict(foreign) for foreign in ledger.foreign],
+                "left_out": range_fields(ledger.left_out),
                 "declared": [asdict(redeclaration) for redeclaration in redeclarations[name]],
                 "findings": [asdict(finding) for finding in findings[name]],
             }
@@ -167,6 +176,8 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
     else:
         for name, ledger in ledgers.items():
             _print_ledger(name, ledger.entries, ledger.foreign)
+            if ledger.left_out:
+                print_line(_left_out_text(range_fields(ledger.left_out)))
             _print_redeclarations(redeclarations[name])
             _print_findings(findings[name], complete=ledger.complete)
     if not all(finding.passed for table_findings in findings.values() for finding in table_findings):

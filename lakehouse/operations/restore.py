@@ -31,6 +31,11 @@ class PlannedRestore:
     rows: tuple[int, int]
     positions: Mapping[int, tuple[int | None, int | None]]
 
+    @property
+    def undoes_start(self) -> bool:
+        """Whether the earlier version has no progress, so that the table begins in its topic again."""
+        return bool(self.positions) and all(then is None for _, then in self.positions.values())
+
     def run(self) -> None:
         """Commit the restore; raises what ``restore_version`` raises. A second run is refused, and changes nothing."""
         restore_version(self.layout, self.version, self.newest)

@@ -12,7 +12,7 @@ from pyspark.logger import PySparkLogger
 
 from lakehouse import discovery
 from lakehouse.cli import main, merge_verbs
-from lakehouse.cli.facts import _ranges_text
+from lakehouse.cli.facts import ranges_text
 from lakehouse.cli.output import count_text, format_value, print_partitions
 from lakehouse.cli.table_session import _silence_query_logs
 from lakehouse.declaration import StreamTable
@@ -66,8 +66,8 @@ def test_csv_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_many_ranges_of_a_commit_are_shown_as_a_sum() -> None:
-    assert _ranges_text({0: [0, 500], 1: [3, 4]}) == "0:0-500 1:3-4"
-    assert _ranges_text({partition: [0, 10] for partition in range(200)}) == "2,000 offsets of 200 partitions"
+    assert ranges_text({0: [0, 500], 1: [3, 4]}) == "0:0-500 1:3-4"
+    assert ranges_text({partition: [0, 10] for partition in range(200)}) == "2,000 offsets of 200 partitions"
 
 
 def test_of_many_partitions_those_with_the_greatest_lag_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,6 +66,18 @@ def test_a_restore_to_before_the_first_batch_continues_at_the_earliest_offset(ta
     assert (table.rows, table.progress) == ([], None)
 
 
+@pytest.mark.invariant("2.6")
+def test_a_restore_to_before_the_start_says_that_it_is_looked_up_again(
+    table: WrittenTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared_table = replace(temperatures, start="latest")
+    monkeypatch.setattr("lakehouse.cli.restore.select_tables", lambda *_: (declared_table,))
+    assert "looks up the start again" not in restore(1).err
+    result = restore(0)
+    assert "The next merge looks up the start again: start='latest'." in " ".join(result.err.split())
+    assert "earliest" not in result.out
+
+
 @pytest.mark.parametrize("version", [3, 9])
 def test_a_version_that_is_not_earlier_is_refused(table: WrittenTable, version: int) -> None:
     require_refused(restore(version), table, f"Version {version} of temperatures is not an earlier version")

@@ -62,7 +62,7 @@ def test_status_reports_the_lag_before_the_table_exists(outputs: dict[str, Any])
 
 
 def test_a_dry_run_shows_the_next_batch_and_merges_nothing(outputs: dict[str, Any]) -> None:
-    assert [*outputs["plan"]] == ["stream", "source", "ranges", "gap"]
+    assert [*outputs["plan"]] == ["stream", "source", "ranges", "gap", "left_out"]
     assert outputs["plan"]["source"]["kind"] == "kafka"
     assert sum(part["end"] - part["start"] for part in outputs["plan"]["ranges"]) == 10
 

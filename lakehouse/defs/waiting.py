@@ -19,7 +19,8 @@ from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
 from lakehouse.kafka import TopicState, read_topic
 from lakehouse.ledger.audit import Finding, finding
-from lakehouse.ledger.positions import Bounds, Plan
+from lakehouse.ledger.planning import Bounds
+from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import merged_ledger
 

@@ -26,7 +26,8 @@ from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Bounds, Plan, SourceState, lag_of, source_words
+from lakehouse.ledger.planning import Bounds, lag_of
+from lakehouse.ledger.positions import Plan, SourceState, source_words
 from lakehouse.settings import Settings
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.sql_analysis import require_types

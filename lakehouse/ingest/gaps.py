@@ -10,17 +10,8 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import (
-    Bounds,
-    Gap,
-    Plan,
-    Progress,
-    Range,
-    SourceState,
-    find_expired,
-    find_gap,
-    plan_batch,
-)
+from lakehouse.ledger.planning import Bounds, plan_batch
+from lakehouse.ledger.positions import Gap, Plan, Progress, Range, SourceState, find_expired, find_gap
 from lakehouse.ledger.reached import reached_beyond
 from lakehouse.storage.bounds import ChangeBounds, bounds_after
 

@@ -10,7 +10,8 @@ from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
 from lakehouse.ingest.gaps import data_loss_error
 from lakehouse.ingest.start import first_positions
 from lakehouse.kafka import PATIENCE, TopicState, read_topic
-from lakehouse.ledger.positions import Plan, Range, divide_limit, find_gap, source_words
+from lakehouse.ledger.planning import divide_limit
+from lakehouse.ledger.positions import Plan, Range, find_gap, source_words
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 

@@ -23,7 +23,8 @@ from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of, version_to_consume
-from lakehouse.ledger.positions import Bounds, Gap, Plan, Range, SourceId, SourceState, source_words
+from lakehouse.ledger.planning import Bounds
+from lakehouse.ledger.positions import Gap, Plan, Range, SourceId, SourceState, source_words
 from lakehouse.ledger.reached import ReachedEnds, merge_reached
 from lakehouse.settings import Settings
 from lakehouse.storage.spark_failures import spark_failures

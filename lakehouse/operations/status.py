@@ -9,7 +9,8 @@ from lakehouse.ingest.start import with_start
 from lakehouse.kafka import read_topic
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.positions import Bounds, Progress, SourceState
+from lakehouse.ledger.planning import Bounds
+from lakehouse.ledger.positions import Progress, SourceState
 from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers

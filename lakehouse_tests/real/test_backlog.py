@@ -12,7 +12,8 @@ from lakehouse.declaration import Column
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.kafka import read, read_records, read_topic
-from lakehouse.ledger.positions import Range, SourceId, plan_batch
+from lakehouse.ledger.planning import plan_batch
+from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record

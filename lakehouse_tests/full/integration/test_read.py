@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
 from lakehouse.kafka import add_partitions, publish, read_records, read_topic
-from lakehouse.ledger.positions import Plan, Range, plan_batch
+from lakehouse.ledger.planning import plan_batch
+from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import read_topic_records, with_client
 

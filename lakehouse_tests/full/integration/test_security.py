@@ -15,7 +15,8 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import BrokerError, SettingsError, TopicError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic, publish, read_failures, read_records, read_topic
-from lakehouse.ledger.positions import Plan, plan_batch
+from lakehouse.ledger.planning import plan_batch
+from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.certificates import Authority, encrypted_for_java
 from lakehouse_tests.helpers.brokers.secured import Secured, secured_broker

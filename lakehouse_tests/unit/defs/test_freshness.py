@@ -22,7 +22,8 @@ from lakehouse.defs.freshness import FRESH, LAG, promise_checks, report_freshnes
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import TopicState
-from lakehouse.ledger.positions import Progress, SourceId, plan_batch
+from lakehouse.ledger.planning import plan_batch
+from lakehouse.ledger.positions import Progress, SourceId
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.code_locations import repository_of

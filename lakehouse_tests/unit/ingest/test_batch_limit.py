@@ -14,7 +14,8 @@ from lakehouse.ingest.batches import Request, plan_next
 from lakehouse.ingest.replay import split_into_batches
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Bounds, Range, SourceId, plan_batch
+from lakehouse.ledger.planning import Bounds, plan_batch
+from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.settings import Settings
 
 SOURCE = SourceId("kafka", "cluster/topic")

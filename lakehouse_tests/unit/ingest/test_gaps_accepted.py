@@ -12,7 +12,8 @@ from lakehouse.ingest.gaps import gap_commit, plan_next_of, plan_table
 from lakehouse.kafka import Incarnation, TopicState
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Bounds, Plan, Progress, Range, SourceId, plan_batch
+from lakehouse.ledger.planning import Bounds, plan_batch
+from lakehouse.ledger.positions import Plan, Progress, Range, SourceId
 
 ACCEPTING = replace(temperatures, gaps="accept")
 MERGED = Progress(SourceId("kafka", "c/t"), {0: 3, 1: 4})

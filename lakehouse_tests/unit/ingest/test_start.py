@@ -20,7 +20,8 @@ from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Bounds, Plan, Range, SourceId, lag_of
+from lakehouse.ledger.planning import Bounds, lag_of
+from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.settings import Settings
 
 SETTINGS = Settings(_env_file=None)

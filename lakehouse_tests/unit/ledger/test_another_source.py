@@ -11,7 +11,8 @@ from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.commits import Commit, Entry, Metrics, UnreadableMetadata, parse_metadata
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Bounds, Progress, Range, SourceId
+from lakehouse.ledger.planning import Bounds
+from lakehouse.ledger.positions import Progress, Range, SourceId
 from lakehouse_tests.helpers.tables.lines import Lines
 
 FOLDER = SourceId("lines", "first:/a")

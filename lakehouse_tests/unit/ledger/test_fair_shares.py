@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse.kafka import TopicState
-from lakehouse.ledger.positions import Bounds, Progress, SourceId, divide_limit, plan_batch
+from lakehouse.ledger.planning import Bounds, divide_limit, plan_batch
+from lakehouse.ledger.positions import Progress, SourceId
 
 pytestmark = pytest.mark.invariant("2.5")
 

@@ -7,18 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.kafka import Incarnation, TopicState
-from lakehouse.ledger.positions import (
-    Bounds,
-    Gap,
-    Plan,
-    Progress,
-    Range,
-    SourceId,
-    divide_limit,
-    find_gap,
-    lag_of,
-    plan_batch,
-)
+from lakehouse.ledger.planning import Bounds, divide_limit, lag_of, plan_batch
+from lakehouse.ledger.positions import Gap, Plan, Progress, Range, SourceId, find_gap
 
 LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, max_size=8)
 

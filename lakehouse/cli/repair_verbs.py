@@ -6,7 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import TableArgument, YesOption, examples, select_table
 from lakehouse.cli.help_texts import starts_broker
-from lakehouse.cli.output import print_line, print_notice, print_partitions
+from lakehouse.cli.output import print_line, print_notice, print_table
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
 if TYPE_CHECKING:
@@ -106,4 +106,4 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
 
 
 def _show_positions(proposal: "Proposal", title: str) -> None:
-    print_partitions(["partition", "next offset"], sorted(proposal.positions.items()), title=title)
+    print_table(["partition", "next offset"], sorted(proposal.positions.items()), title=title)

@@ -6,7 +6,7 @@ import typer
 
 from lakehouse.cli.arguments import YesOption, examples, select_tables
 from lakehouse.cli.facts import seconds
-from lakehouse.cli.output import print_line, print_notice, print_partitions
+from lakehouse.cli.output import print_line, print_notice, print_table
 from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import load_settings
 
@@ -96,7 +96,7 @@ def _show(restore: "PlannedRestore", first: str) -> None:
         f" {rows_now:,} rows now, {rows_then:,} then."
     )
     if restore.positions:
-        print_partitions(
+        print_table(
             ["partition", "next offset now", "next offset then"],
             [(p, now, first if then is None else then) for p, (now, then) in restore.positions.items()],
             title="The next merge continues at the offset then, and reads later records again",

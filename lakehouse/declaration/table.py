@@ -68,6 +68,7 @@ class StreamTable(TableParts):
         microseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
         parts = {**header_values, "key": key, TIME: microseconds}
         rules = self.rules(Schemas(schemas, {}))
+        parts = dict(rules.with_json_key(parts))
         change = read_change(value, rules, parts)
         if change is None:
             raise Rejection(FILTERED, "the record does not meet where= of the table")

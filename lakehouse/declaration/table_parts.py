@@ -17,7 +17,7 @@ from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import UNMAPPED
 from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.unmapped_values import taken_values
+from lakehouse.decoding.unmapped_values import taken_fields
 
 
 @dataclass(frozen=True)
@@ -130,9 +130,9 @@ class TableParts:
         lateness = self.late.rule if self.late else None
         where = self.where.record_filter if self.where else None
         fields = self.fields
-        taken_fields = taken_values(fields) if any(field.part == UNMAPPED for field in fields) else None
+        taken_parts = taken_fields(fields) if any(field.part == UNMAPPED for field in fields) else None
         rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
-        rules = rules._replace(taken_fields=taken_fields)
+        rules = rules._replace(taken_fields=taken_parts)
         return rules.with_parser(self.format.parser(schemas))
 
     @property

@@ -34,7 +34,7 @@ class RecordKey:
     @property
     def part(self) -> str:
         """The part of the record."""
-        return KEY
+        return JSON_KEY if self.written == "json" else KEY
 
     @property
     def shown_name(self) -> str:
@@ -89,4 +89,8 @@ class UnmappedFields:
         return "unmapped fields"
 
 
-VALUE, KEY, TIME, HEADER, UNMAPPED = "value", "key", "time", "header ", "unmapped"
+VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "
+JSON_KEY = "JSON key"
+"""The key as it was parsed, once for all columns that read it."""
+UNMAPPED = "unmapped"
+"""What columns leave of the fields of the value."""

@@ -13,10 +13,11 @@ from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.memory import column_memory_per_byte, row_memory
 from lakehouse.decoding.opened_texts import with_opened_texts
 from lakehouse.decoding.record_filter import RecordFilter
-from lakehouse.decoding.record_parts import UNMAPPED
+from lakehouse.decoding.record_parts import JSON_KEY, KEY, UNMAPPED
 from lakehouse.decoding.staged import DELETED, ROWLESS
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.unmapped_values import TakenFields, left_values
+from lakehouse.decoding.values import parse_key
 
 
 class Rules(NamedTuple):
@@ -36,6 +37,15 @@ class Rules(NamedTuple):
     def with_parser(self, parser: Parser) -> "Rules":
         """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
         return self._replace(parser=with_opened_texts(parser, self.mapped_fields))
+
+    @property
+    def reads_json_key(self) -> bool:
+        """Whether a column reads a key that is JSON, which is then parsed once."""
+        return any(field.part == JSON_KEY for field in self.fields)
+
+    def with_json_key(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the other parts of a record with its key as it is parsed, if a column reads that."""
+        return {**parts, JSON_KEY: parse_key(parts.get(KEY))} if self.reads_json_key else parts
 
     def with_unmapped(self, parts: Mapping[str, Any], parsed: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the other parts of a record with what columns leave of its fields, if a column takes that."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import (
     Field,
@@ -92,19 +92,26 @@ def number_in(text: str) -> Decimal | UnrepresentableValue | None:
     return parse_number(text) if _NUMBER.fullmatch(text) else None
 
 
-def parse_part(part: bytes | int | None, field: Field) -> Any:
+class ParsedKey(NamedTuple):
+    """A key that is JSON, or why it is not valid."""
+
+    value: Any
+    rejection: Rejection | None = None
+
+
+def parse_part(part: bytes | int | ParsedKey | None, field: Field) -> Any:
     """Parse a key or a header like ``read_text``, a key also as the bytes of a whole number or as JSON.
 
     With ``written``, it stays a text.
 
     Raises ``Rejection`` with the reason ``invalid_utf8``, ``invalid_text`` or ``wrong_type``.
     """
+    if isinstance(part, ParsedKey):
+        return _value_in_key(part, field)
     if not isinstance(part, bytes):
         return part
     if field.key_encoding == "big_endian":
         return _parse_big_endian(part, field)
-    if field.key_encoding == "json":
-        return _parse_json_key(part, field)
     try:
         text = part.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -112,6 +119,30 @@ def parse_part(part: bytes | int | None, field: Field) -> Any:
     if field.type == "STRING" and field.part == KEY and field.key_encoding == "text":
         return _reject_control_characters(text, field)
     return read_text(text, field)
+
+
+def parse_key(key: bytes | None) -> ParsedKey | None:
+    """Parse a key that is JSON; ``None`` if the record has none."""
+    if key is None:
+        return None
+    try:
+        if json_memory(key) > MAX_RECORD_MEMORY:
+            raise too_large_rejection()
+        return ParsedKey(parse_json(utf8_text(key)))
+    except Rejection as rejection:
+        return ParsedKey(None, rejection)
+
+
+def _value_in_key(key: ParsedKey, field: Field) -> Any:
+    """The value at the field's path in a key; the whole key without a path."""
+    try:
+        if key.rejection:
+            raise key.rejection
+        value, _ = _follow_path({"key": key.value}, ("key", *field.path))
+    except Rejection as rejection:
+        detail = rejection.detail.replace("'key'", "the key")
+        raise Rejection(rejection.reason, f"{field.source!r}: {detail}") from None
+    return value
 
 
 def read_text(text: str, field: Field) -> Any:
@@ -132,18 +163,6 @@ def _parse_big_endian(part: bytes, field: Field) -> int:
         expected = f"{_KEY_SIZES[field.type]} for {field.type}"
         raise Rejection("wrong_type", f"{field.source!r} has {len(part)} bytes, expected {expected}")
     return int.from_bytes(part, "big", signed=True)
-
-
-def _parse_json_key(part: bytes, field: Field) -> Any:
-    """The value at the field's path in a key that is JSON; the whole key without a path."""
-    try:
-        if json_memory(part) > MAX_RECORD_MEMORY:
-            raise too_large_rejection()
-        value, _ = _follow_path({"key": parse_json(utf8_text(part))}, ("key", *field.path))
-    except Rejection as rejection:
-        detail = rejection.detail.replace("'key'", "the key")
-        raise Rejection(rejection.reason, f"{field.source!r}: {detail}") from None
-    return value
 
 
 def _reject_control_characters(text: str, field: Field) -> str:

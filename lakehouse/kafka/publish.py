@@ -14,7 +14,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import Parser, UnwritableError
 from lakehouse.decoding.formats.json_format import JsonParser
-from lakehouse.decoding.record_parts import KEY, VALUE
+from lakehouse.decoding.record_parts import JSON_KEY, KEY, VALUE
 from lakehouse.decoding.values import convert
 from lakehouse.errors import TopicError
 from lakehouse.kafka.admin import create_topic
@@ -115,7 +115,7 @@ def require_own_keys(table: StreamTable) -> None:
     """
     for column in table.record_columns:
         part = column.field.part
-        if part == KEY or (part != VALUE and column.name in table.key):
+        if part in (KEY, JSON_KEY) or (part != VALUE and column.name in table.key):
             raise TopicError(
                 f"Column {column.name} is the {column.field.source}, which lines do not contain",
                 where=f"table {table.name}",

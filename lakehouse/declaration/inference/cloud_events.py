@@ -18,6 +18,7 @@ _PREFIX = "ce_"
 _IDENTITY = ("source", "id")
 _ATTRIBUTES = ("specversion", "type", *_IDENTITY)  # that every event has
 _EVENTS = "The records are CloudEvents. Each event is identified by its source and its id, so these are the key."
+_LOG_TABLE = "the table is a log table"  # of the warnings about a table without a key
 _HEADERS = "The records are CloudEvents, whose attributes are headers. They are columns with the prefix ce_."
 _SEVERAL_TYPES = "The events have several types, by the header ce_type: {}. For a table per type, add for example {}."
 
@@ -41,8 +42,8 @@ def with_event_headers(proposal: "Proposal", headers: Sequence[Mapping[str, byte
     names = dict.fromkeys((*_IDENTITY, *(name for event in attributes for name in event)))
     columns = [_column(name, attributes) for name in names if f"{_PREFIX}{name}" not in taken_names]
     types = Counter(event["type"] for event in attributes)
-    keeps_key = bool(proposal.key) and len(types) == 1
     event_key = tuple(f"{_PREFIX}{name}" for name in _IDENTITY)
+    keeps_key = (bool(proposal.key) and len(types) == 1) or not taken_names.isdisjoint(event_key)
     warnings = [_HEADERS]
     if len(types) > 1:
         shown_types = ", ".join(f"{name} ({count:,})" for name, count in types.most_common(4))
@@ -54,7 +55,7 @@ def with_event_headers(proposal: "Proposal", headers: Sequence[Mapping[str, byte
         columns=(*columns, *proposal.columns),
         key=proposal.key if keeps_key else event_key,
         month_of=proposal.month_of if keeps_key else None,
-        warnings=(*warnings, *proposal.warnings),
+        warnings=(*warnings, *(text for text in proposal.warnings if keeps_key or _LOG_TABLE not in text)),
     )
 
 

@@ -134,6 +134,8 @@ def _record_part_problems(column: Column) -> Iterator[Problem]:
     if isinstance(column.source, RecordKey) and column.source.names and column.source.written != "json":
         message = f"{column.source!r} has a path, but only a key that is JSON has fields"
         yield message, 'Write RecordKey("json", ...), or remove the path.'
+    if isinstance(column.source, RecordKey) and not all(column.source.names):
+        yield f"{column.source!r} has an empty name in its path", "Name a field of the key, or remove the path."
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
         yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
 

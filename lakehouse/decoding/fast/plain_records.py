@@ -26,11 +26,11 @@ from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.judge import may_be_too_large
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
 from lakehouse.decoding.record_filter import RecordFilter
-from lakehouse.decoding.record_parts import TIME, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import JSON_KEY, KEY, TIME, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.unmapped_values import left_values
-from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value
+from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value, parse_key
 
 _HUGE_EXPONENT = re.compile(rb"[eE][+-]?\d{9}")
 _STRING_OR_NOT_FINITE = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?Infinity|NaN', re.DOTALL)
@@ -70,8 +70,8 @@ def decode_plain(
     part_values = _values_of_parts({**parts, TIME: broker_times}, objects, rules)
     convert_values = convert_column if record_bytes else convert_typed_column
     columns = [
-        convert_values(_values_at(objects, field.names), field)
-        if field.part == VALUE and not field.reads_text
+        convert_values(_read_values(objects, part_values, field), field)
+        if field.part in (VALUE, UNMAPPED) and not field.reads_text
         else convert_column(_read_texts(objects, part_values, field), field)
         for field in fields
     ]
@@ -99,6 +99,11 @@ def decode_plain(
 
 def _without_filtered(values: pa.Array, is_filtered: Mask) -> pa.Array:
     return if_else(pa.array(is_filtered), None, values) if is_filtered.any() else values
+
+
+def _read_values(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
+    """The values of a field that the parser of the records made, or what columns leave of them."""
+    return _values_at(objects, field.names) if field.part == VALUE else part_values[UNMAPPED]
 
 
 def _read_texts(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
@@ -189,6 +194,8 @@ def _values_of_parts(
 ) -> dict[str, list[Any]]:
     """The values of the other parts of the records with these objects, and what columns leave of the objects."""
     values = {part: array[: len(objects)].to_pylist() for part, array in arrays.items() if array is not None}
+    if rules.reads_json_key:
+        values[JSON_KEY] = [parse_key(key) for key in values.get(KEY, [None] * len(objects))]
     if rules.taken_fields is not None:
         values[UNMAPPED] = [left_values(obj, rules.taken_fields) for obj in objects]
     return values
@@ -222,9 +229,13 @@ def _values_at(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[An
 
 
 def _uses_current_name(objects: list[dict[str, Any]], field: Field) -> Mask:
-    """A mask of the objects that have a value at the field's path, or none at its former path."""
+    """A mask of the objects that have a value at the field's path, or none at its former path.
+
+    A text on the former path may hold objects.
+    """
     pairs = zip(_values_at(objects, field.names), _values_at(objects, field.former), strict=True)
-    return np.fromiter((current is not None or former is None for current, former in pairs), bool, len(objects))
+    is_used = (former is None or (current is not None and former != ()) for current, former in pairs)
+    return np.fromiter(is_used, bool, len(objects))
 
 
 def _explicit_nulls(objects: list[dict[str, Any]], field: Field, is_plain: Mask) -> pa.Array:

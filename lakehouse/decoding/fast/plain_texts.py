@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
-from lakehouse.decoding.values import parse_part, read_text
+from lakehouse.decoding.values import ParsedKey, parse_part, read_text
 
+_PARTS = (bytes, ParsedKey)
 _MAX_NUMBER_LENGTH = 18  # bytes of a number that 64 bits represent, as a whole number or as its nearest double
 _WHOLE_NUMBER = r"^-?(0|[1-9][0-9]{0,17})$"
 _NUMBER = r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,20})?$"
@@ -20,7 +21,7 @@ _NUMBER = r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,20})?$"
 
 def read_parts(parts: list[Any], field: Field) -> list[Any]:
     """Parse other parts of records like ``values.parse_part``."""
-    return [_read_part(part, field) if type(part) is bytes else part for part in parts]
+    return [_read_part(part, field) if type(part) in _PARTS else part for part in parts]
 
 
 def read_texts(texts: list[Any], field: Field) -> list[Any]:
@@ -42,10 +43,10 @@ def read_texts(texts: list[Any], field: Field) -> list[Any]:
     return [() if number is None and text is not None else number for text, number in pairs]
 
 
-def _read_part(part: bytes, field: Field) -> Any:
+def _read_part(part: bytes | ParsedKey, field: Field) -> Any:
     try:
         value = parse_part(part, field)
-        return _plain_value(value, str(value) if field.key_encoding == "json" else part.decode("latin-1"))
+        return _plain_value(value, part.decode("latin-1") if isinstance(part, bytes) else str(value))
     except Rejection:
         return ()
 

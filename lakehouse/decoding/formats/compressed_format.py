@@ -25,6 +25,7 @@ from lakehouse.decoding.formats.framing import FRAME_SIZE
 from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.formats.unpacking import UnpackingParser
 
+_MAX_SAMPLE = 64 * 1000 * 1000  # bytes of values that show their format
 _OF_WRITTEN = (
     "framed",
     "schema_kind",
@@ -87,12 +88,14 @@ class Compressed(Format):
         return UnpackingParser(self.written.parser(schemas), decompressor(self.codec), framed=self.framed)
 
     def unpack_all(self, values: Iterable[bytes]) -> list[bytes | None]:
-        """The values that can be decompressed."""
+        """The values that can be decompressed; the first ones of many large values."""
         parser = UnpackingParser(JsonParser(), decompressor(self.codec), framed=self.framed)
         unpacked_values: list[bytes | None] = []
         for value in values:
             with suppress(Rejection):
                 unpacked_values.append(parser.unpack(value))
+            if sum(len(unpacked or b"") for unpacked in unpacked_values) > _MAX_SAMPLE:
+                break
         return unpacked_values
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:

@@ -4,19 +4,26 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakehouse.decoding.fields import Rejection, json_kind
-from lakehouse.decoding.formats.connect_schemas import schema_converter, schema_fields
+from lakehouse.decoding.formats.connect_schemas import payload_converter, schema_fields
 from lakehouse.decoding.formats.debezium_values import Convert
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Path, SchemaField, Schemas, WriterSchema
 from lakehouse.decoding.formats.schema_types import as_json
 from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.json_parsing import NotFinite
-from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
+from lakehouse.decoding.memory import (
+    JSON_MEMORY_PER_BYTE,
+    LIST_SLOT,
+    LOGICAL,
+    MAX_RECORD_MEMORY,
+    json_memory,
+    too_large_rejection,
+)
 from lakehouse.decoding.records import parse
 
 _ENVELOPE = {"schema", "payload"}
@@ -46,11 +53,17 @@ class ConnectJson(Format):
         return bytes
 
     def may_read(self, value: bytes) -> bool:
-        """Whether a value has a payload with a field."""
+        """Whether a value has a payload with a field, and a schema or null."""
         try:
-            return bool(self.parser()(value))
+            schema = _envelope(value, self.not_finite)["schema"]
+            is_schema = schema is None or (isinstance(schema, dict) and isinstance(schema.get("type"), str))
+            return is_schema and bool(self.parser()(value))
         except Rejection:
             return False
+
+    def notes(self, values: Sequence[bytes]) -> Iterator[str]:  # noqa: ARG002 - the same for all values
+        """Yield why it was recognised."""
+        yield "Each value has a schema and a payload, as Kafka Connect writes them. Columns read the payload."
 
     def with_null_numbers(self) -> "ConnectJson":
         """The format in which NaN and infinities are null."""
@@ -81,7 +94,7 @@ class ConnectJson(Format):
 class ConnectParser(Parser):
     """Parses the payload of a record, and converts its values by the schema of the record."""
 
-    memory_by_byte = JSON_MEMORY_PER_BYTE
+    memory_by_byte = JSON_MEMORY_PER_BYTE + (LOGICAL + LIST_SLOT) // 2
     smallest_item = 2
 
     def __init__(self, not_finite: NotFinite = "reject") -> None:
@@ -96,13 +109,18 @@ class ConnectParser(Parser):
         if not isinstance(payload, dict):
             raise Rejection("not_an_object", f"the payload is {json_kind(payload)}, not an object")
         if content["schema"] != self._schema:  # records in a row mostly have the same schema
-            self._schema, self._convert = content["schema"], schema_converter(content["schema"])
-        converted: dict[str, Any] = self._convert(payload) if self._convert else payload
+            self._schema, self._convert = content["schema"], payload_converter(content["schema"])
+        if self._convert is None:
+            return payload
+        if self.memory_of(value) > MAX_RECORD_MEMORY:
+            raise too_large_rejection()
+        converted: dict[str, Any] = self._convert(payload)
         return converted
 
     def memory_of(self, value: bytes | None) -> int:
-        """Memory in bytes of a parsed value at most; the parts of a long value are counted."""
-        return json_memory(value or b"")
+        """Memory in bytes of a parsed value at most: the parts of a long value, and what they are converted to."""
+        data = value or b""
+        return json_memory(data) + (data.count(b",") * (LOGICAL + LIST_SLOT) if self._convert else 0)
 
 
 def _envelope(value: bytes | None, not_finite: NotFinite) -> dict[str, Any]:

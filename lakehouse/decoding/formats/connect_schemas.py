@@ -31,19 +31,27 @@ _LOGICAL_TYPES = {
 _ANY_SCALE = "io.debezium.data.VariableScaleDecimal"
 
 
-def schema_converter(schema: Any, levels: int = _MAX_LEVELS) -> Convert | None:
+def payload_converter(schema: Any) -> Convert | None:
+    """Return what converts the fields of a payload with this schema; ``None`` if they stay as they are."""
+    return _inner_converter(schema, _MAX_LEVELS) if isinstance(schema, dict) else None
+
+
+def _converter(schema: Any, levels: int) -> Convert | None:
     """Return what converts the values of a schema, with everything in them; ``None`` if they stay as they are."""
     if not isinstance(schema, dict) or not levels:
         return None
-    convert = converter_of(schema.get("name"), schema.get("parameters"))
-    if convert:
-        return convert
+    parameters = schema.get("parameters")
+    has_scale = isinstance(parameters, dict) and isinstance(parameters.get("scale"), str)
+    return converter_of(schema.get("name"), parameters if has_scale else None) or _inner_converter(schema, levels)
+
+
+def _inner_converter(schema: Mapping[str, Any], levels: int) -> Convert | None:
+    """Return what converts the fields of a struct, the items of an array or the values of a map."""
     if schema.get("type") == "struct":
-        inner = {name: schema_converter(field, levels - 1) for name, field in struct_fields(schema)}
+        inner = {name: _converter(field, levels - 1) for name, field in struct_fields(schema)}
         return _struct_converter({name: convert for name, convert in inner.items() if convert})
-    if schema.get("type") == "array":
-        return _items_converter(schema_converter(schema.get("items"), levels - 1))
-    return _items_converter(schema_converter(schema.get("values"), levels - 1))
+    part = "items" if schema.get("type") == "array" else "values"
+    return _items_converter(_converter(schema.get(part), levels - 1))
 
 
 def struct_fields(schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -58,8 +66,8 @@ def _struct_converter(converters: Mapping[str, Convert]) -> Convert | None:
     def convert_struct(raw: Any) -> Any:
         if not isinstance(raw, dict):
             return raw
-        changed = ((name, convert(raw[name])) for name, convert in converters.items() if raw.get(name) is not None)
-        return raw | dict(changed)
+        names = converters.keys() & raw.keys()
+        return raw | {name: converters[name](raw[name]) for name in names if raw[name] is not None}
 
     return convert_struct if converters else None
 

@@ -21,6 +21,7 @@ from lakehouse.decoding.formats.text_format import (
     scalar_text,
     without_line_end,
 )
+from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK
 
 _INVALID = "invalid_csv"
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
@@ -63,6 +64,18 @@ class Csv(TextFormat):
         if len(self.delimiter) != 1 or self.delimiter in _RESERVED or not is_text(self.delimiter):
             message = f"delimiter {self.delimiter!r} of Csv is not one character other than a quote or a line break"
             yield message, 'Write one character, for example "," or "\\t".'
+        elif not self._can_write_delimiter:
+            yield f"no text in {self.encoding} contains the delimiter {self.delimiter!r}", "Correct one of the two."
+
+    @property
+    def _can_write_delimiter(self) -> bool:
+        """Whether a text in the encoding may contain the delimiter; unknown encodings have a problem of their own."""
+        try:
+            return self.delimiter != BYTE_ORDER_MARK and bool(self.delimiter.encode(self.encoding))
+        except UnicodeError:
+            return False
+        except LookupError:
+            return True
 
     def text_parser(self) -> TextParser:
         """Return a parser of rows."""

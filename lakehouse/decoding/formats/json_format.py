@@ -34,7 +34,7 @@ from lakehouse.decoding.formats.text_encodings import (
     is_utf8,
 )
 from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK, NotFinite, parse_json, utf8_text
-from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
+from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.records import parse, require_value
 
 _ANY_OBJECT = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
@@ -59,7 +59,9 @@ class Json(Format):
 
     def __repr__(self) -> str:
         """Return the format without its frame, which ``fingerprint_parts`` has."""
-        return show_options(replace(self, framed=False))
+        options = {"not_finite": "reject", "encoding": UTF_8, "in_text": False}
+        values = {name: getattr(self, name) for name in options}
+        return f"Json({', '.join(f'{name}={value!r}' for name, value in values.items() if value != options[name])})"
 
     @property
     def declared_as(self) -> str:
@@ -170,7 +172,10 @@ class JsonInTextParser(JsonParser):
         """Parse the object that a text holds."""
         self._content = b""
         value = split_frame(value)[1][FRAME_SIZE:] if self._framed else value
-        text = parse_json(utf8_text(require_value(value)), self.not_finite)
+        value = require_value(value)
+        if json_memory(value) > MAX_RECORD_MEMORY:
+            raise too_large_rejection()
+        text = parse_json(utf8_text(value), self.not_finite)
         if not isinstance(text, str):
             raise Rejection("wrong_type", f"the value is {json_kind(text)}, expected a text that holds an object")
         self._content = text.encode("utf-8", "surrogatepass")

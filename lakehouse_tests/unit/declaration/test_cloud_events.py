@@ -54,3 +54,13 @@ def test_other_headers_change_nothing() -> None:
     assert with_event_headers(proposal, [HEADERS, {"trace": b"1"}]) == proposal
     assert with_event_headers(proposal, []) == proposal
     assert not any(isinstance(column.source, RecordHeader) for column in proposal.columns)
+
+
+def test_a_field_with_the_name_of_a_header_keeps_its_column() -> None:
+    values = [json.dumps({"ce_id": "x", "amount": 5}).encode(), b'{"amount": 6}']
+    proposal = with_event_headers(propose(values), [HEADERS, HEADERS | {"ce_id": b"a2"}])
+    table = StreamTable("t", "t", "", proposal.columns, proposal.key)
+    assert (table.key, [column.name for column in table.columns].count("ce_id")) == ((), 1)
+    without_key = with_event_headers(propose([b'{"amount": 6}']), [HEADERS, HEADERS])
+    assert without_key.key == ("ce_source", "ce_id")
+    assert not any("log table" in warning for warning in without_key.warnings)

@@ -203,3 +203,35 @@ def test_it_may_be_compressed_and_its_option_is_part_of_the_declaration() -> Non
     plain_table = StreamTable("t", "t", "T.", [column], [], format=ConnectJson())
     assert plain_table.fingerprint != null_table.fingerprint
     assert [*differences(facts_of(plain_table), facts_of(null_table))] != []
+
+
+def test_a_schema_of_the_whole_payload_converts_only_its_fields() -> None:
+    values = [
+        b'{"schema":{"name":"io.debezium.data.VariableScaleDecimal"},"payload":{"scale":1,"value":"AQ==","id":1}}',
+        json.dumps({"schema": {"type": "map", "values": DAY}, "payload": {"id": 1}}).encode(),
+    ]
+    assert [row["_reason"] for row in decode_on_both_paths(values, TABLE.rules())] == [None, "wrong_type"]
+
+
+def test_a_record_does_not_depend_on_the_schema_of_the_record_before_it() -> None:
+    def priced(scale: Any) -> bytes:
+        field = {"field": "price", **DECIMAL, "parameters": {"scale": scale}}
+        return record({"id": 1, "price": "AeJA"}, {"type": "struct", "fields": [field]})
+
+    for scales in ((2, 2.0), (2.0, 2), (1, True)):
+        together = decode_on_both_paths([priced(scale) for scale in scales], TABLE.rules())
+        alone = [decode_on_both_paths([priced(scale)], TABLE.rules())[0] for scale in scales]
+        assert together == alone
+        assert {row["_reason"] for row in alone} == {"wrong_type"}
+
+
+def test_many_converted_values_reject_a_record_that_takes_too_much_memory() -> None:
+    schema = {"type": "struct", "fields": [{"field": "a", "type": "array", "items": FIELDS["moved"]}]}
+    value = json.dumps({"schema": schema, "payload": {"id": 1, "a": "?"}}).encode()
+    zeros = value.replace(b'"?"', b"[" + b"0," * 3_000_000 + b"0]")
+    assert [row["_reason"] for row in decode_on_both_paths([zeros], TABLE.rules())] == ["too_large"]
+
+
+def test_plain_json_with_such_fields_is_not_taken_for_it() -> None:
+    values = [json.dumps({"schema": f"v{number}", "payload": {"id": number}}).encode() for number in range(3)]
+    assert likely_formats(values) == (Json(),)

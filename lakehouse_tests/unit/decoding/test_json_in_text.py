@@ -71,3 +71,9 @@ def test_the_memory_of_the_object_is_limited_like_that_of_others() -> None:
     value = twice('{"id":1,"x":[' + "[]," * (size // 3) + "[]]}")
     (row,) = decode_on_both_paths([value], TABLE.rules())
     assert row["_reason"] == "too_large"
+
+
+def test_a_value_that_is_no_text_is_not_parsed_if_it_takes_too_much_memory() -> None:
+    value = b"[" + b"[]," * (MAX_RECORD_MEMORY // JSON_MEMORY_PER_BYTE) + b"[]]"
+    (row,) = decode_on_both_paths([value], TABLE.rules())
+    assert row["_reason"] == "too_large"

@@ -85,7 +85,7 @@ def test_the_option_changes_the_fingerprint_and_the_snapshot_only_if_it_is_set()
         *("", "Json(framed=True)", 'Json(not_finite="null")', 'Json(framed=True, not_finite="null")'),
     ]
     assert [*differences(facts_of(TABLE), facts_of(AS_NULL))] == [
-        ("table", 'table: format was Json(), is Json(not_finite="null")')
+        ("table", "table: format was Json(), is Json(not_finite='null')")
     ]
 
 

@@ -50,7 +50,10 @@ def rest_of(record: dict[str, Any] | bytes, table: StreamTable = TABLE) -> Any:
         ({"id": 1}, None),
         ({"id": 1, "new": None}, {"new": None}),
         ({"id": 1, "new": {"a": [1, {"b": []}]}, "é": "\n"}, {"new": {"a": [1, {"b": []}]}, "é": "\n"}),
-        ({"id": 1, "buyer": {"city": "Oslo"}, "town": "x"}, None),
+        ({"id": 1, "buyer": {"city": "Oslo"}, "town": "x"}, {"town": "x"}),
+        ({"id": 1, "town": "x"}, None),
+        ({"id": 1, "buyer": {"zip": 7}, "town": "x"}, {"buyer": {"zip": 7}}),
+        ({"id": 1, "buyer": {"city": None}, "town": "x"}, {"town": "x"}),
         ({"id": 1, "buyer": {"city": "Oslo", "zip": 7}}, {"buyer": {"zip": 7}}),
         ({"id": 1, "buyer": None}, None),
         ({"id": 1, "size": {"w": 1, "h": 2, "deep": {"a": 1, "b": 2}}}, {"size": {"h": 2, "deep": {"b": 2}}}),
@@ -67,6 +70,14 @@ def rest_of(record: dict[str, Any] | bytes, table: StreamTable = TABLE) -> Any:
 )
 def test_the_column_has_exactly_what_the_other_columns_leave(record: dict[str, Any] | bytes, rest: Any) -> None:
     assert rest_of(record) == rest
+
+
+def test_what_is_under_a_former_name_is_left_unless_it_is_read() -> None:
+    columns = [Column("x", "BIGINT", "X.", formerly=("old", "x")), REST]
+    table = StreamTable("t", "t", "T.", columns, [])
+    assert rest_of({"x": 1, "old": '{"x":1,"y":2}'}, table) == {"old": '{"x":1,"y":2}'}
+    assert rest_of({"old": '{"x":1,"y":2}'}, table) == {"old": {"y": 2}}
+    assert rest_of({"x": 1, "old": 7}, table) == {"old": 7}
 
 
 JSON_VALUES = st.recursive(
@@ -108,7 +119,8 @@ def test_formats_of_texts_leave_texts() -> None:
     logfmt = StreamTable("t", "t", "T.", [COLUMNS[0], REST], ["id"], format=Logfmt())
     assert rest_of(b"id=1 level=info", logfmt) == {"level": "info"}
     framed = StreamTable("t", "t", "T.", [COLUMNS[0], REST], ["id"], format=Json(framed=True))
-    assert rest_of(framed.format.writer(7)(b'{"id":1,"a":2}'), framed) == {"a": 2}
+    assert rest_of(framed.format.writer(7)(b'{"id":1,"a":2.50}'), framed) == {"a": Decimal("2.50")}
+    assert count_plain([framed.format.writer(7)(b'{"id":1,"a":2.50}')], framed.rules()) == 1
 
 
 def test_a_rest_that_takes_too_much_memory_rejects_the_record() -> None:

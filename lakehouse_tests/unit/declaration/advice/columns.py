@@ -236,6 +236,13 @@ EXAMPLES = [
         with_columns(column("n", "STRING"), format=Avro()),
     ),
     Example(
+        "column n: RecordKey('json', '') has an empty name in its path",
+        "Name a field of the key, or remove the path.",
+        with_column(source=RecordKey("json", "")),
+        Accepted(with_column(source=RecordKey("json", "id")), {}, {"n": 7}, {"key": b'{"id":7}'}),
+        Accepted(with_column(source=RecordKey("json")), {}, {"n": 7}, {"key": b"7"}),
+    ),
+    Example(
         "column n: RecordKey('text', 'id') has a path, but only a key that is JSON has fields",
         'Write RecordKey("json", ...), or remove the path.',
         with_column(source=RecordKey(path="id")),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lakehouse.kafka import Record
     from lakehouse.settings import Settings
 
+_MAX_SHOWN = 5  # fingerprints of schemas
+
 
 class Wish(NamedTuple):
     """What a table is proposed for: a flow of AUTO CDC, the records that meet a condition, or all records."""
@@ -40,6 +42,7 @@ def propose_for_topic(settings: "Settings", topic: str, count: int, wish: Wish) 
     with broker(settings):
         records = newest_records(settings, topic, count)
         values = [record.value for record in records]
+        _require_known_schemas(values, topic)
         formats = likely_formats(values)
         if not formats[0].needs_schemas:
             schemas_of_json = _known_schemas(settings, formats[0], values)
@@ -67,6 +70,20 @@ def _with_notes(proposal: "Proposal", values: "Sequence[bytes | None]") -> "Prop
     """The proposal, with why its format was recognised before all other warnings."""
     notes = proposal.form.notes([value for value in values if value]) if proposal.columns else ()
     return replace(proposal, warnings=(*notes, *proposal.warnings))
+
+
+def _require_known_schemas(values: "Sequence[bytes | None]", topic: str) -> None:
+    """Refuse records in Avro's single-object encoding: their schemas are neither in a registry nor in the records."""
+    from lakehouse.decoding.formats.single_objects import is_single_object, shown_fingerprint, split_single_object
+
+    objects = [value for value in values if value and is_single_object(value)]
+    if len(objects) * 2 > sum(map(bool, values)):
+        fingerprints = sorted({shown_fingerprint(split_single_object(value)[0]) for value in objects})
+        what = "The records are Avro in single-object encoding. The fingerprints of their schemas are"
+        action = (
+            "Declare the table with format=Avro(schemas=[...]), the texts of these schemas: see the page about Avro."
+        )
+        raise LakehouseError(f"{what} {', '.join(fingerprints[:_MAX_SHOWN])}", where=f"topic {topic}", action=action)
 
 
 def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:
@@ -114,7 +131,7 @@ def _propose_chosen(
     from lakehouse.declaration.inference.proposal import propose
 
     conditions = read_conditions(condition_text)
-    chosen_records, condition = choose_records(records, records, conditions, form.parser(schemas))
+    chosen_records, condition = choose_records(records, records, conditions, form.for_schemas(schemas).parser(schemas))
     if condition is None:
         what = f"None of {len(records):,} records meets {condition_text}"
         raise LakehouseError(what, action="Correct --where, or read more records with --records.")

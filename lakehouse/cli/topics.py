@@ -89,6 +89,13 @@ SchemaOption = Annotated[
         help="For a table in Avro or Protobuf: register this schema, and encode the records with it.",
     ),
 ]
+SubjectOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SUBJECT",
+        help="Subject of the schema at the registry, if it is not TOPIC-value: RECORD or TOPIC-RECORD.",
+    ),
+]
 
 
 @commands.command(
@@ -107,6 +114,7 @@ def publish(
         float | None, typer.Option(min=0.001, metavar="N", help="Send at most N records per second.")
     ] = None,
     schema: SchemaOption = None,
+    subject: SubjectOption = None,
     partitions: PartitionsOption = None,
     force: Annotated[bool, typer.Option("--force", help="Also send lines that the table would reject.")] = False,
     json: JsonOption = False,
@@ -118,13 +126,15 @@ def publish(
     and Protobuf are checked only when they are encoded: the lines before an invalid one are sent.
 
     Sends the bytes of each line as they are. For Avro and Protobuf, each line is a JSON object. It is encoded with
-    --schema, or else the newest schema of the topic, or else a schema derived from the declaration. The broker
-    acknowledges every record exactly once, even after a retry. Sending a file again right after itself changes no row
-    of a table with a key. A log table gets one more row per line.
+    --schema, or else the newest schema of the topic or of --subject, or else a schema derived from the declaration.
+    The broker acknowledges every record exactly once, even after a retry. Sending a file again right after itself
+    changes no row of a table with a key. A log table gets one more row per line.
     """
     from lakehouse.kafka import PublishOptions, create_topic, require_own_keys
     from lakehouse.kafka import publish as send
 
+    if subject is not None and not subject.strip():
+        raise typer.BadParameter("the name of the subject is empty", param_hint="--subject")
     settings = load_settings()
     stream_table = select_table(settings, table)
     require_own_keys(stream_table)
@@ -135,7 +145,7 @@ def publish(
     ):
         create_topic(settings, stream_table, partitions)
         schema_text = _read_schema(schema) if schema else schema_of_samples(stream_table, generate)
-        options = PublishOptions(rate, report_count, schema_text)
+        options = PublishOptions(rate, report_count, schema_text, subject)
         acknowledged = send(settings, stream_table, records.lines, options)
     if json:
         return print_json({"bootstrap_servers": address, "topic": stream_table.topic, "acknowledged": acknowledged})

@@ -42,12 +42,14 @@ _CORRECT = (
 class PublishOptions:
     """How to publish: at most ``rate`` records per second; ``on_progress`` gets the number of acknowledged records.
 
-    ``schema`` is the text of the schema by which records are written, if their format has any.
+    ``schema`` is the text of the schema by which records are written, if their format has any. ``subject`` is the
+    subject of the registry under which it is, by default ``TOPIC-value``.
     """
 
     rate: float | None = None
     on_progress: Callable[[int], None] | None = None
     schema: str | None = None
+    subject: str | None = None
 
 
 def publish(
@@ -67,7 +69,7 @@ def publish(
     for it. Records that it acknowledged before stay in the topic.
     """
     require_own_keys(table)
-    value_writer = _make_value_writer(settings, table, options.schema)
+    value_writer = _make_value_writer(settings, table, options)
     create_topic(settings, table)
 
     async def send(clients: Clients) -> int:
@@ -85,16 +87,19 @@ class ValueWriter:
     parser: Parser
 
 
-def _make_value_writer(settings: Settings, table: StreamTable, schema: str | None) -> ValueWriter:
-    if schema is not None and not table.has_schemas:
-        raise TopicError(
-            "The format of the table has no schemas", where=f"table {table.name}", action="Omit the schema."
-        )
+def _make_value_writer(settings: Settings, table: StreamTable, options: PublishOptions) -> ValueWriter:
+    for option, value, is_used in (
+        ("schema", options.schema, table.has_schemas),
+        ("subject", options.subject, table.format.framed),
+    ):
+        if value is not None and not is_used:
+            what = f"The format of the table takes no {option} from a registry"
+            raise TopicError(what, where=f"table {table.name}", action=f"Omit the {option}.")
     if not table.format.framed:
         return ValueWriter(table.format.writer(), table.format.parser())
     from lakehouse.kafka.writing import choose_value_writer  # noqa: PLC0415 - the registry client is slow to import
 
-    return ValueWriter(*choose_value_writer(settings, table, schema))
+    return ValueWriter(*choose_value_writer(settings, table, options.schema, options.subject))
 
 
 def write_line(write: Callable[[bytes], bytes], line: bytes, number: int, action: str = _CORRECT) -> bytes:

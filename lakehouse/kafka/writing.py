@@ -17,15 +17,15 @@ from lakehouse.settings import Settings
 
 
 def choose_value_writer(
-    settings: Settings, table: StreamTable, schema: str | None
+    settings: Settings, table: StreamTable, schema: str | None, subject: str | None = None
 ) -> tuple[Callable[[bytes], bytes], Parser]:
     """Return the function that turns a line into the value of a record, and the one that parses it again.
 
-    The schema is registered under ``TOPIC-value``: ``schema``, or the newest one of that subject, or one generated
-    from the declaration. Raises ``RegistryError`` if the registry refuses it as incompatible with the schemas before
-    it, and ``TopicError`` if no value can be written by it.
+    The schema is registered under ``subject``, by default ``TOPIC-value``: ``schema``, or the newest one of that
+    subject, or one generated from the declaration. Raises ``RegistryError`` if the registry refuses it as incompatible
+    with the schemas before it, and ``TopicError`` if no value can be written by it.
     """
-    subject, record_format = f"{table.topic}-value", table.format
+    subject, record_format = subject or f"{table.topic}-value", table.format
     with registry(settings) as client:
         try:
             schema_id, writer_schema = _choose_schema(client, subject, schema, table)

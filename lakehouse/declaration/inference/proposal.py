@@ -32,6 +32,10 @@ _SEVERAL_TYPES = (
     " --where type=order."
 )
 _HOLDS_JSON = "Field {!r} is a text that holds JSON. Its fields are read by their paths, like those of an object."
+_NAMED_BRANCHES = (
+    "Unions of several types: each branch is a field of its own, by the name of its type (named_branches=True). It is"
+    " NULL in records of another branch. Columns that you do not need can be removed."
+)
 _NOT_FINITE = "Some records have NaN or Infinity, which {} reads as null. Remove not_finite to reject such records."
 
 
@@ -71,9 +75,11 @@ def propose(
     ``only`` selects the fields that become columns, by their outermost names. The key is then not proposed.
     """
     contents = list(values)
-    objects, refusals, form = read_objects(contents, form, schemas)
+    has_named_branches = form.for_schemas(schemas) != form
+    objects, refusals, form = read_objects(contents, form.for_schemas(schemas), schemas)
     objects = read_texts(objects) if form.is_text else objects
-    warnings = [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
+    warnings = [_NAMED_BRANCHES] if has_named_branches else []
+    warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
     warnings += [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects, form.not_finite)]
     used_schemas = form.used_schemas(contents, schemas) if objects else ()
     schema_fields = form.schema_fields(used_schemas, _MAX_FIELDS)

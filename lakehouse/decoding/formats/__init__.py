@@ -12,13 +12,16 @@ or Avro. ``text_format`` is the base of formats that have only texts: ``csv_form
 ``debezium_reader`` reads a change, ``debezium_position`` its position in the log of the database, ``debezium_schemas``
 the types of its fields, ``debezium_values`` times and decimals, ``debezium_connector`` the settings of its connector.
 ``avro_reader`` reads Avro by a schema, with ``avro_bytes`` for primitive types, ``avro_nodes`` for the readers of
-schemas and ``avro_logical`` for logical types. ``avro_schemas`` checks schemas, ``avro_declared`` derives one from a
-declaration, ``avro_writing`` writes lines by one, ``avro_fields`` derives columns from one. Protobuf has the same
-parts: ``protobuf_reader`` with ``protobuf_messages``, ``protobuf_nodes``, ``protobuf_bytes`` and ``protobuf_values``;
-``protobuf_schemas``, ``protobuf_declared``, ``protobuf_writing`` with ``protobuf_lines``, and ``protobuf_fields``.
-``protobuf_text`` parses ``.proto`` files, cut by ``protobuf_tokens``; ``protobuf_known`` has the types that each may
-import. Both formats use ``schema_parser``, ``schema_types`` and ``declared_fields``. ``writer_schemas`` prepares a
-schema of either.
+schemas, ``avro_unions`` for unions and ``avro_logical`` for logical types. ``avro_schemas`` checks schemas,
+``avro_declared`` derives one from a declaration, ``avro_writing`` writes lines by one, ``avro_fields`` derives columns
+from one. ``avro_own_schemas`` reads the schemas of a format without a registry, and ``single_objects`` the fingerprint
+in front of its values.
+
+Protobuf has the same parts: ``protobuf_reader`` with ``protobuf_messages``, ``protobuf_nodes``, ``protobuf_bytes`` and
+``protobuf_values``; ``protobuf_schemas``, ``protobuf_declared``, ``protobuf_writing`` with ``protobuf_lines``, and
+``protobuf_fields``. ``protobuf_text`` parses ``.proto`` files, cut by ``protobuf_tokens``; ``protobuf_known`` has the
+types that each may import. Both formats use ``schema_format``, ``schema_parser``, ``schema_types``, ``declared_fields``
+and ``varints``. ``writer_schemas`` prepares a schema of either.
 
 To add a format, write a module with a subclass of ``Format`` and list it in ``FORMAT_KINDS``, and in ``FORMATS`` if a
 proposal may choose it by reading values. No module outside this package checks which format it has: it asks the format.

@@ -9,6 +9,9 @@ from typing import Any
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.avro_logical import non_finite_decimal, shortest_float
+from lakehouse.decoding.formats.varints import varint_reader
+
+_read_varint = varint_reader("invalid_avro")
 
 
 def read_null(_: bytes, pos: int) -> tuple[None, int]:
@@ -26,20 +29,11 @@ def read_boolean(data: bytes, pos: int) -> tuple[bool, int]:
 
 def read_long(data: bytes, pos: int) -> tuple[int, int]:
     """Read a whole number of 64 bits: seven bits in each byte, the lowest first; the lowest bit of all is the sign."""
-    byte = data[pos]
-    pos += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), pos
-    value, shift = byte & 0x7F, 7
-    while byte >= 0x80:
-        byte = data[pos]
+    value = data[pos]
+    if value < 0x80:
         pos += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if value >> 64:
-            raise Rejection("invalid_avro", "a number of more than 64 bits")
-        if shift > 70:
-            raise Rejection("invalid_avro", "a number of more than ten bytes")
+    else:
+        value, pos = _read_varint(data, pos)
     return (value >> 1) ^ -(value & 1), pos
 
 

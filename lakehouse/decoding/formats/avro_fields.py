@@ -1,43 +1,70 @@
 """Derive proposed columns from the Avro schemas that records were written with."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.column_types import column_type_problems, is_field_name
 from lakehouse.decoding.formats.avro_logical import logical_converter
+from lakehouse.decoding.formats.avro_unions import branch_names, is_of_several_types, type_name
 from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
 from lakehouse.decoding.formats.schema_types import MAX_LEVELS, MAX_TYPE_LENGTH, merged_fields
 
 _SCALAR_TYPES = {"boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "DOUBLE", "double": "DOUBLE"}
 _SCALAR_TYPES |= {"string": "STRING", "enum": "STRING"}
+_EXACT_TYPES = {type_: {type_} for type_ in ("STRING", "BOOLEAN", "DATE", "TIMESTAMP")}
+_EXACT_TYPES |= {"INT": {"INT"}, "BIGINT": {"INT", "BIGINT"}, "DOUBLE": {"INT", "DOUBLE"}}
+"""Types of columns, and the types whose values they represent exactly."""
 
 
-def schema_fields(schemas: Iterable[WriterSchema], limit: int) -> dict[Path, SchemaField]:
+def schema_fields(
+    schemas: Iterable[WriterSchema], limit: int, *, named_branches: bool = False
+) -> dict[Path, SchemaField]:
     """The fields that schemas describe, by path; at most ``limit`` of each schema.
 
     If schemas differ, the first one counts; of several number types, the one that represents the values of all.
+    ``named_branches``: the value of a union of several types is an object whose fields are the branches.
     """
-    return merged_fields(islice(_fields_of(schema), limit) for schema in schemas)
+    return merged_fields(islice(_fields_of(schema, named_branches=named_branches), limit) for schema in schemas)
 
 
-def _fields_of(schema: WriterSchema) -> Iterator[tuple[Path, SchemaField]]:
-    definitions, root = _NamedSchemas({}, {}), json.loads(schema.text)
-    for definition in (*map(json.loads, schema.references), root):
-        definitions.collect(definition)
+def has_several_types(schema: WriterSchema) -> bool:
+    """Whether a union in a schema has types that no single type of a column can represent."""
+    definitions, _ = _read_definitions(schema, named_branches=False)
+    return any(_union_type(union, definitions) is None for union in definitions.unions if is_of_several_types(union))
+
+
+def record_names(schema: WriterSchema) -> list[str]:
+    """The full names of the records that a schema describes: one, or those of a union."""
+    root = json.loads(schema.text)
+    return [type_name(branch) for branch in (root if isinstance(root, list) else [root])]
+
+
+def _fields_of(schema: WriterSchema, *, named_branches: bool) -> Iterator[tuple[Path, SchemaField]]:
+    definitions, root = _read_definitions(schema, named_branches=named_branches)
     return _fields(root, definitions, (), optional=False)
 
 
+def _read_definitions(schema: WriterSchema, *, named_branches: bool) -> tuple["_NamedSchemas", Any]:
+    definitions, root = _NamedSchemas({}, {}, [], named_branches), json.loads(schema.text)
+    for definition in (*map(json.loads, schema.references), root):
+        definitions.collect(definition)
+    return definitions, root
+
+
 class _NamedSchemas(NamedTuple):
-    """Schemas by name, and the column types of those that were asked for."""
+    """Schemas by name, the column types of those that were asked for, and all unions."""
 
     schemas: dict[str, Any]
     column_types: dict[str, str | None]
+    unions: list[list[Any]]
+    has_named_branches: bool
 
     def collect(self, schema: Any) -> None:
         """Add the named schemas in a schema, and the schema itself if it has a name."""
         if isinstance(schema, list):
+            self.unions.append(schema)
             for branch in schema:
                 self.collect(branch)
         elif isinstance(schema, dict):
@@ -66,6 +93,10 @@ def _fields(
     """Yield the fields of a record and of nested records; a record within itself is not followed."""
     resolved_schema, allows_null = definitions.resolve(schema)
     optional = optional or allows_null
+    if isinstance(resolved_schema, list) and definitions.has_named_branches and len(path) < MAX_LEVELS:
+        for name, branch in _named_branches(resolved_schema):
+            yield from _fields(branch, definitions, (*path, name), optional=True, outer_records=outer_records)
+        return
     is_record = (
         isinstance(resolved_schema, dict)
         and resolved_schema["type"] == "record"
@@ -83,11 +114,28 @@ def _column_type(schema: Any, definitions: _NamedSchemas) -> str | None:
     """The type of a column for the values of a schema; ``None`` if there is none."""
     resolved_schema, _ = definitions.resolve(schema)
     kind = resolved_schema["type"] if isinstance(resolved_schema, dict) else resolved_schema
-    if isinstance(kind, list):  # a union of several types
-        return None
+    if isinstance(kind, list):
+        return _union_type(kind, definitions)
     if isinstance(resolved_schema, dict) and logical_converter(resolved_schema):
         return _logical_type(resolved_schema)
     return _NESTED_TYPES[kind](resolved_schema, definitions) if kind in _NESTED_TYPES else _SCALAR_TYPES.get(kind)
+
+
+def _union_type(branches: Sequence[Any], definitions: _NamedSchemas) -> str | None:
+    """The type that represents the values of all branches exactly; a struct of the branches if these are named."""
+    types = {name: _column_type(branch, definitions) for name, branch in _named_branches(branches)}
+    if definitions.has_named_branches:
+        return _struct_of(types.items())
+    for type_, represented_types in _EXACT_TYPES.items():
+        if represented_types.issuperset(types.values()):
+            return type_
+    return None
+
+
+def _named_branches(branches: Sequence[Any]) -> list[tuple[str, Any]]:
+    """The branches of a union that are not null, by their names."""
+    pairs = zip(branch_names(branches), branches, strict=True)
+    return [(name, branch) for name, branch in pairs if name != "null"]
 
 
 def _array_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
@@ -106,10 +154,16 @@ def _struct_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | No
     if name not in definitions.column_types:
         definitions.column_types[name] = None
         inner_types = [(field["name"], _column_type(field["type"], definitions)) for field in schema["fields"]]
-        fields = {n.lower(): f"{n}: {type_}" for n, type_ in reversed(inner_types) if type_ and is_field_name(n)}
-        struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
-        definitions.column_types[name] = struct_type if fields and len(struct_type) <= MAX_TYPE_LENGTH else None
+        definitions.column_types[name] = _struct_of(inner_types)
     return definitions.column_types[name]
+
+
+def _struct_of(inner_types: Iterable[tuple[str, str | None]]) -> str | None:
+    """A struct of the fields that have a column type and a valid name; ``None`` if there is none, or too many."""
+    pairs = [(name, type_) for name, type_ in inner_types if type_ and is_field_name(name)]
+    fields = {name.lower(): f"{name}: {type_}" for name, type_ in reversed(pairs)}
+    struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
+    return struct_type if fields and len(struct_type) <= MAX_TYPE_LENGTH else None
 
 
 def _logical_type(schema: dict[str, Any]) -> str | None:

@@ -31,9 +31,18 @@ class Node(NamedTuple):
 
 
 class NamedNodes(dict[str, Node]):
-    """Nodes of named schemas; ``memory`` is the memory in bytes of the record that is being read."""
+    """Nodes of named schemas; ``memory`` is the memory in bytes of the record that is being read.
+
+    ``record_names`` are those of the records. ``has_named_branches``: a value of a union of several types is an object,
+    whose only field names the branch.
+    """
 
     memory = 0
+
+    def __init__(self, *, has_named_branches: bool = False) -> None:
+        super().__init__()
+        self.record_names: set[str] = set()
+        self.has_named_branches = has_named_branches
 
 
 def add_memory(nodes: NamedNodes, memory: int) -> None:

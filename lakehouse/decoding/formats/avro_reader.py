@@ -6,7 +6,7 @@ executors. Schemas are in the form of ``avro_schemas``: all names in full, defin
 
 import json
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lakehouse.decoding.fields import Rejection, UnrepresentableValue
@@ -23,6 +23,7 @@ from lakehouse.decoding.formats.avro_bytes import (
 )
 from lakehouse.decoding.formats.avro_logical import logical_converter
 from lakehouse.decoding.formats.avro_nodes import NamedNodes, Node, Read, add_memory
+from lakehouse.decoding.formats.avro_unions import is_record_schema, union_node
 from lakehouse.decoding.formats.format import WriterSchema
 from lakehouse.decoding.formats.schema_parser import Reader
 from lakehouse.decoding.memory import (
@@ -54,9 +55,9 @@ def reader_of(schema: WriterSchema, nodes: NamedNodes | None = None) -> Reader:
     for reference in schema.references:
         _node(json.loads(reference), all_nodes)
     root = json.loads(schema.text)
-    if not isinstance(root, dict) or root.get("type") != "record":
-        raise Rejection("unusable_schema", "its type is not a record")
     read = _node(root, all_nodes).read
+    if not is_record_schema(root, all_nodes):
+        raise Rejection("unusable_schema", "its type is not a record")
 
     def read_record(data: bytes, start: int) -> dict[str, Any]:
         all_nodes.memory = 0
@@ -79,7 +80,7 @@ def _node(schema: Any, nodes: NamedNodes) -> Node:
     if isinstance(schema, str):
         return _PRIMITIVES.get(schema) or _named_node(schema, nodes)
     if isinstance(schema, list):
-        return _union([_node(branch, nodes) for branch in schema])
+        return union_node(schema, [_node(branch, nodes) for branch in schema], nodes)
     kind = schema["type"]
     if isinstance(kind, str) and kind in _COMPLEX_TYPES:
         return _COMPLEX_TYPES[kind](schema, nodes)
@@ -124,6 +125,7 @@ def _record(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:
         return values, pos
 
     nodes[schema["name"]] = Node(read)
+    nodes.record_names.add(schema["name"])
     field_nodes = {_require_name(field["name"]): _node(field["type"], nodes) for field in schema["fields"]}
     if len(field_nodes) < len(schema["fields"]):
         raise Rejection("unusable_schema", "a record in it has two fields of the same name")
@@ -140,18 +142,6 @@ def _record(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:
     memory = dict_memory(len(field_nodes)) + sum(node.memory for node in field_nodes.values())
     nodes[schema["name"]] = Node(read, has_bytes, empty_values, wrappers)
     return nodes[schema["name"]]
-
-
-def _union(branches: Sequence[Node]) -> Node:
-    reads = [branch.read for branch in branches]
-
-    def read(data: bytes, pos: int) -> tuple[Any, int]:
-        branch, pos = read_long(data, pos)
-        if not 0 <= branch < len(reads):
-            raise Rejection("invalid_avro", f"branch {branch} of a union of {len(reads)}")
-        return reads[branch](data, pos)
-
-    return Node(read, memory=max((branch.memory for branch in branches), default=0))
 
 
 def _enum(schema: Mapping[str, Any], nodes: NamedNodes) -> Node:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastavro import parse_schema
-from fastavro.schema import SchemaParseException, UnknownType
+from fastavro.schema import SchemaParseException, UnknownType, to_parsing_canonical_form
+from fastavro.schema import fingerprint as fastavro_fingerprint
 from fastavro.types import Schema
 
 from lakehouse.decoding.fields import Rejection
@@ -44,6 +45,19 @@ def writer_schema(text: str, references: Sequence[str] = ()) -> WriterSchema:
     except (SchemaParseException, UnknownType, *_PARSER_ERRORS) as error:
         raise UnusableSchemaError(f"it is not an Avro schema: {type(error).__name__}: {error}") from None
     return schema
+
+
+def parsing_fingerprint(text: str) -> int:
+    """The CRC-64-AVRO of a schema's Parsing Canonical Form, which single objects have in front.
+
+    Raises ``UnusableSchemaError``.
+    """
+    try:
+        canonical_form = to_parsing_canonical_form(json.loads(text))
+        digits = fastavro_fingerprint(canonical_form, "CRC-64-AVRO")
+    except (SchemaParseException, UnknownType, *_PARSER_ERRORS) as error:
+        raise UnusableSchemaError(f"it has no fingerprint: {type(error).__name__}: {error}") from None
+    return int.from_bytes(bytes.fromhex(digits), "little")
 
 
 def _with_full_names(text: str, named_schemas: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import fastavro
 
 from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.formats.avro_unions import branch_names, is_of_several_types, type_name
 from lakehouse.decoding.formats.format import UnwritableError, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.records import parse
@@ -22,12 +23,19 @@ _WRITE_ERRORS = (
 )
 
 
-def line_writer(schema_id: int, writer: WriterSchema) -> Callable[[bytes], bytes]:
+def line_writer(schema_id: int, schema: WriterSchema, *, named_branches: bool = False) -> Callable[[bytes], bytes]:
     """Return a function that writes a line as Avro, with the id of the schema in front.
 
-    The function raises ``UnwritableError`` if a line does not fit the schema.
+    The function raises ``UnwritableError`` if a line does not fit the schema. ``named_branches``: a line has the value
+    of a union of several types as an object whose only field names the branch.
     """
-    named_schemas: dict[str, Any] = {}
+    write = body_writer(schema, f"schema {schema_id}", named_branches=named_branches)
+    return lambda line: add_frame(schema_id, write(line))
+
+
+def body_writer(writer: WriterSchema, name: str, *, named_branches: bool = False) -> Callable[[bytes], bytes]:
+    """Return a function like ``line_writer``, with nothing in front; ``name`` is that of the schema in errors."""
+    named_schemas = _NamedSchemas(named_branches=named_branches)
     *_, schema = [fastavro.parse_schema(json.loads(text), named_schemas) for text in (*writer.references, writer.text)]
 
     def write(line: bytes) -> bytes:
@@ -37,13 +45,21 @@ def line_writer(schema_id: int, writer: WriterSchema) -> Callable[[bytes], bytes
             fastavro.schemaless_writer(buffer, schema, value, strict_allow_default=True)
         except _WRITE_ERRORS as error:
             detail = error.detail if isinstance(error, Rejection) else str(error)
-            raise UnwritableError(f"it does not fit schema {schema_id}: {detail[:300]}") from None
-        return add_frame(schema_id, buffer.getvalue())
+            raise UnwritableError(f"it does not fit {name}: {detail[:300]}") from None
+        return buffer.getvalue()
 
     return write
 
 
-def _to_avro(value: Any, schema: Any, named_schemas: Mapping[str, Any]) -> Any:
+class _NamedSchemas(dict[str, Any]):
+    """Schemas by name, and whether lines name the branches of unions of several types."""
+
+    def __init__(self, *, named_branches: bool) -> None:
+        super().__init__()
+        self.has_named_branches = named_branches
+
+
+def _to_avro(value: Any, schema: Any, named_schemas: _NamedSchemas) -> Any:
     """Convert a JSON value by a schema; raises ``ValueError`` if it does not fit."""
     if isinstance(schema, str):
         is_named = schema in named_schemas
@@ -60,7 +76,7 @@ def _to_avro(value: Any, schema: Any, named_schemas: Mapping[str, Any]) -> Any:
     return _to_logical(value, schema["type"], schema.get("logicalType"))
 
 
-def _to_record(value: Any, schema: Mapping[str, Any], named_schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _to_record(value: Any, schema: Mapping[str, Any], named_schemas: _NamedSchemas) -> dict[str, Any]:
     types = {field["name"]: field["type"] for field in schema["fields"]}
     fields = _require_type(value, dict)
     for name in fields:
@@ -69,9 +85,11 @@ def _to_record(value: Any, schema: Mapping[str, Any], named_schemas: Mapping[str
     return {name: _to_avro(field, types[name], named_schemas) for name, field in fields.items()}
 
 
-def _to_union(value: Any, branches: list[Any], named_schemas: Mapping[str, Any]) -> Any:
+def _to_union(value: Any, branches: list[Any], named_schemas: _NamedSchemas) -> Any:
     if value is None and "null" in branches:
         return None
+    if named_schemas.has_named_branches and is_of_several_types(branches):
+        return _to_named_branch(value, branches, named_schemas)
     detail = "no branch of the union allows null"
     for branch in branches:
         try:
@@ -80,6 +98,16 @@ def _to_union(value: Any, branches: list[Any], named_schemas: Mapping[str, Any])
         except (ValueError, InvalidOperation) as error:
             detail = str(error)
     raise ValueError(detail)
+
+
+def _to_named_branch(value: Any, branches: list[Any], named_schemas: _NamedSchemas) -> Any:
+    """Convert an object whose only field names a branch to a pair that fastavro writes as this branch."""
+    fields, names = _require_type(value, dict), branch_names(branches)
+    if len(fields) != 1 or not fields.keys() <= {*names} - {"null"}:
+        raise ValueError(f"{list(fields)[:3]!r} is not the name of a branch of the union: {', '.join(names)}")
+    ((name, content),) = fields.items()
+    branch = branches[names.index(name)]
+    return type_name(branch), _to_avro(content, branch, named_schemas)
 
 
 def _to_logical(value: Any, kind: str, logical_type: str | None) -> Any:

@@ -133,6 +133,10 @@ class Compressed(Format):
         """The format for records with NaN or infinities."""
         return replace(self, written=self.written.with_null_numbers())
 
+    def for_schemas(self, schemas: Schemas) -> "Compressed":
+        """The format inside with the options that records of these schemas need."""
+        return replace(self, written=self.written.for_schemas(schemas))
+
     def connector_settings(self, fields: Iterable[Field]) -> dict[str, str]:
         """Those of the format inside."""
         return self.written.connector_settings(fields)

@@ -4,10 +4,11 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.avro_format import Avro
 from lakehouse.decoding.formats.debezium_connector import converter_settings, transform_settings
@@ -68,6 +69,12 @@ class Debezium(Format):
     def fingerprint_parts(self) -> tuple[str, ...]:
         """Those of the format of the values."""
         return self.written.fingerprint_parts
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield that changes in Avro need a registry."""
+        if self.written.typed and not self.needs_schemas:
+            advice = "Use Debezium(Avro()): connectors write Avro with a registry, which has the types of the database."
+            yield "Debezium cannot use Avro with schemas of its own", advice
 
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
         """Return a parser of changes."""

@@ -5,7 +5,7 @@ Pure and self-contained (the standard library only).
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lakehouse.decoding.formats.debezium_values import Convert, converter_of
@@ -41,13 +41,13 @@ def avro_converters(schema: WriterSchema, *, is_flattened: bool) -> Converters:
     for document in documents:
         records |= {record["name"]: record for record in _records(document)}
     row = documents[-1] if is_flattened else _row_record(documents[-1], records)
-    converters = {field["name"]: _avro_converter(field["type"]) for field in row.get("fields", ())}
+    converters = {field["name"]: _avro_converter(field["type"]) for field in _fields(row)}
     return {name: convert for name, convert in converters.items() if convert}
 
 
 def has_envelope(schema: WriterSchema) -> bool:
     """Whether an Avro schema describes changes in their envelope."""
-    return {field["name"] for field in json.loads(schema.text).get("fields", ())} >= _ENVELOPE
+    return {field["name"] for field in _fields(json.loads(schema.text))} >= _ENVELOPE
 
 
 def connect_types(schema: WriterSchema) -> Iterator[str]:
@@ -72,9 +72,14 @@ def _records(schema: Any) -> Iterator[dict[str, Any]]:
             yield from _records(field["type"])
 
 
-def _row_record(root: Mapping[str, Any], records: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _fields(root: Any) -> Sequence[dict[str, Any]]:
+    """The fields of a record; a union of records, which may be a schema too, has none of its own."""
+    return root.get("fields", ()) if isinstance(root, dict) else ()
+
+
+def _row_record(root: Any, records: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the record of the row after a change; empty if there is none."""
-    for field in root.get("fields", ()):
+    for field in _fields(root):
         for branch in _branches(field["type"]) if field["name"] == _ROW else ():
             record = records.get(branch) if isinstance(branch, str) else branch
             if isinstance(record, dict) and record.get("type") == "record":

@@ -238,6 +238,10 @@ class Format(ABC):
         """The format for records with NaN or infinities, which are null; itself if it has no such option."""
         return self
 
+    def for_schemas(self, schemas: Schemas) -> "Format":  # noqa: ARG002 - for formats whose schemas give types
+        """The format with the options that records of these schemas need; itself if it has no such options."""
+        return self
+
     def connector_settings(self, fields: Iterable[Field]) -> dict[str, str]:  # noqa: ARG002 - for change streams
         """The settings that the program which writes the records needs for these fields; empty if there are none."""
         return {}

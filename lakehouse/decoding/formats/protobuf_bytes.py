@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.avro_bytes import cut, read_double, read_float
+from lakehouse.decoding.formats.varints import varint_reader
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 """The wire types: how many bytes a value has. The others are those of groups, which no schema here has."""
@@ -16,24 +17,8 @@ _FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
 _MAX_SIZE = 2**31
 
 
-def read_varint(data: bytes, pos: int) -> tuple[int, int]:
-    """Read a whole number of 64 bits without a sign: seven bits in each byte, the lowest first.
-
-    Zero bits at its end are valid, as in Protobuf's own libraries, if the number has at most ten bytes.
-    """
-    byte = data[pos]
-    pos += 1
-    if byte < 0x80:
-        return byte, pos
-    value, shift = byte & 0x7F, 7
-    while byte >= 0x80:
-        byte = data[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if value >> 64 or shift > 70:
-            raise Rejection("invalid_protobuf", "a number of more than 64 bits or ten bytes")
-    return value, pos
+read_varint = varint_reader("invalid_protobuf")
+"""Read a whole number of 64 bits without a sign."""
 
 
 def read_tag(data: bytes, pos: int) -> tuple[int, int]:

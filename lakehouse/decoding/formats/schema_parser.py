@@ -1,4 +1,4 @@
-"""The parser of formats whose values are decoded by the schemas of a registry.
+"""The parser of formats whose values are decoded by schemas.
 
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import Parser, Schemas, WriterSchema
-from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
+from lakehouse.decoding.formats.framing import REGISTRY_FRAMING, Framing
 
 Reader = Callable[[bytes, int], dict[str, Any]]
 """Read the record that begins at a position and ends with the bytes."""
@@ -31,7 +31,8 @@ class SchemaParser(Parser):
     smallest_item = 1
     parsed_memory = 0
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: Schemas, framing: Framing = REGISTRY_FRAMING) -> None:
+        self._framing, self._split, self._start = framing, framing.split, framing.size
         self._readers: dict[int, tuple[Reader, MemoryCounter]] = {}
         self._schemas, self._unusable = schemas.by_id, dict(schemas.unusable_reasons)
 
@@ -40,11 +41,11 @@ class SchemaParser(Parser):
         """Return the reader of a schema; raises ``Rejection`` if no record can be read with it."""
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
-        """Parse the value of a record, with the id of its schema in front."""
+        """Parse the value of a record, with what says which schema wrote it in front."""
         self.parsed_memory = 0
-        schema_id, data = split_frame(value)
+        schema_id, data = self._split(value)
         read, counter = self._readers.get(schema_id) or self._add_reader(schema_id)
-        parsed = read(data, FRAME_SIZE)
+        parsed = read(data, self._start)
         self.parsed_memory = counter.memory
         return parsed
 
@@ -60,4 +61,4 @@ class SchemaParser(Parser):
                 self._unusable[schema_id] = rejection.detail
         if schema_id in self._unusable:
             raise Rejection("unusable_schema", f"schema {schema_id}: {self._unusable[schema_id]}")
-        raise Rejection("unknown_schema", f"schema {schema_id} is not known")
+        raise Rejection("unknown_schema", self._framing.describe_unknown(schema_id))

@@ -42,6 +42,7 @@ WRONG_VALUES = {
     "versions": "-1",
     "ranges": "0-5",
     "schema": "missing.avsc",
+    "subject": " ",
     "limit": "-1",
     "sql": "DROP TABLE temperatures",
     "database": "mysql://host/shop",

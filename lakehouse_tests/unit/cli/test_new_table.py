@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -168,11 +169,13 @@ def outside_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Mon
     return monkeypatch
 
 
-def new_table_from_topic(outside_project: pytest.MonkeyPatch, *values: bytes | None) -> int:
+def new_table_from_topic(
+    outside_project: pytest.MonkeyPatch, *values: bytes | None, condition: Sequence[str] = ()
+) -> int:
     """The exit code of the command for a topic with these values."""
     records = [Record(0, offset, 0, None, value) for offset, value in enumerate(values)]
     outside_project.setattr("lakehouse.kafka.newest_records", lambda *_: records)
-    return new_table("orders", "--from-topic", "orders")
+    return new_table("orders", "--from-topic", "orders", *condition)
 
 
 def test_the_file_for_avro_records_declares_avro_and_decodes_them(
@@ -289,3 +292,37 @@ def test_a_missing_folder_of_declarations_is_reported(
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "no_such_folder")
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.FAILED
     assert "The folder of declarations is missing: no_such_folder" in " ".join(capsys.readouterr().err.split())
+
+
+UNION = {
+    "type": "record",
+    "name": "E",
+    "fields": [{"name": "id", "type": "int"}, {"name": "v", "type": ["null", "string", "long"]}],
+}
+
+
+@pytest.mark.parametrize(("condition", "count"), [([], 2), (["--where", "v.long=5"], 1)])
+def test_the_file_for_a_union_has_a_column_for_each_branch(
+    folder: Path, outside_project: pytest.MonkeyPatch, condition: list[str], count: int
+) -> None:
+    values = [add_frame(7, b"\x02\x02\x02a"), add_frame(7, b"\x04\x04\x0a")]
+    with answering_registry({"/schemas/ids/7": schema_answer(UNION)}) as (url, _):
+        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
+        assert new_table_from_topic(outside_project, *values, condition=condition) == main.DONE
+    table = declared_table("orders")
+    assert table.format == Avro(named_branches=True)
+    assert [column.source for column in table.columns] == [None, ("v", "string"), ("v", "long")][: len(table.columns)]
+    schemas = {7: writer_schema(json.dumps(UNION))}
+    assert table.decode(values[1], schemas=schemas)["v_long"] == 5
+    assert f"Proposed from {count} records" in (folder / "orders.py").read_text()
+
+
+def test_single_objects_are_refused_with_their_fingerprints(
+    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = b"\xc3\x01" + bytes(range(1, 9)) + b"\x02"
+    assert new_table_from_topic(outside_project, value, value, b"{}") == main.FAILED
+    error = " ".join(capsys.readouterr().err.split())
+    assert "The fingerprints of their schemas are 0102030405060708" in error
+    assert "Avro(schemas=[...])" in error
+    assert not list(folder.iterdir())

@@ -20,7 +20,7 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse.errors import DeclarationError, TopicError
 from lakehouse.ingest.decode import _decoder
-from lakehouse.kafka.publish import _make_value_writer, record_key
+from lakehouse.kafka.publish import PublishOptions, _make_value_writer, record_key
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.barred_format import Barred
 
@@ -75,12 +75,12 @@ def test_a_worker_without_the_package_and_the_format_decodes_the_same_rows(form:
 
 
 def test_lines_of_json_are_published_as_the_format_writes_them() -> None:
-    writing = _make_value_writer(Settings(), TABLE, None)
+    writing = _make_value_writer(Settings(), TABLE, PublishOptions())
     value = writing.write(b'{"id": 1, "city": "Oslo", "visits": 3, "other": null}')
     assert value == VALUES[0]
     assert record_key(value, (TABLE.by_name["id"].field,), writing.parser) == b"1"
-    with pytest.raises(TopicError, match="has no schemas"):
-        _make_value_writer(Settings(), TABLE, "{}")
+    with pytest.raises(TopicError, match="takes no schema from a registry"):
+        _make_value_writer(Settings(), TABLE, PublishOptions(schema="{}"))
 
 
 def test_its_declaration_differs_from_those_of_other_formats() -> None:

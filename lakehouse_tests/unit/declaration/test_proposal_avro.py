@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakehouse.cli.proposed_file import declaration_text
 from lakehouse.declaration import Avro, Debezium, Json, Protobuf, StreamTable
 from lakehouse.declaration.inference.proposal import Proposal, propose
 from lakehouse.decoding.formats import likely_formats
@@ -146,7 +147,7 @@ def test_numbers_of_two_versions_have_the_type_that_holds_both(
     ("kind", "value", "warning_part"),
     [
         ("bytes", b"x", "'it' is left out: no column can have the type of its schema"),
-        (["string", "long"], "x", "'it' is left out: no column can have the type of its schema"),
+        (["string", "long"], "x", "each branch is a field of its own"),
         ({"type": "array", "items": "bytes"}, [], "'it' is left out: no column can have the type"),
         (NODE, {"n": 1, "to": {"n": 2, "to": {"n": 3, "to": None}}}, "'it.to.to'"),
         ("long", 1767225600123, "it looks like a time, in milliseconds"),
@@ -198,3 +199,48 @@ def test_a_record_that_is_nested_too_deeply_cannot_be_read() -> None:
     proposal = propose(values, Avro(), Schemas(known_schemas, {}))
     assert 0 < proposal.unread < 1_000 and proposal.refusal == "nested too deeply"
     assert types(proposal) == {"id": "BIGINT", "it_n": "INT", "it_to": "STRUCT<n: INT>"}
+
+
+PAID = {"type": "record", "name": "shop.Paid", "fields": [{"name": "amount", "type": "long"}]}
+UNION_TYPES: list[tuple[Any, list[Any], dict[str, str]]] = [
+    (["null", "int", "long"], [1, None], {"v": "BIGINT"}),
+    (["int", "double"], [1, 1.5], {"v": "DOUBLE"}),
+    (["string", {"type": "enum", "name": "E", "symbols": ["a"]}], ["a"], {"v": "STRING"}),
+    (["null", "string", "long"], ["a", 5, None], {"v_string": "STRING", "v_long": "BIGINT"}),
+    (["long", "double"], [5, 1.5], {"v_long": "BIGINT", "v_double": "DOUBLE"}),
+    (["null", PAID, "string"], [{"amount": 5}, "a"], {"v_paid_amount": "BIGINT", "v_string": "STRING"}),
+    (
+        {"type": "array", "items": ["string", "long"]},
+        [["a", 5]],
+        {"v": "ARRAY<STRUCT<string: STRING, long: BIGINT>>"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("type_", "values", "expected"), UNION_TYPES)
+def test_a_union_is_a_column_if_one_type_is_exact_and_else_a_column_for_each_branch(
+    type_: Any, values: list[Any], expected: dict[str, str]
+) -> None:
+    proposal = infer_avro((schema_of(v=type_), [{"v": value} for value in values]))
+    assert types(proposal) == expected
+    is_named = expected.keys() != {"v"} or "STRUCT" in expected["v"]
+    assert proposal.form == Avro(named_branches=is_named)
+    assert any("named_branches=True" in warning for warning in proposal.warnings) is is_named
+    text = declaration_text("t", "t", proposal)
+    assert ("format=Avro(named_branches=True)" in text) is is_named
+    assert "import Avro, Column, StreamTable" in text
+
+
+def test_a_union_of_records_is_a_log_table_with_the_fields_of_each_record() -> None:
+    placed = {"type": "record", "name": "shop.Placed", "fields": [{"name": "id", "type": "string"}]}
+    schema = {1: writer_schema(json.dumps([placed, PAID]))}
+    values = [add_frame(1, b"\x00\x02a"), add_frame(1, b"\x02\x0a")]
+    proposal = propose(values, Avro(), Schemas(schema, {}))
+    assert types(proposal) == {"placed_id": "STRING", "paid_amount": "BIGINT"}
+    assert (proposal.unread, proposal.key) == (0, ())
+
+
+def test_a_proposal_leaves_out_a_branch_of_bytes_and_says_so() -> None:
+    proposal = infer_avro((schema_of(v=["string", "bytes"]), [{"v": "a"}, {"v": b"a"}]))
+    assert types(proposal) == {"v_string": "STRING"}
+    assert any(warning.startswith("Field 'v.bytes' is left out: ") for warning in proposal.warnings)

@@ -90,12 +90,16 @@ def test_workers_without_the_parser_decode_the_same_rows(
     assert has_parser == str(is_fast)
 
 
+AVRO = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]}'
 FORMATS = {
     Json(): b'{"id": 3}',
     Json(framed=True): b'{"id": 3}',
     Json(in_text=True): b'{"id": 3}',
     Json(encoding="latin-1"): b'{"id": 3}',
     Avro(): b'{"id": 3}',
+    Avro(named_branches=True): b'{"id": 3}',
+    Avro(schema=AVRO): b'{"id": 3}',
+    Avro(schemas=[AVRO]): b'{"id": 3}',
     Protobuf(): b'{"id": 3}',
     Debezium(): b'{"id": 3}',
     ConnectJson(): b'{"schema": null, "payload": {"id": 3}}',
@@ -115,7 +119,7 @@ def test_every_class_of_formats_is_shipped() -> None:
 def test_every_format_is_shipped_with_its_schemas(record_format: Format) -> None:
     """A module with a value that cannot be pickled would stop every batch of its format."""
     schema = {
-        "AVRO": writer_schema('{"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]}'),
+        "AVRO": writer_schema(AVRO),
         "PROTOBUF": writer_schema('syntax = "proto3"; message R { int32 id = 1; }', kind="PROTOBUF"),
     }.get(record_format.schema_kind or "")
     source = "value" if isinstance(record_format, Text) else "id"

@@ -8,12 +8,24 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Avro, Column, RecordHeader, StreamTable, TextBoolean, TextNumber
+from lakehouse.declaration import Avro, Column, Json, RecordHeader, StreamTable, TextBoolean, TextNumber
+from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.avro_declared import schema_of_fields
 from lakehouse.decoding.formats.avro_schemas import writer_schema
 from lakehouse.decoding.formats.avro_writing import line_writer
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, UnwritableError
-from lakehouse_tests.helpers.brokers.registries import COLUMNS, order_table
+from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.errors import TopicError
+from lakehouse.kafka.publish import PublishOptions, publish
+from lakehouse.kafka.writing import choose_value_writer
+from lakehouse_tests.helpers.brokers.registries import (
+    COLUMNS,
+    RECORD,
+    answering_registry,
+    order_table,
+    schema_answer,
+    settings_of,
+)
 
 
 def schema_of(type_: Any) -> str:
@@ -225,3 +237,26 @@ def test_the_depth_limit_of_a_schema_does_not_depend_on_the_call_stack() -> None
         deep = ["null", {"type": "record", "name": f"R{number}", "fields": [{"name": "in", "type": deep}]}]
     with pytest.raises(UnusableSchemaError, match="its JSON has more than 150 levels"):
         writer_schema(schema_of(deep))
+
+
+def test_a_schema_of_another_subject_strategy_is_found_by_its_subject() -> None:
+    table = StreamTable("t", "orders", "T.", [Column("a", "BIGINT", "A number.", required=True)], ["a"], format=Avro())
+    answers = {
+        f"/subjects/{subject}/versions/latest": (200, json.dumps({"id": schema_id}))
+        for subject, schema_id in {"orders-value": 1, "shop.R": 2, "orders-shop.R": 3}.items()
+    }
+    answers |= {f"/schemas/ids/{schema_id}": schema_answer(RECORD) for schema_id in (1, 2, 3)}
+    with answering_registry(answers) as (url, _):
+        for subject, schema_id in ((None, 1), ("shop.R", 2), ("orders-shop.R", 3)):
+            write, parse = choose_value_writer(settings_of(url), table, None, subject)
+            assert write(b'{"a": 5}') == add_frame(schema_id, b"\x0a")
+            assert parse(write(b'{"a": 5}')) == {"a": 5}
+
+
+@pytest.mark.parametrize("form", [Json(), Avro(schema=RECORD)])
+def test_a_format_without_a_registry_has_no_subject(form: Format) -> None:
+    table = StreamTable("t", "t", "T.", [Column("a", "BIGINT", "A number.", required=True)], ["a"], format=form)
+    for options in (PublishOptions(subject="shop.R"), PublishOptions(schema=RECORD)):
+        with pytest.raises(TopicError, match="takes no (subject|schema) from a registry") as raised:
+            publish(settings_of("http://127.0.0.1:9"), table, [], options)
+        assert raised.value.action in ("Omit the subject.", "Omit the schema.")

@@ -1,8 +1,8 @@
-"""Formats that a project adds."""
+"""Formats that a project adds, and Avro with schemas of its own."""
 
 from dataclasses import dataclass
 
-from lakehouse.declaration import Column, Compressed, Csv, FieldIs, Json, Logfmt, Text
+from lakehouse.declaration import Avro, Column, Compressed, Csv, Debezium, FieldIs, Json, Logfmt, Text
 from lakehouse.decoding.formats import Format
 from lakehouse_tests.helpers.barred_format import Barred
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
@@ -25,7 +25,45 @@ class Kind(Kindless):
 
 
 FIELDS = ["id", "time", "stars"]
+SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "note", "type": "string"}]}'
+WHOLE_SCHEMA = "Correct the text of the schema. It must be that of a record, with all types that it refers to."
 EXAMPLES = [
+    Example(
+        "schema of Avro cannot be used: its type is not a record",
+        WHOLE_SCHEMA,
+        with_columns(format=Avro(schema='"string"')),
+        with_columns(format=Avro(schema=SCHEMA)),
+    ),
+    Example(
+        "schemas[1] of Avro cannot be used: it is not an Avro schema: UnknownType: Address",
+        WHOLE_SCHEMA,
+        with_columns(format=Avro(schemas=[SCHEMA, SCHEMA.replace('"string"', '"Address"')])),
+        with_columns(format=Avro(schemas=[SCHEMA, SCHEMA.replace('"string"', '"long"')])),
+    ),
+    Example(
+        "Avro has both schema and schemas",
+        "Keep schema= for values without a header, or schemas= for single-object encoding.",
+        with_columns(format=Avro(schema=SCHEMA, schemas=[SCHEMA])),
+        with_columns(format=Avro(schemas=[SCHEMA])),
+    ),
+    Example(
+        "schemas of Avro is empty",
+        "List the text of each schema that records were written with.",
+        with_columns(format=Avro(schemas=[])),
+        with_columns(format=Avro(schemas=[SCHEMA])),
+    ),
+    Example(
+        "schemas[1] of Avro has the same fingerprint as one before it: fa595fd7112b047d",
+        "Remove one of them. A record could not say which of them wrote it.",
+        with_columns(format=Avro(schemas=[SCHEMA, SCHEMA])),
+        with_columns(format=Avro(schemas=[SCHEMA])),
+    ),
+    Example(
+        "Debezium cannot use Avro with schemas of its own",
+        "Use Debezium(Avro()): connectors write Avro with a registry, which has the types of the database.",
+        with_columns(format=Debezium(Avro(schema=SCHEMA))),
+        with_columns(format=Debezium(Avro())),
+    ),
     Example(
         "format Unwritten is not a frozen dataclass",
         "Make it a frozen dataclass: its repr shows whether the declaration of a table has changed.",

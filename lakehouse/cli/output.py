@@ -66,7 +66,7 @@ def print_notice(text: str) -> None:
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows as CSV under their column names; NULL is empty, nested values are JSON."""
+    """Print rows as CSV under their column names; NULL is empty, nested values are JSON, bytes base64."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(["" if value is None else value_text(value) for value in row] for row in rows)
@@ -124,7 +124,9 @@ def format_value(value: Any, *, exact: bool = False) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as text; a nested value as JSON."""
+    """A value as text; a nested value as JSON, bytes in base64."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
     if not isinstance(value, list | tuple | dict):
         return str(value)
     from pydantic_core import to_jsonable_python

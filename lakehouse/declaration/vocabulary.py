@@ -39,7 +39,8 @@ class Column:
     they are numbers, also those numbers. ``keep`` merges the column on its own: a missing value leaves the stored one
     unchanged. With ``null_erases`` this holds only for a missing field and for ``null_values``; a null replaces the
     stored value. ``sql`` computes the column from other columns of the same record, NULL if it cannot be computed.
-    ``written`` is how the record writes the value, if not in JSON's own form: a number as ``"text"``, for example.
+    ``written`` is how the record writes the value, if not in JSON's own form: a number as ``"text"``, bytes as
+    ``"base64"``, for example.
     """
 
     name: str

@@ -6,6 +6,7 @@ from lakehouse.decoding.nested_types import nested
 
 _SCALAR_TYPES = {
     "STRING": pa.string(),
+    "BINARY": pa.binary(),
     "BOOLEAN": pa.bool_(),
     "INT": pa.int32(),
     "BIGINT": pa.int64(),

@@ -5,7 +5,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 
 from collections.abc import Mapping
 
-from lakehouse.decoding.formats.format import Change
+from lakehouse.decoding.formats.parser import Change
 from lakehouse.decoding.rules import Rules
 
 

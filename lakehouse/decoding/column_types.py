@@ -9,13 +9,17 @@ from lakehouse.decoding.nested_types import Nested, nested
 Problem = tuple[str, str]
 """What is wrong, and what to do about it."""
 
-_SCALAR_TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
-_SCALAR_ADVICE = "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
+_SCALAR_TYPE = re.compile(r"STRING|BINARY|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\([1-9]\d?,(\d|[1-9]\d)\)")
+_OTHER_TYPES = "BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale)"
 _STRUCT_ADVICE = (
     "Declare STRUCT<name: type> with names of letters, digits and _. A field with another name can be a column, with"
     " its path as source, unless it is inside an array or a map."
 )
 _NESTED_ADVICE = "for nested values ARRAY<type>, MAP<STRING, type> or STRUCT<name: type, ...>"
+_BINARY_ADVICE = (
+    "A field within objects can be a BINARY column of its own, with its path as source. Within arrays and maps, declare"
+    " STRING if the values are texts, or leave the field out."
+)
 _MAX_DIGITS, _MAX_LEVELS, _MAX_FIELDS = 38, 8, 200
 _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
@@ -23,7 +27,7 @@ _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 def type_problems(type_: str) -> Iterator[Problem]:
     """Yield what is wrong with a scalar type."""
     if not _SCALAR_TYPE.fullmatch(type_):
-        yield f"unknown type {type_}", f"{_SCALAR_ADVICE}."
+        yield f"unknown type {type_}", f"Declare STRING, {_OTHER_TYPES}."
     elif type_.startswith("DECIMAL"):
         precision, scale = digits_of(type_)
         if precision > _MAX_DIGITS:
@@ -51,7 +55,7 @@ def column_type_problems(type_: str, levels: int = _MAX_LEVELS) -> Iterator[Prob
         yield f"its type has more than {_MAX_FIELDS} fields", "Declare only the fields that you need."
         return
     if nested_type is None and not _SCALAR_TYPE.fullmatch(type_):
-        yield f"unknown type {type_}", f"{_SCALAR_ADVICE}, or {_NESTED_ADVICE}."
+        yield f"unknown type {type_}", f"Declare STRING, BINARY, {_OTHER_TYPES}, or {_NESTED_ADVICE}."
     elif nested_type is None:
         yield from type_problems(type_)
     elif levels == 0:
@@ -66,6 +70,8 @@ def column_type_problems(type_: str, levels: int = _MAX_LEVELS) -> Iterator[Prob
             else _items_problems(type_, nested_type)
         )
         for _, inner_type in nested_type.inner:
+            if inner_type == "BINARY":
+                yield f"{type_} contains BINARY, which is only the type of a column", _BINARY_ADVICE
             yield from column_type_problems(inner_type, levels - 1)
 
 

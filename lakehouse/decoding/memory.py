@@ -23,7 +23,8 @@ LOGICAL, UNREPRESENTABLE = 112, 160  # of a date, a time or a decimal at most, a
 _SMALL_RECORD = 2 * 1000 * 1000  # bytes of JSON below which a rough estimate is enough
 _ROW, _CELL = 800, 100  # of a record's verdict, and of each column in it, as the strict path makes them
 _COPIES = 3  # of a column, while it is made, put together and sent
-_OBJECTS = {"BOOLEAN": 0, "INT": 32, "BIGINT": 32, "DOUBLE": 24, "STRING": 0, "DATE": 32, "TIMESTAMP": 48}
+_OBJECTS = {"BOOLEAN": 0, "INT": 32, "BIGINT": 32, "DOUBLE": 24, "STRING": 0, "BINARY": 40}
+_OBJECTS |= {"DATE": 32, "TIMESTAMP": 48}
 _TEXT_COPIES, _JSON_GROWTH = 4, 2  # of a text that is made of pieces; of 1e-6, whose text is 0.000001
 _DECIMAL, _WIDTH = 104, 17  # of a decimal in Python; of the widest scalar value in Arrow
 _STRING_PATTERN = rb'"(?:[^"\\]++|\\.)*+"?'  # possessive: linear time for any input
@@ -50,7 +51,7 @@ def value_memory(raw: Any, field: Field) -> int:
     """Bytes that the value of a column takes in addition to its source; of a nested value, everything in it."""
     if field.written == "json":
         return _TEXT_COPIES * json_length(raw, field)
-    if isinstance(raw, str):
+    if isinstance(raw, str | bytes):
         return 2 * len(raw)
     return field.memory_bytes + _items_memory(raw, field) if field.inner else 0
 
@@ -95,7 +96,7 @@ def _field_memory_per_byte(field: Field, item_bytes: int) -> int:
     if field.written == "json":
         return _TEXT_COPIES * _JSON_GROWTH
     if not field.inner:
-        return 2 * (field.type == "STRING")
+        return 2 * (field.type in ("STRING", "BINARY"))
     inner_memory = max(_field_memory_per_byte(inner, item_bytes) for inner in field.inner)
     if field.type.startswith("STRUCT"):
         return inner_memory

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from lakehouse.decoding.fields import Field, OpenedList, OpenedText, Rejection, UnopenedText
-from lakehouse.decoding.formats.format import Parser, Path
+from lakehouse.decoding.formats.format import Path
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.json_parsing import parse_json
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.record_parts import VALUE

@@ -9,7 +9,7 @@ KeyEncoding = Literal["text", "any_text", "big_endian", "json"]
 
 @dataclass(frozen=True)
 class RecordKey:
-    """The key of the record; null if the record has none.
+    """The key of the record; null if the record has none. A BINARY column has its bytes as they are.
 
     ``written`` is its encoding. ``text`` is UTF-8; a control character in a STRING then rejects the record, since
     binary keys often are valid UTF-8. ``any_text`` is UTF-8 with control characters. ``big_endian`` is the four bytes
@@ -44,7 +44,7 @@ class RecordKey:
 
 @dataclass(frozen=True)
 class RecordHeader:
-    """The newest header with a name, as text in UTF-8; null if the record has no such header."""
+    """The newest header with a name, as text in UTF-8, or its bytes in a BINARY; null if there is no such header."""
 
     name: str
 

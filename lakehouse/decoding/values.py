@@ -25,6 +25,8 @@ from lakehouse.decoding.written import read_written
 NO_PARTS: Mapping[str, Any] = {}
 _MAX_MISSING = 100_000  # fields of structs in one value
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+EXACT_KINDS: dict[str, type[Any]] = {"BOOLEAN": bool, "BINARY": bytes}
+"""Types whose values need no conversion, with what a parser makes of them."""
 _KEY_SIZES = {"INT": 4, "BIGINT": 8}
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
@@ -102,13 +104,13 @@ class ParsedKey(NamedTuple):
 def parse_part(part: bytes | int | ParsedKey | None, field: Field) -> Any:
     """Parse a key or a header like ``read_text``, a key also as the bytes of a whole number or as JSON.
 
-    With ``written``, it stays a text.
+    With ``written``, it stays a text; without, a BINARY gets its bytes.
 
     Raises ``Rejection`` with the reason ``invalid_utf8``, ``invalid_text`` or ``wrong_type``.
     """
     if isinstance(part, ParsedKey):
         return _value_in_key(part, field)
-    if not isinstance(part, bytes):
+    if not isinstance(part, bytes) or (field.type == "BINARY" and field.written is None):
         return part
     if field.key_encoding == "big_endian":
         return _parse_big_endian(part, field)
@@ -209,8 +211,8 @@ def _convert_present(raw: Any, field: Field) -> Any:
         return _require_text(raw, field)
     if field.inner:
         return _convert_nested(raw, field)
-    if field.type == "BOOLEAN":
-        return raw if isinstance(raw, bool) else raise_wrong_type(raw, field)
+    if field.type in EXACT_KINDS:
+        return raw if isinstance(raw, EXACT_KINDS[field.type]) else raise_wrong_type(raw, field)
     return convert_time(raw, field) if field.type in ("TIMESTAMP", "DATE") else convert_number(raw, field)
 
 

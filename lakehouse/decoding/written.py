@@ -7,6 +7,7 @@ import re
 from decimal import Decimal
 from typing import Any, NoReturn
 
+from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, as_written, json_kind, short_text
 from lakehouse.decoding.json_texts import json_text, number_text
 from lakehouse.decoding.numbers import exact_number, parse_number
@@ -15,7 +16,7 @@ from lakehouse.decoding.written_forms import TextNumber, boolean_form, number_fo
 
 
 def read_written(raw: Any, field: Field) -> Any:
-    """The value of a field with ``written``, in the form in which JSON would have it.
+    """The value of a field with ``written``, in the form in which JSON, or for bytes Avro, would have it.
 
     Raises ``Rejection`` with one of the reasons ``wrong_type``, ``out_of_range`` and ``not_finite``.
     """
@@ -26,6 +27,9 @@ def read_written(raw: Any, field: Field) -> Any:
         return _read_unscaled(raw, field)
     if field.type == "BOOLEAN":
         return _read_boolean(raw, field)
+    if field.type == "BINARY":
+        data = byte_reader(field.written)(raw)
+        return data if data is not None else _raise_wrong_form(raw, field)
     if field.type == "STRING" or field.pattern is not None:
         return _read_digits(raw, field)
     return _read_number(raw, field)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal
 
-WrittenForm = Literal["text", "text_or_number", "number", "json", "connect"]
+WrittenForm = Literal["text", "text_or_number", "number", "json", "connect", "base64", "base64url", "hex"]
 """The forms without options: ``text`` is a number or a boolean as text, ``number`` a text as a number."""
 
 
@@ -59,6 +59,7 @@ class TextBoolean:
 Written = WrittenForm | TextNumber | TextBoolean
 PLAIN_NUMBER, MIXED_NUMBER = TextNumber(), TextNumber(or_number=True)
 PLAIN_BOOLEAN = TextBoolean(("true",), ("false",))
+BYTE_FORMS = ("base64", "base64url", "hex")
 
 _KINDS: dict[WrittenForm, tuple[str, ...]] = {
     "text": ("string",),
@@ -66,6 +67,9 @@ _KINDS: dict[WrittenForm, tuple[str, ...]] = {
     "number": ("number",),
     "json": (),
     "connect": ("string",),
+    "base64": ("string",),
+    "base64url": ("string",),
+    "hex": ("string",),
 }
 
 

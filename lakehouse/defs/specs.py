@@ -178,11 +178,12 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
 
 
 def _record_type(column: Column, *, is_text: bool) -> str:
-    """The type of a field in a record, as JSON names it. Parts other than its value are text, except the time."""
+    """The type of a field in a record, as JSON names it. Parts other than its value are text, or bytes, or the time."""
+    is_bytes = column.type == "BINARY" and column.written is None
     if column.field.part != VALUE and column.field.key_encoding != "json":
         if column.field.part == UNMAPPED:
             return "object"
-        text_type = "bytes" if column.field.key_encoding == "big_endian" else "string"
+        text_type = "bytes" if column.field.key_encoding == "big_endian" or is_bytes else "string"
         return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:
         return "array" if column.type.startswith("ARRAY") else "object"
@@ -190,4 +191,4 @@ def _record_type(column: Column, *, is_text: bool) -> str:
         return "|".join(written_kinds(column.written)) or "any"
     if is_text or column.type == "STRING" or column.pattern is not None:
         return "string"
-    return "boolean" if column.type == "BOOLEAN" else "number"
+    return "bytes" if is_bytes else "boolean" if column.type == "BOOLEAN" else "number"

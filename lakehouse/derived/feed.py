@@ -12,7 +12,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable_row
-from lakehouse.storage.layout import Layout, TableColumn
+from lakehouse.storage.layout import TEXT_TYPES, Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
@@ -85,7 +85,7 @@ def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
 
 def _text_size(table: StreamTable, change_count: int | None) -> int | None:
     """Return the bytes of text in this number of changes; ``None`` if unknown, as with text columns in the table."""
-    if change_count is None or any(column.type == "STRING" for column in table.columns):
+    if change_count is None or any(column.type in TEXT_TYPES for column in table.columns):
         return None
     return change_count * _TEXT_PER_CHANGE
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.declaration import Column as DeclaredColumn
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.positions import SourceId
-from lakehouse.storage.layout import TEXT_BOUND, literal, text_literal
+from lakehouse.storage.layout import TEXT_BOUND, TEXT_TYPES, literal, text_literal
 
 PRUNE_ALL = "false"  # prunes every file: for a batch without rows
 _TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a broadcast: rows, and bytes of their text
@@ -31,7 +32,7 @@ class Counts:
     that prunes the files that can contain no row of the batch; ``key_ranges`` is the part of it about the key, with
     ``{side}`` for the alias of the table. ``deleted_keys`` is the number of keys with a delete, ``truncates`` that of
     truncates, and ``beyond_horizon`` that of rows which a purged delete may have deleted. ``text`` is the size of the
-    text columns of the valid records, in bytes. ``unmapped_fields`` has the number of records with each unmapped field.
+    texts and bytes of the valid records. ``unmapped_fields`` has the number of records with each unmapped field.
     In a change stream, ``snapshot_position`` is the greatest position of a snapshot in the batch, ``None`` if it has
     none; ``snapshot_ends`` counts the records that end one; ``moved_keys`` counts the keys in several partitions.
     """
@@ -138,13 +139,18 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
     aggregates += [F.count_if(staged.DELETED).alias("_deletes")] if table.delete_rule else []
     if table.partition_by and _partition_follows_key(table):
         aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
-    text_columns = (column.name for column in table.columns if column.type == "STRING" or column.is_nested)
-    sizes = [f"coalesce(octet_length(CAST(`{name}` AS STRING)), 0)" for name in text_columns]
+    sizes = " + ".join(_size_sql(column) for column in table.columns if column.type in TEXT_TYPES or column.is_nested)
     aggregates += [
-        F.sum(F.expr(" + ".join(sizes) or "0")).alias("_text"),
+        F.sum(F.expr(sizes or "0")).alias("_text"),
         F.count(staged.UNMAPPED_FIELDS).alias("_others"),
     ]
     return records.groupBy(*table.key).agg(*aggregates)
+
+
+def _size_sql(column: DeclaredColumn) -> str:
+    """Return SQL of the bytes of a value; bytes that are cast to a STRING would be copied."""
+    value = f"`{column.name}`" if column.type == "BINARY" else f"CAST(`{column.name}` AS STRING)"
+    return f"coalesce(octet_length({value}), 0)"
 
 
 def _totals(table: StreamTable, is_beyond_horizon: str) -> list[Column]:

@@ -9,7 +9,7 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.staged import DELETE
 from lakehouse.ledger.log import open_table
 from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
-from lakehouse.storage.layout import COLUMNS_PROPERTY
+from lakehouse.storage.layout import COLUMNS_PROPERTY, TEXT_TYPES
 from lakehouse.storage.merge_spec import equal_keys
 from lakehouse.storage.named_orders import not_truncated
 from lakehouse.storage.row_order import KEPT, is_new_delete, not_deleted, not_deleted_now
@@ -52,8 +52,8 @@ class Target:
 
     @property
     def text_columns(self) -> set[str]:
-        """The text columns that are not part of the key."""
-        return {name for name in self.table.values if self.table.by_name[name].type == "STRING"}
+        """The columns of texts and bytes that are not part of the key."""
+        return {name for name in self.table.values if self.table.by_name[name].type in TEXT_TYPES}
 
     def column_types(self, names: Sequence[str]) -> dict[str, str]:
         """Return the types of columns; empty for a column that is not in the layout."""

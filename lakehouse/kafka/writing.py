@@ -3,14 +3,8 @@
 from collections.abc import Callable
 
 from lakehouse.declaration import StreamTable
-from lakehouse.decoding.formats.format import (
-    NO_SCHEMAS,
-    Parser,
-    RegisteredSchema,
-    Schemas,
-    UnusableSchemaError,
-    WriterSchema,
-)
+from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, UnusableSchemaError, WriterSchema
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.errors import TopicError
 from lakehouse.kafka.registry_client import Registry, registry, writer_schema_of
 from lakehouse.settings import Settings

@@ -50,6 +50,10 @@ def _bytes_sql(column: DatabaseColumn, _: str) -> str:
     return f"translate(encode({column.name}, 'base64'), E'\\n', '')"
 
 
+def _hex_sql(column: DatabaseColumn, _: str) -> str:
+    return f"encode({column.name}, 'hex')"
+
+
 def _padded_sql(column: DatabaseColumn, _: str) -> str:
     return f"rpad({column.name}::text, {column.length})" if column.length else f"{column.name}::text"
 
@@ -107,6 +111,7 @@ _SQL: dict[tuple[str, str], MakeSql] = {
     **{("ARRAY<STRING>", type_): _array_sql for type_ in ("_text", "_varchar")},
     **{("ARRAY<INT>", type_): _array_sql for type_ in ("_int2", "_int4")},
     ("STRING", "bytea"): _bytes_sql,
+    ("BINARY", "bytea"): _hex_sql,
     ("STRING", "bpchar"): _padded_sql,
     ("STRING", "inet"): _address_sql,
     ("BOOLEAN", "bool"): _plain_sql,
@@ -136,6 +141,7 @@ _TEXT: dict[type, Callable[[Any], str]] = {
     Decimal: lambda value: f"{value:f}",
     datetime: _microseconds_text,
     date: lambda value: str((value - _FIRST_DAY).days),
+    bytes: bytes.hex,
     list: lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")),
 }
 

@@ -20,7 +20,7 @@ from lakehouse.ledger.active_files import active_files
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.log_files import LOG
 from lakehouse.settings.store import Store
-from lakehouse.storage.layout import STATISTICS, Layout, paths
+from lakehouse.storage.layout import STATISTICS, TEXT_TYPES, Layout, paths
 from lakehouse.storage.table_files import MOST_FILES, path_of
 
 MOST_ROWS = 500_000  # of a commit, in the memory of this process
@@ -45,7 +45,7 @@ _BOUNDED = re.compile(r"DATE|TIMESTAMP|STRING|BOOLEAN|INT|BIGINT|DECIMAL\((\d|1[
 def can_append_quickly(layout: Layout, rows: int | None, text: int | None = None) -> bool:
     """Whether this number of rows (``None``: unknown) may be written into the existing table without Spark.
 
-    ``text`` is the number of bytes of text in them, if it is known.
+    ``text`` is the number of bytes of text and of BINARY in them, if it is known.
     """
     table = _open_eligible(layout, rows)
     return table is not None and _fits_memory(table, layout, rows or 0, text)
@@ -114,7 +114,7 @@ def _is_unconstrained(field: Field) -> bool:
 
 def _fits_memory(table: DeltaTable, layout: Layout, rows: int, text: int | None) -> bool:
     """Whether this number of rows fits into memory; if ``text`` is unknown, its size is estimated from the files."""
-    if text is None and not any(column.type == "STRING" for column in layout.columns):
+    if text is None and not any(column.type in TEXT_TYPES for column in layout.columns):
         text = 0
     if text is not None:
         types = [column.type.upper() for _, column in paths(layout.columns) if not column.fields]

@@ -22,6 +22,7 @@ COLUMNS_PROPERTY = (
     "lakehouse.columns"  # every lakehouse column that the table ever had; all others belong to other programs
 )
 STATISTICS = "delta.dataSkippingStatsColumns"
+TEXT_TYPES = ("STRING", "BINARY")  # types whose values may have any size
 TEXT_BOUND = 32  # characters of a text that the log keeps as the bound of a file or of a batch
 _KEEP_LOG = "delta.logRetentionDuration"
 _LOG_RETENTION = timedelta(days=30)  # minimum: the history is the ledger

@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from lakehouse.declaration import Rejection
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, UnwritableError, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas, UnwritableError, WriterSchema
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.records import parse, require_value
 
 

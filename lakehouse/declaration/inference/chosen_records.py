@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import Parser
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.record_filter import RecordFilter
 
 _HEADER = "header:"

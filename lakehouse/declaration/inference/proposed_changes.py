@@ -20,15 +20,16 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.debezium_values import iso_time
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Change, Schemas
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
+from lakehouse.decoding.formats.parser import Change
 from lakehouse.decoding.records import parse
 
 _DECIMAL_TEXT = re.compile(r"-?\d{1,18}\.(\d{1,18})", re.ASCII)
 _DAYS = "{}: numbers. If it is a date in the database, declare DATE with epoch='days'."
 _UNKNOWN_KEY = "The keys of these records do not name columns. Declare the primary key of the database in place of {}."
 _LONG_TEXTS = (
-    "{}: texts. If a row may exceed 2,000 bytes in PostgreSQL, declare keep=True and null_erases=True for its longest"
-    " columns. Otherwise an update that does not change them is rejected."
+    "{}: texts or bytes. If a row may exceed 2,000 bytes in PostgreSQL, declare keep=True and null_erases=True for its"
+    " longest columns. Otherwise an update that does not change them is rejected."
 )
 
 
@@ -59,6 +60,8 @@ def propose_changes(records: Iterable[KeyedValue], form: Format, schemas: Schema
         if column
         for is_kept in [column.field.names[0] in unavailable_names and column.name not in key]
     ]
+    byte_names = frozenset[str]().union(*(form.byte_names(content.value) for content in contents if content.value))
+    columns = [_read_bytes(column, key) if column.field.names[0] in byte_names else column for column in columns]
     has_text_numbers = any(_has_decimal_texts(column, rows) for column in columns)
     if not key:
         candidates = [replace(column, required=True) for column in columns]
@@ -111,8 +114,9 @@ def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[
 
 def _column_type(values: Sequence[Any]) -> str | None:
     """The type of a column with these values; ``None`` if they show none."""
-    if all(isinstance(value, datetime) for value in values):
-        return "TIMESTAMP"
+    for kind, type_ in ((datetime, "TIMESTAMP"), (bytes, "BINARY")):
+        if all(isinstance(value, kind) for value in values):
+            return type_
     if all(type(value) is date for value in values):
         return "DATE"
     if all(isinstance(value, str) for value in values):
@@ -122,6 +126,12 @@ def _column_type(values: Sequence[Any]) -> str | None:
         return "TIMESTAMP" if all(isinstance(iso_time(value), datetime) for value in values) else "STRING"
     found_type = type_of(values)
     return found_type[0] if found_type else None
+
+
+def _read_bytes(column: Column, key: Sequence[str]) -> Column:
+    """The column of a text that is bytes, as the schema of its record says; no key has bytes."""
+    is_text = column.type == "STRING" and column.name not in key
+    return replace(column, type="BINARY", written="base64") if is_text else column
 
 
 def _has_decimal_texts(column: Column, rows: Sequence[dict[str, Any]]) -> bool:
@@ -146,7 +156,9 @@ def _warnings(columns: Sequence[Column], key: Sequence[str]) -> Iterable[str]:
     """What these records cannot show."""
     integers = [column.name for column in columns if column.type == "BIGINT" and column.name not in key]
     texts = [
-        column.name for column in columns if column.type == "STRING" and not column.keep and column.name not in key
+        column.name
+        for column in columns
+        if column.type in ("STRING", "BINARY") and not column.keep and column.name not in key
     ]
     if integers:
         yield _DAYS.format(", ".join(integers))

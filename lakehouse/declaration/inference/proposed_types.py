@@ -130,5 +130,5 @@ def fits(values: Sequence[Any], type_: str, pattern: str | None) -> bool:
 
 def kind_of(value: Any) -> str:
     """The plural name of a JSON value's kind, for messages."""
-    names = {dict: "objects", list: "arrays", str: "strings", bool: "booleans", Decimal: "numbers"}
+    names = {dict: "objects", list: "arrays", str: "strings", bytes: "bytes", bool: "booleans", Decimal: "numbers"}
     return names.get(type(value), "numbers out of range")

@@ -6,6 +6,7 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.written_forms import BYTE_FORMS
 
 
 def change_problems(table: TableParts) -> Iterator[Problem]:
@@ -63,7 +64,7 @@ def _value_problems(column: Column, form: str) -> Iterator[Problem]:
 
 def _form_problems(column: Column, form: str) -> Iterator[Problem]:
     """Values in another form than the connector writes: comparisons with the database would not know it."""
-    if column.written is not None:
+    if column.written is not None and column.written not in BYTE_FORMS:
         yield f"column {column.name}: format {form} and written cannot be combined", _CONNECTOR_WRITES
 
 

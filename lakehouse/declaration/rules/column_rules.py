@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from lakehouse.declaration.names import SHAPE, is_name
+from lakehouse.declaration.rules.binary_rules import binary_problems
 from lakehouse.declaration.rules.time_rules import time_problems
 from lakehouse.declaration.rules.written_rules import written_problems
 from lakehouse.declaration.vocabulary import Column
@@ -40,6 +41,7 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
     if column.is_nested and (column.sql is not None or column.field.part != VALUE):
         message = f"type {column.type} is only allowed for a field of a record's value"
         yield message, "Declare another type, or read the column from a field."
+    yield from binary_problems(column)
     if column.sql is not None:
         yield from _computed_problems(column)
         return

@@ -84,5 +84,7 @@ def _rollup_measure_problems(rollup: Rollup, table: TableParts) -> Iterator[Prob
         if not measure.sql.strip():
             yield f"measure {name}: sql is empty", "Write an aggregate, for example count(*)."
             continue
+        if measure.type == "BINARY":
+            yield f"measure {name}: no measure can be BINARY", "Declare a number, a time, a boolean or a STRING."
         for message, action in chain(type_problems(measure.type), measure_problems(measure.sql, columns)):
             yield f"measure {name}: {message}", action

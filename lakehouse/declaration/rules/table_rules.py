@@ -8,6 +8,7 @@ from itertools import chain
 
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.names import DUCKDB_PREFIX, FEED_COLUMNS, RESERVED_TABLES, SHAPE, is_name
+from lakehouse.declaration.rules.binary_rules import binary_table_problems, is_binary
 from lakehouse.declaration.rules.change_rules import change_problems
 from lakehouse.declaration.rules.column_rules import columns_problems
 from lakehouse.declaration.rules.delete_rules import delete_problems
@@ -32,6 +33,7 @@ _OF_OWNER = "Write team:NAME, or an e-mail address with 2 to 7 letters after the
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _MAX_PARTITIONS = 10_000  # Kafka refuses to create more in one request
 _NAME_SOURCE = "Choose another name, and set source= to the name of the field."
+_BINARY_TEXT = "If the field is a text, a STRING without written holds it as it is."
 _NESTED_SOURCE = "A field within an object can be a column of its own, with its path as source."
 
 
@@ -47,6 +49,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         columns_problems(table.columns, typed_by=table.format.name if table.format.typed else ""),
         computed_problems(table),
         _scalar_columns(table),
+        binary_table_problems(table),
         format_column_problems(table),
         key_problems(table.key, table.columns) if table.key else _log_table(table),
         _version(table),
@@ -151,9 +154,9 @@ def _scalar_columns(table: TableParts) -> Iterator[Problem]:
     options += [(f"rollup {rollup.name}: by", rollup.by) for rollup in table.rollups]
     for option, names in options:
         for column in (table.by_name[name] for name in names if name in table.by_name):
-            if column.is_nested:
+            if column.is_nested or is_binary(column):
                 message = f"{option} cannot use column {column.name} of type {column.type}"
-                yield message, f"Name another column. {_NESTED_SOURCE}"
+                yield message, f"Name another column. {_NESTED_SOURCE if column.is_nested else _BINARY_TEXT}"
 
 
 def _base(table: TableParts) -> Iterator[Problem]:
@@ -244,6 +247,8 @@ def _reference(reference: Reference) -> Iterator[Problem]:
             yield f"{prefix}: sql is not allowed", "A reference contains only what its file contains. Remove sql."
         if column.is_nested:
             yield f"{prefix} cannot have type {column.type}", f"Remove the column. {_NESTED_SOURCE}"
+        if is_binary(column):
+            yield f"{prefix} cannot have type BINARY", f"Remove the column. {_BINARY_TEXT}"
         if column.keep:
             yield f"{prefix}: keep is not allowed", "A reference is loaded as a whole. Remove keep."
 

@@ -3,23 +3,25 @@
 import re
 from collections.abc import Iterator
 
+from lakehouse.declaration.rules.binary_rules import FORM_ADVICE
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import WHOLE_LIMITS, is_text
 from lakehouse.decoding.record_parts import TIME, VALUE, RecordKey
-from lakehouse.decoding.written_forms import TextBoolean, TextNumber
+from lakehouse.decoding.written_forms import BYTE_FORMS, TextBoolean, TextNumber
 
 _TEXT_NUMBER, _TEXT_BOOLEAN = TextNumber.__name__, TextBoolean.__name__
-_FITTING_KINDS = {
+_FITTING_KINDS: dict[str, tuple[str, ...]] = {
     "text": ("number", "boolean", "epoch"),
     "text_or_number": ("number", "epoch", "pattern", "string"),
     "number": ("pattern", "string"),
     "json": ("string",),
     "connect": ("decimal",),
+    **dict.fromkeys(BYTE_FORMS, ("binary",)),
     _TEXT_NUMBER: ("number", "epoch"),
     _TEXT_BOOLEAN: ("boolean",),
 }
-_ADVICE = {
+_ADVICE: dict[str, str] = {
     "text": (
         "It is for numbers, booleans, and times with an epoch. A STRING and a time with a pattern are texts already:"
         " remove written."
@@ -33,6 +35,7 @@ _ADVICE = {
     ),
     "json": "The text of a JSON value is a STRING. Declare STRING, or remove written.",
     "connect": "These values are decimals. Declare DECIMAL(precision,scale), or remove written.",
+    **dict.fromkeys(BYTE_FORMS, "These texts are bytes. Declare BINARY, or remove written, to store a text as it is."),
     _TEXT_NUMBER: "It is for numbers, and for times with an epoch. Declare such a column, or remove written.",
     _TEXT_BOOLEAN: "It is for booleans. Declare BOOLEAN, or remove written.",
 }
@@ -43,7 +46,8 @@ _INNER_VALUES = (
     " arrays and maps, declare STRING if they are texts."
 )
 _OF_PARTS = (
-    "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts."
+    "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts, or"
+    " for bytes base64, base64url or hex."
 )
 
 
@@ -72,7 +76,8 @@ def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
 def _fit_problems(column: Column, form: str) -> Iterator[Problem]:
     """What is wrong with the form for the type and the format of the column."""
     if not {*_kinds(column)} & {*_FITTING_KINDS[form]}:
-        yield f"written={column.written!r} does not fit {_described_type(column)}", _ADVICE[form]
+        advice = FORM_ADVICE if column.type == "BINARY" else _ADVICE[form]
+        yield f"written={column.written!r} does not fit {_described_type(column)}", advice
     if form in ("number", "text_or_number") and column.pattern is not None and not _DIGITS.fullmatch(column.pattern):
         action = "A number has only digits, and no zero in front. Write a pattern that begins with %Y, such as %Y%m%d."
         yield f"the pattern {column.pattern} does not match a number", action
@@ -105,7 +110,7 @@ def _part_problems(column: Column) -> Iterator[Problem]:
             "The key is either a text or the bytes of a number. Remove one of the two.",
         )
     form = column.written
-    has_texts = isinstance(form, TextNumber) and not form.or_number
+    has_texts = form in BYTE_FORMS or (isinstance(form, TextNumber) and not form.or_number)
     if isinstance(form, TextBoolean):
         has_texts = all(isinstance(value, str) for value in (*form.true, *form.false))
     if not has_texts:

@@ -20,6 +20,8 @@ def kind_of(type_: str) -> str:
     return KINDS.get(type_, DECIMAL)
 
 
+NO_BYTES = "No SQL of a declaration reads bytes. Compute it where the table is read."
+"""What to do if SQL reads a BINARY column."""
 _SUPPORTED = (
     "Use only the functions and operators that the page Declaration of the documentation lists for computed columns."
 )
@@ -38,6 +40,13 @@ class Part(NamedTuple):
 
     sql: str
     kind: str
+
+
+def column_part(name: str, type_: str) -> Part:
+    """The part that reads a column of a type."""
+    if type_ == "BINARY":
+        raise NotComputable(f"{name} is BINARY", NO_BYTES)
+    return Part(f"`{name}`", kind_of(type_))
 
 
 def as_bigint(part: Part) -> str:

@@ -29,6 +29,7 @@ from lakehouse.declaration.sql.functions import (
     Part,
     as_bigint,
     cast_null,
+    column_part,
     kind_of,
 )
 from lakehouse.declaration.sql.literals import (
@@ -121,10 +122,9 @@ class Reader:
     def _read_column(self, node: Any) -> Part:
         name = node.name.lower()
         if len(node.parts) > 1 or name not in self._columns:
-            known_columns = ", ".join(sorted(self._columns))
             message = f"{node.sql('spark')} is not a column that is read from records"
-            raise NotComputable(message, f"The columns are {known_columns}.")
-        return Part(f"`{name}`", kind_of(self._columns[name]))
+            raise NotComputable(message, f"The columns are {', '.join(sorted(self._columns))}.")
+        return column_part(name, self._columns[name])
 
     def _read_function(self, node: Any) -> Part:
         function = FUNCTIONS[type(node).__name__]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from lakehouse.declaration.sql.functions import NO_BYTES
 from lakehouse.declaration.sql.parsed import EXPRESSION, names_of, parse_expression
 from lakehouse.declaration.sql.sums import casts_of_strings, inexact_sums
 from lakehouse.decoding.column_types import Problem
@@ -69,7 +70,7 @@ def measure_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem]:
 
 def _problems(
     sql: str,
-    columns: Collection[str],
+    columns: Mapping[str, str],
     refused_functions: Mapping[str, str],
     check_shape: "Callable[[str, exp.Expr], Iterator[Problem]]",
 ) -> Iterator[Problem]:
@@ -77,6 +78,7 @@ def _problems(
         root = parse_expression(sql)
         if root is not None:
             yield from _content_problems(sql, root, {name.lower() for name in columns}, refused_functions)
+            yield from _binary_problems(sql, root, columns)
             yield from check_shape(sql, root)
             return
     except RecursionError:  # nested too deeply for this process: Spark reports whether it can read it
@@ -105,6 +107,15 @@ def _content_problems(
             if name not in _COLLECTING or not _is_order_free(function):
                 message = f"{sql!r} depends on {refused_functions[name]}: {_SPARK_NAMES.get(name, name)}()"
                 yield message, _ALTERNATIVES.get(name, "Remove it. The result must be the same each time.")
+
+
+def _binary_problems(sql: str, root: "exp.Expr", columns: Mapping[str, str]) -> Iterator[Problem]:
+    from sqlglot import exp  # noqa: PLC0415
+
+    binary_names = {name.lower() for name, type_ in columns.items() if type_ == "BINARY"}
+    for name in dict.fromkeys(column.parts[0].name for column in root.find_all(exp.Column)):
+        if name.lower() in binary_names:
+            yield f"{sql!r} uses the BINARY column {name}", NO_BYTES
 
 
 def _lambda_names(column: "exp.Expr") -> Iterator[str]:

@@ -28,7 +28,7 @@ from lakehouse.decoding.fast.plain_values import is_valid, keep_types, text_arra
 from lakehouse.decoding.fast.plain_written import has_every_digit, read_plainly, read_unscaled
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
 from lakehouse.decoding.times import EPOCHS
-from lakehouse.decoding.values import convert_value
+from lakehouse.decoding.values import EXACT_KINDS, convert_value
 
 _TYPED_VALUES = {datetime, date, Decimal, UnrepresentableValue}
 _DAY = 86_400_000_000  # microseconds
@@ -111,9 +111,9 @@ def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
         return _convert_epochs(raw_values, field)
     if field.type in ("TIMESTAMP", "DATE", "STRING"):
         return _convert_texts(raw_values, field)
-    if field.type == "BOOLEAN":
-        clean_values, is_plain = keep_types(raw_values, {bool})
-        values = pa.array(clean_values, pa.bool_())
+    if field.type in EXACT_KINDS:
+        clean_values, is_plain = keep_types(raw_values, {EXACT_KINDS[field.type]})
+        values = pa.array(clean_values, arrow_type(field.type))
         return _column(values, is_valid(values), is_plain)
     return _convert_whole(raw_values, field) if field.type in WHOLE_LIMITS else _convert_fractions(raw_values, field)
 

@@ -12,6 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_values import is_valid, text_array
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field
@@ -41,6 +42,8 @@ def read_plainly(raw_values: list[Any], field: Field) -> PlainValues:
     """Read the values that a native parser made of a field, except for decimals of Kafka Connect."""
     if field.written == "json":
         return _read_json(raw_values)
+    if field.type == "BINARY":
+        return _plain_values([*map(byte_reader(field.written), raw_values)], raw_values)
     if field.type == "BOOLEAN":
         return _read_booleans(raw_values, field)
     if field.type == "STRING" or field.pattern is not None:

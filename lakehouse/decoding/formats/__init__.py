@@ -1,10 +1,10 @@
 """How the values of records are written: one module for each format, and the list of formats.
 
-``format`` defines the base class, ``framing`` the schema id in front of a value. ``json_format`` is JSON,
-``avro_format`` is Avro, ``protobuf_format`` is Protobuf, ``debezium_format`` are changes of a database, written as JSON
-or Avro. ``text_format`` is the base of formats that have only texts: ``csv_format`` and ``logfmt_format``.
-``compressed_format`` goes around another format. ``json_schemas`` reads a JSON Schema for a proposal.
-``connect_format`` is JSON of Kafka Connect, whose schema ``connect_schemas`` reads.
+``format`` defines the base class of formats and ``parser`` that of their parsers, ``framing`` the schema id in front of
+a value. ``json_format`` is JSON, ``avro_format`` is Avro, ``protobuf_format`` is Protobuf, ``debezium_format`` are
+changes of a database, written as JSON or Avro. ``text_format`` is the base of formats that have only texts:
+``csv_format`` and ``logfmt_format``. ``compressed_format`` goes around another format. ``json_schemas`` reads a JSON
+Schema for a proposal. ``connect_format`` is JSON of Kafka Connect, whose schema ``connect_schemas`` reads.
 
 ``unpacking`` decompresses values with ``compression`` and ``zstd_frames``, and converts them to UTF-8 with
 ``text_encodings``. ``recognition`` finds the format of texts, ``shown_options`` writes a format into a file.

@@ -9,6 +9,7 @@ from lakehouse.decoding.formats.declared_fields import field_tree
 from lakehouse.decoding.written_forms import Written, written_kinds
 
 _TYPES = {"STRING": "string", "BOOLEAN": "boolean", "INT": "int", "BIGINT": "long", "DOUBLE": "double"}
+_TYPES |= {"BINARY": "bytes"}
 
 
 def schema_of_fields(record: str, fields: Iterable[Field]) -> str:

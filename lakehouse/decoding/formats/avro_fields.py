@@ -12,8 +12,8 @@ from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
 from lakehouse.decoding.formats.schema_types import MAX_LEVELS, MAX_TYPE_LENGTH, merged_fields
 
 _SCALAR_TYPES = {"boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "DOUBLE", "double": "DOUBLE"}
-_SCALAR_TYPES |= {"string": "STRING", "enum": "STRING"}
-_EXACT_TYPES = {type_: {type_} for type_ in ("STRING", "BOOLEAN", "DATE", "TIMESTAMP")}
+_SCALAR_TYPES |= {"string": "STRING", "enum": "STRING", "bytes": "BINARY", "fixed": "BINARY"}
+_EXACT_TYPES = {type_: {type_} for type_ in ("STRING", "BINARY", "BOOLEAN", "DATE", "TIMESTAMP")}
 _EXACT_TYPES |= {"INT": {"INT"}, "BIGINT": {"INT", "BIGINT"}, "DOUBLE": {"INT", "DOUBLE"}}
 """Types of columns, and the types whose values they represent exactly."""
 
@@ -123,13 +123,10 @@ def _column_type(schema: Any, definitions: _NamedSchemas) -> str | None:
 
 def _union_type(branches: Sequence[Any], definitions: _NamedSchemas) -> str | None:
     """The type that represents the values of all branches exactly; a struct of the branches if these are named."""
-    types = {name: _column_type(branch, definitions) for name, branch in _named_branches(branches)}
     if definitions.has_named_branches:
-        return _struct_of(types.items())
-    for type_, represented_types in _EXACT_TYPES.items():
-        if represented_types.issuperset(types.values()):
-            return type_
-    return None
+        return _struct_of((name, _inner_type(branch, definitions)) for name, branch in _named_branches(branches))
+    types = {_column_type(branch, definitions) for _, branch in _named_branches(branches)}
+    return next((type_ for type_, exact_types in _EXACT_TYPES.items() if exact_types.issuperset(types)), None)
 
 
 def _named_branches(branches: Sequence[Any]) -> list[tuple[str, Any]]:
@@ -138,13 +135,19 @@ def _named_branches(branches: Sequence[Any]) -> list[tuple[str, Any]]:
     return [(name, branch) for name, branch in pairs if name != "null"]
 
 
+def _inner_type(schema: Any, definitions: _NamedSchemas) -> str | None:
+    """The type within a nested type, which has no bytes."""
+    type_ = _column_type(schema, definitions)
+    return None if type_ == "BINARY" else type_
+
+
 def _array_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
-    item_type = _column_type(schema["items"], definitions)
+    item_type = _inner_type(schema["items"], definitions)
     return item_type and f"ARRAY<{item_type}>"
 
 
 def _map_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | None:
-    value_type = _column_type(schema["values"], definitions)
+    value_type = _inner_type(schema["values"], definitions)
     return value_type and f"MAP<STRING, {value_type}>"
 
 
@@ -153,7 +156,7 @@ def _struct_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | No
     name = schema["name"]
     if name not in definitions.column_types:
         definitions.column_types[name] = None
-        inner_types = [(field["name"], _column_type(field["type"], definitions)) for field in schema["fields"]]
+        inner_types = [(field["name"], _inner_type(field["type"], definitions)) for field in schema["fields"]]
         definitions.column_types[name] = _struct_of(inner_types)
     return definitions.column_types[name]
 

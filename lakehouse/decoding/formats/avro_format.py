@@ -14,8 +14,9 @@ from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats.avro_nodes import KIND, NamedNodes
 from lakehouse.decoding.formats.avro_own_schemas import OwnSchemas, own_schema_problems, read_own_schemas
 from lakehouse.decoding.formats.avro_reader import reader_of
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import REGISTRY_FRAMING, Framing
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.schema_format import SchemaFormat, SchemaTools
 from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
 

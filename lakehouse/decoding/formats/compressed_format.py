@@ -14,7 +14,6 @@ from lakehouse.decoding.formats.compression import INVALID_COMPRESSION, Codec, c
 from lakehouse.decoding.formats.format import (
     NO_SCHEMAS,
     Format,
-    Parser,
     Path,
     RegisteredSchema,
     SchemaField,
@@ -23,6 +22,7 @@ from lakehouse.decoding.formats.format import (
 )
 from lakehouse.decoding.formats.framing import FRAME_SIZE
 from lakehouse.decoding.formats.json_format import JsonParser
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.unpacking import UnpackingParser
 
 _MAX_SAMPLE = 64 * 1000 * 1000  # bytes of values that show their format
@@ -70,6 +70,11 @@ class Compressed(Format):
     def fingerprint_parts(self) -> tuple[str, ...]:
         """Those of the format inside."""
         return self.written.fingerprint_parts
+
+    @property
+    def has_bytes(self) -> bool:
+        """That of the format inside."""
+        return self.written.has_bytes
 
     @property
     def field_names(self) -> Sequence[str] | None:

@@ -12,7 +12,8 @@ from typing import Any
 from lakehouse.decoding.fields import Rejection, json_kind
 from lakehouse.decoding.formats.connect_schemas import payload_converter, schema_fields
 from lakehouse.decoding.formats.debezium_values import Convert
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Path, SchemaField, Schemas, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Path, SchemaField, Schemas, WriterSchema
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.schema_types import as_json
 from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.json_parsing import NotFinite

@@ -5,6 +5,7 @@ Pure and self-contained (the standard library only).
 """
 
 import json
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -18,7 +19,8 @@ _MAX_LEVELS = 20  # of a schema within schemas
 _TYPES = {
     **dict.fromkeys(("int8", "int16", "int32"), "INT"),
     **dict.fromkeys(("float", "double"), "DOUBLE"),
-    **dict.fromkeys(("string", "bytes"), "STRING"),
+    "string": "STRING",
+    "bytes": "BINARY",
     "int64": "BIGINT",
     "boolean": "BOOLEAN",
 }
@@ -42,7 +44,18 @@ def _converter(schema: Any, levels: int) -> Convert | None:
         return None
     parameters = schema.get("parameters")
     has_scale = isinstance(parameters, dict) and isinstance(parameters.get("scale"), str)
-    return converter_of(schema.get("name"), parameters if has_scale else None) or _inner_converter(schema, levels)
+    convert = converter_of(schema.get("name"), parameters if has_scale else None)
+    if convert is None and schema.get("type") == "bytes":
+        return _to_bytes
+    return convert or _inner_converter(schema, levels)
+
+
+def _to_bytes(raw: Any) -> Any:
+    """Return the bytes that a text writes in Base64; another value stays as it is."""
+    try:
+        return b64decode(raw, validate=True) if isinstance(raw, str) else raw
+    except ValueError:
+        return raw
 
 
 def _inner_converter(schema: Mapping[str, Any], levels: int) -> Convert | None:
@@ -118,14 +131,20 @@ def _column_type(schema: Any, levels: int = _MAX_LEVELS) -> str | None:
     return _TYPES.get(kind) if isinstance(kind, str) else None
 
 
+def _inner_type(schema: Any, levels: int) -> str | None:
+    """The type within a nested type, which has no bytes."""
+    type_ = _column_type(schema, levels)
+    return None if type_ == "BINARY" else type_
+
+
 def _array_type(schema: Mapping[str, Any], levels: int) -> str | None:
-    item_type = _column_type(schema.get("items"), levels)
+    item_type = _inner_type(schema.get("items"), levels)
     return item_type and f"ARRAY<{item_type}>"
 
 
 def _map_type(schema: Mapping[str, Any], levels: int) -> str | None:
     """The type of a map whose keys are texts; others are arrays of pairs in JSON."""
-    value_type = _column_type(schema.get("values"), levels) if _has_text_keys(schema) else None
+    value_type = _inner_type(schema.get("values"), levels) if _has_text_keys(schema) else None
     return value_type and f"MAP<STRING, {value_type}>"
 
 
@@ -135,7 +154,7 @@ def _has_text_keys(schema: Mapping[str, Any]) -> bool:
 
 
 def _struct_type(schema: Mapping[str, Any], levels: int) -> str | None:
-    inner_types = [(name, _column_type(field, levels)) for name, field in struct_fields(schema)]
+    inner_types = [(name, _inner_type(field, levels)) for name, field in struct_fields(schema)]
     fields = {n.lower(): f"{n}: {type_}" for n, type_ in reversed(inner_types) if type_ and is_field_name(n)}
     struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
     return struct_type if fields and len(struct_type) <= MAX_TYPE_LENGTH else None

@@ -4,7 +4,12 @@ The names and values are those of Kafka Connect, of Confluent's converters and o
 standard library only).
 """
 
+from collections.abc import Iterable
+from typing import Any
+
+from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.format import Format
+from lakehouse.decoding.record_parts import VALUE
 
 ADDED_FIELDS = "op,source.lsn,source.snapshot"
 ADDED_FIELDS_OF_MYSQL = "op,source.file,source.pos,source.snapshot"
@@ -14,6 +19,7 @@ DELETES_AS_ROWS = "delete.tombstone.handling.mode=rewrite"
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 _JSON_WITH_ID = "io.confluent.connect.json.JsonSchemaConverter"
 _AVRO = "io.confluent.connect.avro.AvroConverter"
+_BINARY_MODES: dict[Any, str] = {None: "bytes", "base64": "base64", "base64url": "base64-url-safe", "hex": "hex"}
 _TRANSFORM = "io.debezium.transforms.ExtractNewRecordState"
 
 
@@ -29,6 +35,15 @@ def converter_settings(written: Format, *, needs_types: bool) -> dict[str, str]:
         return converters | {f"{value}.ignore.default.for.nullables": "true"}
     schemas = {f"{value}.schemas.enable": "true"} if needs_types else {}
     return converters | schemas | {f"{value}.replace.null.with.default": "false"}
+
+
+def binary_settings(fields: Iterable[Field], *, has_bytes: bool) -> dict[str, str]:
+    """Return how bytes are written, if columns read them in one form; JSON has them in Base64 by default."""
+    forms = {field.written for field in fields if field.type == "BINARY" and field.part == VALUE}
+    if len(forms) != 1:
+        return {}
+    (form,) = forms
+    return {"binary.handling.mode": "bytes" if form == "base64" and not has_bytes else _BINARY_MODES[form]}
 
 
 def transform_settings() -> dict[str, str]:

@@ -11,19 +11,12 @@ from typing import Any, Literal
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.avro_format import Avro
-from lakehouse.decoding.formats.debezium_connector import converter_settings, transform_settings
+from lakehouse.decoding.formats.debezium_connector import binary_settings, converter_settings, transform_settings
 from lakehouse.decoding.formats.debezium_reader import ChangeReader, ChangeRules
-from lakehouse.decoding.formats.debezium_schemas import connect_types, has_envelope
-from lakehouse.decoding.formats.format import (
-    NO_SCHEMAS,
-    Change,
-    Format,
-    Parser,
-    RegisteredSchema,
-    Schemas,
-    WriterSchema,
-)
+from lakehouse.decoding.formats.debezium_schemas import connect_types, has_envelope, json_byte_names
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.json_format import Json
+from lakehouse.decoding.formats.parser import Change, Parser
 from lakehouse.decoding.json_parsing import NotFinite
 
 
@@ -64,6 +57,11 @@ class Debezium(Format):
         mode = self.decimal_handling_mode
         options += [] if mode == "precise" else [f'decimal_handling_mode="{mode}"']
         return f"Debezium({', '.join(options)})"
+
+    @property
+    def has_bytes(self) -> bool:
+        """That of the format of the values: JSON has bytes as texts."""
+        return self.written.has_bytes
 
     @property
     def fingerprint_parts(self) -> tuple[str, ...]:
@@ -116,14 +114,24 @@ class Debezium(Format):
 
         JSON with precise decimals carries its schema: the scale of a decimal is only there.
         """
+        column_fields = list(fields)
         is_precise = self.decimal_handling_mode == "precise"
-        needs_types = is_precise and any("DECIMAL" in column_field.type for column_field in fields)
+        needs_types = is_precise and any("DECIMAL" in column_field.type for column_field in column_fields)
         return {
             **converter_settings(self.written, needs_types=needs_types),
+            **binary_settings(column_fields, has_bytes=self.has_bytes),
             "decimal.handling.mode": self.decimal_handling_mode,
             "skipped.operations": "none",
             **(transform_settings() if self.flattened else {}),
         }
+
+    def byte_names(self, value: bytes | None) -> frozenset[str]:
+        """The names of the fields with bytes, by the schema that a change in JSON carries."""
+        try:
+            content = {} if self.needs_schemas else self.written.parser()(value)
+        except Rejection:
+            content = {}
+        return json_byte_names(content.get("schema"), is_flattened=self.flattened)
 
     def may_use(self, schema: WriterSchema) -> bool:
         """Whether a schema describes changes."""

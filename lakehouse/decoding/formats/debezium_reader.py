@@ -12,8 +12,9 @@ from lakehouse.decoding.formats.debezium_connector import ADDED_FIELDS, ADDED_FI
 from lakehouse.decoding.formats.debezium_position import source_position
 from lakehouse.decoding.formats.debezium_schemas import Converters, avro_converters, json_converters
 from lakehouse.decoding.formats.debezium_values import is_unavailable, iso_time
-from lakehouse.decoding.formats.format import Change, Parser, Schemas
+from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import split_frame
+from lakehouse.decoding.formats.parser import Change, Parser
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.staged import LAST, PART, WHOLE
 from lakehouse.decoding.values import number_in

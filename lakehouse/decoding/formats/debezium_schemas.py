@@ -25,6 +25,13 @@ def json_converters(schema: Any, *, is_flattened: bool) -> Converters:
     return {name: convert for name, convert in converters.items() if convert}
 
 
+def json_byte_names(schema: Any, *, is_flattened: bool) -> frozenset[str]:
+    """Return the names of the fields that hold bytes in Base64, by a schema that a JSON record carries."""
+    fields = _json_fields(schema)
+    row_fields = fields if is_flattened else _json_fields(fields.get(_ROW))
+    return frozenset(name for name, field in row_fields.items() if field.get("type") == "bytes" and "name" not in field)
+
+
 def _json_fields(schema: Any) -> dict[str, dict[str, Any]]:
     fields = schema.get("fields") if isinstance(schema, dict) else None
     if not isinstance(fields, list):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.json_parsing import NotFinite
-from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE
 
 DEFAULT_KIND = "AVRO"
 """The kind of a schema for which a registry gives no kind."""
@@ -62,75 +62,6 @@ class SchemaField(NamedTuple):
 
     type: str | None
     optional: bool
-
-
-class Change(NamedTuple):
-    """What a record of a change stream says about a row of its source.
-
-    ``fields`` are the values of the row by name; of a delete, at least those of its key. ``sequence`` is the place of
-    the change in the order of the source. ``snapshot``: not ``None`` if the source sent the row as it was at that
-    place, not a change of it: ``WHOLE``, ``LAST`` or ``PART`` of ``staged``. ``unavailable`` names the fields whose
-    value the source did not send because it did not change; they are not in ``fields``. ``is_rowless``: the record is
-    about no row of its own. It is the tombstone after a delete, or it deletes every older row: ``truncates``.
-    """
-
-    fields: dict[str, Any]
-    deletes: bool = False
-    sequence: int | None = None
-    snapshot: str | None = None
-    unavailable: frozenset[str] = frozenset()
-    is_rowless: bool = False
-    truncates: bool = False
-
-
-class Parser(ABC):
-    """Parses the values of records, and estimates the memory of parsed values.
-
-    Parsed values are those of JSON, with finite numbers as ``Decimal`` or as Python's numbers. In typed formats they
-    can also be bytes, dates and times.
-
-    ``memory_by_byte`` is the memory in bytes that one byte of a value becomes, except for rare values.
-    ``smallest_item`` is the minimum size in bytes of an item of an array or a map. ``is_json`` says that each value is
-    a JSON object without a frame, so a faster parser may read it first. ``is_packed`` says that values are unpacked
-    before they are parsed: see ``unpacking``. ``has_changes`` says that records are changes of a source, which
-    ``read_change`` parses. ``not_finite`` is that of ``Format``.
-    """
-
-    memory_by_byte: int = JSON_MEMORY_PER_BYTE
-    smallest_item: int = 1
-    is_json: bool = False
-    is_packed: bool = False
-    has_changes: bool = False
-    not_finite: NotFinite = "reject"
-
-    @abstractmethod
-    def __call__(self, value: bytes | None) -> dict[str, Any]:
-        """Parse one value into its fields; raises ``Rejection`` if it is not a valid value of the format."""
-
-    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:  # noqa: ARG002
-        """Parse one record into what it says about a row; ``fields`` are those that are read."""
-        return Change(self(value))
-
-    def memory_of(self, value: bytes | None) -> int:
-        """Memory in bytes of a parsed value at most; it is called right after the value is parsed."""
-        return len(value or b"") * self.memory_by_byte
-
-    @property
-    def inner(self) -> "Parser":
-        """The parser of unpacked values."""
-        return self
-
-    def with_inner(self, inner: "Parser") -> "Parser":
-        """Return a parser that unpacks values in the same way, then parses them with another parser."""
-        return inner
-
-    def unpack(self, value: bytes | None) -> bytes | None:
-        """Return a value as ``inner`` parses it; raises ``Rejection`` if it cannot be unpacked."""
-        return value
-
-    def size_of(self, value: bytes | None) -> int:
-        """Bytes of a value as it is parsed; it is called right after the value is parsed."""
-        return len(value or b"")
 
 
 class UnwritableError(ValueError):
@@ -190,6 +121,11 @@ class Format(ABC):
         return repr(self)
 
     @property
+    def has_bytes(self) -> bool:
+        """Whether values may be bytes, which a BINARY column reads as they are."""
+        return self.typed
+
+    @property
     def field_names(self) -> Sequence[str] | None:
         """The names of the fields that records have; ``None`` if the format does not say which."""
         return None
@@ -245,6 +181,10 @@ class Format(ABC):
     def connector_settings(self, fields: Iterable[Field]) -> dict[str, str]:  # noqa: ARG002 - for change streams
         """The settings that the program which writes the records needs for these fields; empty if there are none."""
         return {}
+
+    def byte_names(self, value: bytes | None) -> frozenset[str]:  # noqa: ARG002 - for records that carry their schema
+        """The names of the fields of a row that hold bytes in Base64, as far as a record shows it."""
+        return frozenset()
 
     def may_use(self, schema: WriterSchema) -> bool:  # noqa: ARG002 - for formats that are written in another one
         """Whether a schema may be one of the format, with the same kind; its text does not always show it."""

@@ -13,7 +13,6 @@ from lakehouse.decoding.fields import Field, Rejection, json_kind
 from lakehouse.decoding.formats.format import (
     NO_SCHEMAS,
     Format,
-    Parser,
     Path,
     RegisteredSchema,
     SchemaField,
@@ -24,6 +23,7 @@ from lakehouse.decoding.formats.format import (
 )
 from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_frame
 from lakehouse.decoding.formats.json_schemas import KIND, schema_fields, writer_schema
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.formats.text_encodings import (
     INVALID_ENCODING,

@@ -11,6 +11,7 @@ from lakehouse.decoding.formats.format import UnusableSchemaError
 from lakehouse.decoding.written_forms import Written, written_kinds
 
 _TYPES = {"STRING": "string", "BOOLEAN": "bool", "INT": "int32", "BIGINT": "int64", "DOUBLE": "double"}
+_TYPES |= {"BINARY": "bytes"}
 _TIME_TYPES = {"DATE": "google.type.Date", "TIMESTAMP": "google.protobuf.Timestamp"}
 _IMPORTS = {
     "google.type.Date": "google/type/date.proto",

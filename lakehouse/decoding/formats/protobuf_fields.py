@@ -21,6 +21,7 @@ _SCALAR_TYPES = {
     **dict.fromkeys(("float", "double"), "DOUBLE"),
     "bool": "BOOLEAN",
     "string": "STRING",
+    "bytes": "BINARY",
 }
 _WITHOUT_TYPE = {"google.protobuf.Any"}
 Part = Mapping[str, Any]
@@ -85,9 +86,10 @@ class _MessageTypes:
     def _column_type(self, field: Part) -> str | None:
         """The type of a column for a field; ``None`` if there is none."""
         type_ = self._value_type(field["type"])
-        if type_ and "key" in field:
-            return f"MAP<STRING, {type_}>"
-        return f"ARRAY<{type_}>" if type_ and field.get("label") == "repeated" else type_
+        is_map, is_array = "key" in field, field.get("label") == "repeated"
+        if type_ is None or (type_ == "BINARY" and (is_map or is_array)):
+            return None
+        return f"MAP<STRING, {type_}>" if is_map else f"ARRAY<{type_}>" if is_array else type_
 
     def _value_type(self, type_: str) -> str | None:
         name = type_[1:]
@@ -104,7 +106,8 @@ class _MessageTypes:
         if message not in self._structs:
             self._structs[message] = None
             types = [(field["name"], self._column_type(field)) for field in self._parts["messages"][message]]
-            valid_fields = {n.lower(): f"{n}: {t}" for n, t in reversed(types) if t and is_field_name(n)}
+            usable_types = [(n, t) for n, t in reversed(types) if t not in (None, "BINARY") and is_field_name(n)]
+            valid_fields = {n.lower(): f"{n}: {t}" for n, t in usable_types}
             struct_type = f"STRUCT<{', '.join(reversed(valid_fields.values()))}>"
             is_usable = valid_fields and len(struct_type) <= MAX_TYPE_LENGTH
             self._structs[message] = struct_type if is_usable else None

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Parser, Schemas, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import FRAME_SIZE
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.protobuf_nodes import KIND, ReadState
 from lakehouse.decoding.formats.protobuf_reader import read_indexes, reader_of
 from lakehouse.decoding.formats.schema_format import SchemaFormat, SchemaTools

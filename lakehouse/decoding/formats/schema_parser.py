@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import Parser, Schemas, WriterSchema
+from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import REGISTRY_FRAMING, Framing
+from lakehouse.decoding.formats.parser import Parser
 
 Reader = Callable[[bytes, int], dict[str, Any]]
 """Read the record that begins at a position and ends with the bytes."""

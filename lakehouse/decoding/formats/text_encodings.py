@@ -10,7 +10,8 @@ from importlib import import_module
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import Parser, UnwritableError
+from lakehouse.decoding.formats.format import UnwritableError
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.unpacking import UnpackingParser
 from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Rejection, UnrepresentableValue, json_kind
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Parser, Schemas, UnwritableError, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas, UnwritableError, WriterSchema
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.formats.text_encodings import (
     INVALID_ENCODING,

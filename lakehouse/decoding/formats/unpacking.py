@@ -8,8 +8,8 @@ from copy import copy
 from typing import Any, TypeVar
 
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.formats.format import Change, Parser
 from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
+from lakehouse.decoding.formats.parser import Change, Parser
 
 Unpack = Callable[[bytes], bytes]
 """A function that unpacks a value; it raises ``Rejection`` if it cannot."""

@@ -77,6 +77,12 @@ COLUMNS = (
         "data bytea", _column("data", "STRING"), "encode(data, 'base64')", lambda rng: f"'\\x{rng.randbytes(9).hex()}'"
     ),
     DatabaseColumn(
+        "photo bytea",
+        _column("photo", "BINARY", written="base64"),
+        "photo",
+        lambda rng: f"'\\x{rng.randbytes(rng.randint(0, 99)).hex()}'",
+    ),
+    DatabaseColumn(
         "day date",
         _column("day", "DATE", epoch="days"),
         "day",

@@ -1,48 +1,13 @@
 """``lakehouse new-table``: a declaration that works unchanged, proposed from real records."""
 
-import gzip
 import json
-from collections.abc import Sequence
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.declaration import Avro, FieldIs, Json, StreamTable
-from lakehouse.decoding.formats.avro_schemas import writer_schema
-from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.discovery import _declared_in, declared_tables
-from lakehouse.kafka import Record, registry_client
-from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, encode_records, schema_answer
-
-SHOP = 'Ann\'s "first"'
-ORDERS: list[dict[str, object]] = [
-    {"orderId": n, "at": f"2026-01-0{n}T10:00:00Z", "shop": SHOP, "price": n / 2, "items": []} for n in (1, 2)
-]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of declarations, in a working directory with two sample records."""
-    declarations = tmp_path / f"lake_{uuid4().hex}"
-    declarations.mkdir()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", declarations.name)
-    Path("orders.jsonl").write_text("\n".join(map(json.dumps, ORDERS)) + "\n\n{\n", encoding="utf-8")
-    return declarations
-
-
-def new_table(*arguments: str) -> int:
-    return main.run(["new-table", *arguments])
-
-
-def declared_table(name: str) -> StreamTable:
-    _declared_in.cache_clear()  # as in another process, which reads the folder again
-    return {table.name: table for table in declared_tables(Settings.load())}[name]
+from lakehouse.declaration import FieldIs
+from lakehouse_tests.helpers.new_tables import ORDERS, SHOP, declared_table, new_table
 
 
 def test_the_file_declares_a_table_that_decodes_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,132 +118,6 @@ def test_a_sample_without_an_object_is_reported_with_the_reason(
     assert not any(folder.iterdir())
 
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-AVRO_VALUES = encode_records(
-    7,
-    SECOND,
-    [{"id": Decimal(n), "at": NOON, "total": 1.5, "customer": {"name": SHOP}, "channel": "a"} for n in (1, 2)],
-)
-
-
-@pytest.fixture
-def outside_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An external broker is set, which is not contacted; requests to a registry have no patience."""
-    monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    monkeypatch.setattr(registry_client, "_PATIENCE", 0.0)
-    return monkeypatch
-
-
-def new_table_from_topic(
-    outside_project: pytest.MonkeyPatch, *values: bytes | None, condition: Sequence[str] = ()
-) -> int:
-    """The exit code of the command for a topic with these values."""
-    records = [Record(0, offset, 0, None, value) for offset, value in enumerate(values)]
-    outside_project.setattr("lakehouse.kafka.newest_records", lambda *_: records)
-    return new_table("orders", "--from-topic", "orders", *condition)
-
-
-def test_the_file_for_avro_records_declares_avro_and_decodes_them(
-    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with answering_registry({"/schemas/ids/7": schema_answer(SECOND)}) as (url, _):
-        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, *AVRO_VALUES, AVRO_VALUES[0][:-1]) == main.DONE
-    assert "from 3 records; 1 of them cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
-    text = (folder / "orders.py").read_text()
-    assert "from lakehouse import Avro, Column, StreamTable" in text and "    format=Avro(),\n" in text
-    table = declared_table("orders")
-    assert (table.format, table.key) == (Avro(), ["id"])
-    row = table.decode(AVRO_VALUES[1], schemas={7: writer_schema(json.dumps(SECOND))})
-    assert (row["id"], row["at"], row["customer_name"]) == (2, NOON, SHOP)
-
-
-def test_the_file_for_framed_json_declares_it_without_a_registry(
-    folder: Path, outside_project: pytest.MonkeyPatch
-) -> None:
-    value = add_frame(3, b'{"id": 1, "at": "2026-01-01"}')
-    assert new_table_from_topic(outside_project, value) == main.DONE
-    table = declared_table("orders")
-    assert table.format == Json(framed=True)
-    assert table.decode(value)["id"] == 1
-
-
-@pytest.mark.parametrize(
-    ("values", "line", "row"),
-    [
-        (
-            [gzip.compress(json.dumps(order).encode()) for order in ORDERS],
-            '    format=Compressed(Json(), "gzip"),\n',
-            {"order_id": 1, "shop": SHOP, "price": 0.5},
-        ),
-        (
-            [b"1,2026-01-31,2.5", b"2,2026-02-01,3"],
-            '    format=Csv(columns=["column_1", "column_2", "column_3"]),\n',
-            {"column_1": 1, "column_2": date(2026, 1, 31), "column_3": 2.5},
-        ),
-        ([b'level=info msg="a b"', b"level=warn msg=c"], "    format=Logfmt(),\n", {"level": "info", "msg": "a b"}),
-        ([b"21.5", b"22"], "    format=Text(),\n", {"value": 21.5}),
-    ],
-    ids=["gzip", "csv", "logfmt", "text"],
-)
-def test_the_file_for_another_format_declares_it_and_says_why(
-    folder: Path, outside_project: pytest.MonkeyPatch, values: list[bytes], line: str, row: dict[str, object]
-) -> None:
-    assert new_table_from_topic(outside_project, *values) == main.DONE
-    text = (folder / "orders.py").read_text()
-    table = declared_table("orders")
-    assert line in text
-    notes = [*table.format.notes(values)]
-    assert notes
-    for note in notes:
-        assert note in " ".join(text.replace("#", " ").split())
-    decoded_row = table.decode(values[0])
-    assert {name: decoded_row[name] for name in row} == row
-
-
-def test_a_format_with_many_columns_is_wrapped_in_the_file(folder: Path, outside_project: pytest.MonkeyPatch) -> None:
-    values = [",".join(str(number * factor) for number in range(60)).encode() for factor in (1, 2)]
-    assert new_table_from_topic(outside_project, *values) == main.DONE
-    assert max(map(len, (folder / "orders.py").read_text().splitlines())) <= 120
-    assert declared_table("orders").decode(values[1])["column_60"] == 118
-
-
-def test_records_that_a_text_format_cannot_read_are_counted(
-    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert new_table_from_topic(outside_project, b"a=1 b=2", b"a=2 b=3", b"a=1 a=2") == main.DONE
-    assert "from 3 records; 1 of them are not Logfmt" in " ".join(capsys.readouterr().out.split())
-
-
-def test_without_a_registry_the_error_names_its_setting(
-    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert new_table_from_topic(outside_project, *AVRO_VALUES) == main.FAILED
-    assert "Set LAKEHOUSE_REGISTRY_URL to the registry" in " ".join(capsys.readouterr().err.split())
-    outside_project.setenv("LAKEHOUSE_REGISTRY_URL", "http://127.0.0.1:1")
-    assert new_table_from_topic(outside_project, *AVRO_VALUES) == main.FAILED
-    assert "cannot be reached" in " ".join(capsys.readouterr().err.split())
-    assert not any(folder.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ((404, '{"error_code": 40403, "message": "no"}'), "schema 7 is not known. If the schema is unknown, set"),
-        (schema_answer("message R {}", schemaType="PROTOBUF"), "the schema has no message with the indexes"),
-        (schema_answer("{}", schemaType="JSON"), "schema 7: it is a schema of JSON, not of Avro"),
-    ],
-)
-def test_a_schema_that_reads_no_record_is_named_with_the_reason(
-    folder: Path, outside_project: pytest.MonkeyPatch, answer: Answer, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with answering_registry({"/schemas/ids/7": answer}) as (url, _):
-        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, None, *AVRO_VALUES) == main.FAILED
-    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
-    assert not any(folder.iterdir())
-
-
 def test_no_file_is_written_that_would_hide_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "orders").mkdir()
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.WRONG_USE
@@ -292,37 +131,3 @@ def test_a_missing_folder_of_declarations_is_reported(
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", "no_such_folder")
     assert new_table("orders", "--from-sample", "orders.jsonl") == main.FAILED
     assert "The folder of declarations is missing: no_such_folder" in " ".join(capsys.readouterr().err.split())
-
-
-UNION = {
-    "type": "record",
-    "name": "E",
-    "fields": [{"name": "id", "type": "int"}, {"name": "v", "type": ["null", "string", "long"]}],
-}
-
-
-@pytest.mark.parametrize(("condition", "count"), [([], 2), (["--where", "v.long=5"], 1)])
-def test_the_file_for_a_union_has_a_column_for_each_branch(
-    folder: Path, outside_project: pytest.MonkeyPatch, condition: list[str], count: int
-) -> None:
-    values = [add_frame(7, b"\x02\x02\x02a"), add_frame(7, b"\x04\x04\x0a")]
-    with answering_registry({"/schemas/ids/7": schema_answer(UNION)}) as (url, _):
-        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
-        assert new_table_from_topic(outside_project, *values, condition=condition) == main.DONE
-    table = declared_table("orders")
-    assert table.format == Avro(named_branches=True)
-    assert [column.source for column in table.columns] == [None, ("v", "string"), ("v", "long")][: len(table.columns)]
-    schemas = {7: writer_schema(json.dumps(UNION))}
-    assert table.decode(values[1], schemas=schemas)["v_long"] == 5
-    assert f"Proposed from {count} records" in (folder / "orders.py").read_text()
-
-
-def test_single_objects_are_refused_with_their_fingerprints(
-    folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    value = b"\xc3\x01" + bytes(range(1, 9)) + b"\x02"
-    assert new_table_from_topic(outside_project, value, value, b"{}") == main.FAILED
-    error = " ".join(capsys.readouterr().err.split())
-    assert "The fingerprints of their schemas are 0102030405060708" in error
-    assert "Avro(schemas=[...])" in error
-    assert not list(folder.iterdir())

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -58,6 +59,13 @@ def test_a_result_as_csv_has_every_row_and_exact_values(capsys: pytest.CaptureFi
     rows = list(csv.reader(io.StringIO(out)))
     assert rows[:2] == [["id", "text", "nothing"], ["0", 'a,"b', ""]]
     assert (len(rows), err) == (2001, "")
+
+
+def test_bytes_of_a_result_are_base64(capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT '\\xFF\\x00'::BLOB AS photo, [''::BLOB] AS list"
+    assert list(csv.reader(io.StringIO(run_query(capsys, "--csv", sql)[0])))[1:] == [["/wA=", '[""]']]
+    assert json.loads(run_query(capsys, "--json", sql)[0]) == [{"photo": "/wA=", "list": [""]}]
+    assert "/wA=" in run_query(capsys, sql)[0]
 
 
 def test_csv_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

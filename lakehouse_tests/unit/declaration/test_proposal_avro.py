@@ -146,7 +146,6 @@ def test_numbers_of_two_versions_have_the_type_that_holds_both(
 @pytest.mark.parametrize(
     ("kind", "value", "warning_part"),
     [
-        ("bytes", b"x", "'it' is left out: no column can have the type of its schema"),
         (["string", "long"], "x", "each branch is a field of its own"),
         ({"type": "array", "items": "bytes"}, [], "'it' is left out: no column can have the type"),
         (NODE, {"n": 1, "to": {"n": 2, "to": {"n": 3, "to": None}}}, "'it.to.to'"),
@@ -159,6 +158,37 @@ def test_a_proposal_warns_about_what_a_schema_cannot_show(kind: Any, value: Any,
     proposal = infer_avro((schema_of(id="long", **{name: kind}), [{"id": n, name: value} for n in (1, 2)]))
     expected = {warning_part, warning_part.replace("it looks", f"{name} looks")}
     assert any(text in warning for text in expected for warning in proposal.warnings), proposal
+
+
+@pytest.mark.parametrize("kind", ["bytes", {"type": "fixed", "name": "F", "size": 2}])
+def test_bytes_become_a_column_that_reads_them(kind: Any) -> None:
+    inner_record = {"type": "record", "name": "Inner", "fields": [{"name": "raw", "type": ["null", "bytes"]}]}
+    schema = schema_of(id="long", raw=kind, inner=inner_record)
+    records = [{"id": n, "raw": b"\xff\x00", "inner": {"raw": b"\x01"}} for n in (1, 2)]
+    proposal = infer_avro((schema, records))
+    assert types(proposal) == {"id": "BIGINT", "raw": "BINARY", "inner_raw": "BINARY"}
+    table = StreamTable("t", "t", "", proposal.columns, proposal.key, format=Avro())
+    schemas = {1: writer_schema(json.dumps(schema))}
+    (value, _) = encode_records(1, schema, records)
+    assert table.decode(value, schemas=schemas) == {"id": 1, "raw": b"\xff\x00", "inner_raw": b"\x01"}
+
+
+def test_bytes_within_an_array_or_a_map_have_no_column() -> None:
+    item = {
+        "type": "record",
+        "name": "Item",
+        "fields": [{"name": "n", "type": "int"}, {"name": "raw", "type": "bytes"}],
+    }
+    kinds: dict[str, Any] = {
+        "items": {"type": "array", "items": item},
+        "map": {"type": "map", "values": "bytes"},
+        "list": {"type": "array", "items": "bytes"},
+    }
+    records = [{"id": n, "items": [{"n": 1, "raw": b"x"}], "map": {"a": b"x"}, "list": [b"x"]} for n in (1, 2)]
+    assert types(infer_avro((schema_of(id="long", **kinds), records))) == {
+        "id": "BIGINT",
+        "items": "ARRAY<STRUCT<n: INT>>",
+    }
 
 
 def test_a_value_that_does_not_fit_leaves_the_column_of_its_schema() -> None:
@@ -240,7 +270,6 @@ def test_a_union_of_records_is_a_log_table_with_the_fields_of_each_record() -> N
     assert (proposal.unread, proposal.key) == (0, ())
 
 
-def test_a_proposal_leaves_out_a_branch_of_bytes_and_says_so() -> None:
+def test_a_branch_of_bytes_becomes_a_column_of_bytes() -> None:
     proposal = infer_avro((schema_of(v=["string", "bytes"]), [{"v": "a"}, {"v": b"a"}]))
-    assert types(proposal) == {"v_string": "STRING"}
-    assert any(warning.startswith("Field 'v.bytes' is left out: ") for warning in proposal.warnings)
+    assert types(proposal) == {"v_string": "STRING", "v_bytes": "BINARY"}

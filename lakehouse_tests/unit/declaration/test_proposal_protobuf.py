@@ -49,6 +49,8 @@ def test_types_are_those_of_the_message_that_records_have() -> None:
         "ratio": "DOUBLE",
         "open": "BOOLEAN",
         "maybe": "BIGINT",
+        "raw": "BINARY",
+        "place_photo": "BINARY",
         "state": "STRING",
         "place_city": "STRING",
         "stops": "ARRAY<STRUCT<city: STRING>>",
@@ -61,13 +63,15 @@ def test_types_are_those_of_the_message_that_records_have() -> None:
     }
     assert proposal.key == ("order_id",)
     optional_names = {column.name for column in proposal.columns if not column.required}
-    assert optional_names == {"maybe", "place_city", "at", "took", "note", "day", "parent", "card"}
+    assert optional_names == {"maybe", "place_city", "place_photo", "at", "took", "note", "day", "parent", "card"}
 
 
 def test_a_field_without_a_column_type_is_left_out_with_the_reason() -> None:
-    proposal = infer_protobuf(ORDER + b"\x0a\x01a" + b"\x42\x01x" + b"\x82\x01\x00", ORDER + b"\x0a\x01b")
+    text = SHOP.replace("bytes raw = 8", "repeated bytes raw = 8; map<string, bytes> raws = 80")
+    proposal = infer_protobuf(ORDER + b"\x0a\x01a" + b"\x42\x01x" + b"\x82\x01\x00", ORDER + b"\x0a\x01b", text=text)
     for name in ("raw", "any"):
         assert f"Field {name!r} is left out: no column can have the type of its schema." in proposal.warnings
+    assert "raws" not in types(proposal)
 
 
 def test_records_of_several_messages_of_a_schema_have_no_key() -> None:

@@ -60,6 +60,29 @@ def test_types_follow_from_the_form_of_all_values() -> None:
     assert types(with_schema(change("r", 1, {**ROW, "day": 19724}), DAY))["day"] == ("DATE", None)
 
 
+def test_bytes_are_proposed_by_the_schema_of_a_record() -> None:
+    row = {"shop": "a", "id": 1, "photo": "AQI=", "price": "AeJA", "note": "AQI="}
+    price = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+    fields: list[dict[str, Any]] = [{"type": "bytes", "field": name} for name in ("photo", "shop")]
+    fields.append({**price, "field": "price"})
+    records = keyed(with_schema(change("r", 1, row), *fields, {"type": "string", "field": "note"}), b"x", None)
+    proposal = propose_changes(records, Debezium())
+    columns = {column.name: (column.type, column.written) for column in proposal.columns}
+    assert (columns["photo"], columns["note"]) == (("BINARY", "base64"), ("STRING", None))
+    assert columns["price"] == ("DOUBLE", None)
+    assert columns["shop"] == ("STRING", None), "no key has bytes"
+    text = declaration_text("items", "shop.public.items", proposal)
+    assert 'Column("photo", "BINARY", doc="", written="base64")' in text
+    assert any(warning.startswith("photo, note: texts or bytes.") for warning in proposal.warnings)
+    names: dict[str, Any] = {"__file__": ""}
+    exec(text, names)  # noqa: S102 - the file that a user gets
+    assert names["items"].decode(records[0].value)["photo"] == b"\x01\x02"
+
+
+def test_bytes_without_a_schema_are_texts() -> None:
+    assert types(change("r", 1, {**ROW, "note": "AQI="}))["note"] == ("STRING", None)
+
+
 def test_the_file_reads_the_records_as_they_are() -> None:
     records = keyed(change("r", 1, ROW), change("u", 2, {**ROW, "large": UNAVAILABLE}))
     text = declaration_text("items", "shop.public.items", propose_changes(records, Debezium()))

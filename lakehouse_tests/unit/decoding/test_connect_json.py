@@ -29,6 +29,7 @@ FIELDS: dict[str, Any] = {
     "seen": {"type": "string", "name": f"{DEBEZIUM}.ZonedTimestamp", "optional": True},
     "price": {**DECIMAL, "optional": True},
     "share": {"type": "double", "optional": True},
+    "photo": {"type": "bytes", "optional": True},
     "buyer": {
         "type": "struct",
         "optional": True,
@@ -50,6 +51,7 @@ PAYLOAD: dict[str, Any] = {
     "seen": "2026-01-01T01:00:00+01:00",
     "price": "AeJA",
     "share": 0.5,
+    "photo": "AAH/",
     "buyer": {"since": 20454, "n": 1},
     "days": [20454, None],
     "prices": {"low": "AQ=="},
@@ -78,6 +80,7 @@ def test_the_columns_have_the_types_of_the_schema() -> None:
         "seen": "TIMESTAMP",
         "price": "DECIMAL(9,2)",
         "share": "DOUBLE",
+        "photo": "BINARY",
         "buyer_since": "DATE",
         "buyer_n": "INT",
         "days": "ARRAY<DATE>",
@@ -99,6 +102,7 @@ def test_values_are_converted_by_the_schema_also_within_others() -> None:
         "seen": NEW_YEAR,
         "price": Decimal("1234.56"),
         "share": 0.5,
+        "photo": b"\x00\x01\xff",
         "buyer_since": date(2026, 1, 1),
         "buyer_n": 1,
         "days": [date(2026, 1, 1), None],
@@ -141,6 +145,7 @@ def test_each_record_is_read_by_its_own_schema() -> None:
         (record({"id": 1, "price": "no base64"}), "wrong_type"),
         (record({"id": 1, "days": {"a": 1}}), "wrong_type"),
         (record({"id": 1, "buyer": [1]}), "wrong_type"),
+        (record({"id": 1, "photo": "AA"}), "wrong_type"),
     ],
 )
 def test_what_is_no_payload_of_its_schema_rejects_the_record(value: bytes | None, reason: str) -> None:

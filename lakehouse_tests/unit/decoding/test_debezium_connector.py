@@ -7,19 +7,23 @@ from typing import Literal
 
 import pytest
 
-from lakehouse.declaration import Avro, Column, Debezium, Json
+from lakehouse.declaration import Avro, Column, Debezium, Json, RecordHeader
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import FORMATS
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "change-streams.md").read_text(encoding="utf-8")
 DECIMAL, TEXT = (Column("price", type_, "Price.").field for type_ in ("ARRAY<DECIMAL(10,2)>", "STRING"))
+UNWRITTEN, BASE64, BASE64URL, HEX = (
+    Column("photo", "BINARY", "Photo.", written=form).field for form in (None, "base64", "base64url", "hex")
+)
 MODES: tuple[Literal["precise", "string", "double"], ...] = ("precise", "string", "double")
+FIELDS = (DECIMAL, TEXT, UNWRITTEN, BASE64, BASE64URL, HEX)
 Case = tuple[Debezium, Field]
 WRITTEN: tuple[Json | Avro, ...] = (Json(), Avro(), Json(framed=True))
 CASES: list[Case] = [
     (Debezium(written, is_flattened, mode), field)
-    for written, is_flattened, mode, field in product(WRITTEN, (False, True), MODES, (DECIMAL, TEXT))
+    for written, is_flattened, mode, field in product(WRITTEN, (False, True), MODES, FIELDS)
 ]
 
 
@@ -28,8 +32,13 @@ def applies(condition: str, form: Debezium, field: Field) -> bool:
     is_json = form.written == Json()
     if "a DECIMAL column" in condition:
         return is_json and form.decimal_handling_mode == "precise" and field is DECIMAL
+    is_own_form = field is UNWRITTEN or (field is BASE64 and form.written != Avro())
     conditions = {
         "": True,
+        'a BINARY column without `written`, or with `written="base64"` in JSON': is_own_form,
+        '`Avro()` and a BINARY column with `written="base64"`': field is BASE64 and form.written == Avro(),
+        'a BINARY column with `written="base64url"`': field is BASE64URL,
+        'a BINARY column with `written="hex"`': field is HEX,
         "`flattened=True`": form.flattened,
         "`Json()`": is_json,
         "`Avro()`": form.written == Avro(),
@@ -58,6 +67,12 @@ def test_the_connector_of_the_page_has_the_settings_that_its_declaration_needs()
     page_lines = {line.strip() for line in PAGE.splitlines()}
     settings = Debezium(decimal_handling_mode="string").connector_settings([DECIMAL])
     assert {f"{name}={value}" for name, value in settings.items()} <= page_lines
+
+
+def test_columns_of_bytes_in_several_forms_name_no_mode() -> None:
+    assert "binary.handling.mode" not in Debezium().connector_settings([BASE64, HEX])
+    header = Column("photo", "BINARY", "Photo.", source=RecordHeader("photo")).field
+    assert "binary.handling.mode" not in Debezium().connector_settings([header])
 
 
 def test_only_change_streams_have_a_connector() -> None:

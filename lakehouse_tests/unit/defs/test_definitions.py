@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import BrokerTime, Check, Column, Csv, Debezium, RecordKey, StreamTable, TextBoolean
+from lakehouse.declaration import Avro, BrokerTime, Check, Column, Csv, Debezium, RecordKey, StreamTable, TextBoolean
 from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
@@ -258,6 +258,14 @@ def test_the_topic_schema_shows_the_kinds_of_values_in_another_form():
     table = StreamTable("items", "items", "Items.", columns, ["id"])
     schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
     assert [column.type for column in schema.columns] == ["number", *forms]
+
+
+def test_the_topic_schema_shows_which_bytes_are_a_text() -> None:
+    columns = [Column("id", "INT", "Which.", required=True), Column("raw", "BINARY", "Bytes.")]
+    columns += [Column("digest", "BINARY", "Bytes.", written="hex"), Column("key", "BINARY", "", source=RecordKey())]
+    table = StreamTable("items", "items", "Items.", columns, ["id"], format=Avro())
+    schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
+    assert [column.type for column in schema.columns] == ["number", "bytes", "string", "bytes"]
 
 
 def test_the_topic_schema_of_csv_has_texts() -> None:

@@ -34,7 +34,7 @@ WORKER_WITHOUT_PACKAGE = """
 import pickle, sys
 sys.modules["lakehouse"] = None  # an import of it fails
 decode, fields = pickle.load(sys.stdin.buffer)
-print(decode(b'{"n":12345678901.5,"at":"2023-01-01","few":1}', fields))
+print(decode(b'{"n":12345678901.5,"at":"2023-01-01","few":1,"raw":"AP8="}', fields))
 """
 
 
@@ -43,6 +43,7 @@ def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
         Column("n", "DECIMAL(38,18)", "A number.", between=(0.5, 1e12)),
         Column("at", "DATE", "A day.", pattern="%Y-%m-%d"),
         Column("few", "INT", "A count."),
+        Column("raw", "BINARY", "Bytes.", written="base64"),
     ]
     cloudpickle.register_pickle_by_value(decoding)
     pickled_data = cloudpickle.dumps((records.decode, tuple(column.field for column in columns)))
@@ -50,6 +51,7 @@ def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
     process = subprocess.run(command, input=pickled_data, capture_output=True, check=False)
     assert process.returncode == 0, process.stderr.decode()
     assert b"Decimal('12345678901.500000000000000000')" in process.stdout
+    assert rb"b'\x00\xff'" in process.stdout
 
 
 WORKER = """

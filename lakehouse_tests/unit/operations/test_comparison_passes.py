@@ -1,6 +1,6 @@
 """How far a comparison is, and which buckets of two tables differ."""
 
-from lakehouse.operations.canonical_rows import BUCKETS
+from lakehouse.operations.canonical_rows import BUCKETS, DatabaseColumn, canonical_sql, canonical_text
 from lakehouse.operations.comparison_passes import Pass, Progress
 from lakehouse.operations.source_database import ComparedColumns
 from lakehouse.operations.table_pair import BucketSums, Hashes
@@ -33,3 +33,9 @@ def test_the_buckets_differ_whose_number_of_rows_or_hashes_differ() -> None:
 def test_the_sum_of_many_large_hashes_has_no_limit() -> None:
     large_hash = 2**60 - 1
     assert BucketSums([(3, large_hash)] * 100).sums[3] == 100 * large_hash % 2**64
+
+
+def test_bytes_are_compared_by_all_of_their_digits() -> None:
+    assert canonical_sql(DatabaseColumn('"photo"', "bytea", None, None), "BINARY") == "encode(\"photo\", 'hex')"
+    assert [canonical_text(value) for value in (b"\x00\xff\n", b"", None)] == ["00ff0a", "", None]
+    assert canonical_sql(DatabaseColumn('"photo"', "text", None, None), "BINARY") is None

@@ -143,4 +143,11 @@ EXAMPLES = [
         with_columns(format=Csv([*FIELDS, "gone"]), apply_as_deletes=FieldIs("gone", [True])),
         with_columns(format=Csv([*FIELDS, "gone"]), apply_as_deletes=FieldIs("gone", ["true"])),
     ),
+    Example(
+        "no text in latin-1 contains the delimiter '€'",
+        "Correct one of the two.",
+        with_columns(format=Csv(FIELDS, delimiter="€", encoding="latin-1")),
+        with_columns(format=Csv(FIELDS, delimiter="€")),
+        with_columns(format=Csv(FIELDS, delimiter=";", encoding="latin-1")),
+    ),
 ]

@@ -10,9 +10,10 @@ from lakehouse_tests.unit.declaration.ratings import column, declare, with_colum
 DAY = date(2026, 1, 31)
 KEY = column("id", "BIGINT", required=True)
 GERMAN = TextNumber(decimal=",", thousands=".")
-FORMS = "text, text_or_number, number, json or connect, a TextNumber or a TextBoolean"
+FORMS = "text, text_or_number, number, json, connect, base64, base64url or hex, a TextNumber or a TextBoolean"
 OF_PARTS = (
-    "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts."
+    "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts, or"
+    " for bytes base64, base64url or hex."
 )
 OF_TEXT = (
     "It is for numbers, booleans, and times with an epoch. A STRING and a time with a pattern are texts already: remove"
@@ -75,6 +76,15 @@ EXAMPLES = [
         with_column(source=RecordHeader("m"), written="text"),
         Accepted(with_column(source=RecordHeader("m")), {}, {"n": 3}, {"headers": {"m": b"3"}}),
         Accepted(with_column(source=RecordHeader("m"), written=GERMAN), {}, {"n": 1234}, {"headers": {"m": b"1.234"}}),
+        *(
+            Accepted(
+                with_column(type_="BINARY", source=RecordHeader("m"), written=form),
+                {},
+                {"n": b"\x01"},
+                {"headers": {"m": text}},
+            )
+            for form, text in (("base64", b"AQ=="), ("base64url", b"AQ"), ("hex", b"01"))
+        ),
     ),
     Example(
         "column n: written=TextBoolean(true=[1], false=['N']) is not allowed for the key of the record",

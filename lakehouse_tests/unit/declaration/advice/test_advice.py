@@ -4,6 +4,7 @@ import pytest
 
 from lakehouse.declaration import Json
 from lakehouse_tests.unit.declaration.advice import (
+    binary,
     changes,
     columns,
     computed,
@@ -21,7 +22,10 @@ from lakehouse_tests.unit.declaration.advice import (
 from lakehouse_tests.unit.declaration.advice.example import Example, encode_rating
 from lakehouse_tests.unit.declaration.advice.places import find_overlooked, find_place, places
 
-TOPICS = (columns, times, zones, types, forms, formats, tables, rows, references, measures, computed, deletes, changes)
+TOPICS = (
+    *(columns, times, zones, types, forms, binary, formats, tables, rows, references, measures, computed, deletes),
+    changes,
+)
 EXAMPLES = [example for topic in TOPICS for example in topic.EXAMPLES]
 for_each_error = pytest.mark.parametrize("example", EXAMPLES, ids=[example.message[:60] for example in EXAMPLES])
 

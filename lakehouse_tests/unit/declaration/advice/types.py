@@ -15,8 +15,8 @@ EXAMPLES = [
     Example(
         "column n: unknown type FLOAT",
         (
-            "Declare STRING, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale), or for nested "
-            "values ARRAY<type>, MAP<STRING, type> or STRUCT<name: type, ...>."
+            "Declare STRING, BINARY, BOOLEAN, INT, BIGINT, DOUBLE, DATE, TIMESTAMP or DECIMAL(precision,scale), or for"
+            " nested values ARRAY<type>, MAP<STRING, type> or STRUCT<name: type, ...>."
         ),
         with_column(type_="FLOAT"),
         with_column(type_="STRING"),

@@ -1,0 +1,141 @@
+"""Columns of bytes: the form of bytes within a text, and what has no bytes."""
+
+from typing import Any
+
+from lakehouse.declaration import Avro, Compressed, Debezium, Measure, Protobuf, RecordHeader, RecordKey
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
+from lakehouse_tests.unit.declaration.ratings import (
+    MEASURES,
+    column,
+    declare_rollup,
+    with_check,
+    with_column,
+    with_columns,
+    with_measure,
+    with_reference,
+)
+
+HEX: dict[str, Any] = {"type_": "BINARY", "written": "hex"}
+PHOTO, TEXT = column("photo", **HEX), column("photo", "STRING")
+OF_FORM = (
+    'Bytes in a text have one of the forms written="base64", written="base64url" or written="hex". Declare that of the'
+    " records."
+)
+OF_TEXT = "These texts are bytes. Declare BINARY, or remove written, to store a text as it is."
+OF_SQL = "No SQL of a declaration reads bytes. Compute it where the table is read."
+OF_PLACE = "Name another column. If the field is a text, a STRING without written holds it as it is."
+OF_JSON = (
+    'Bytes are a text there. Write Column("n", "BINARY", ..., written="base64"), or one of the forms base64url and hex.'
+)
+WITHIN = (
+    "A field within objects can be a BINARY column of its own, with its path as source. Within arrays and maps, declare"
+    " STRING if the values are texts, or leave the field out."
+)
+EXAMPLES = [
+    Example(
+        "column n: values of format Json have no bytes",
+        OF_JSON,
+        with_column(type_="BINARY"),
+        accept(with_column(type_="BINARY", written="base64"), {"n": "AQI="}, n=b"\x01\x02"),
+        accept(with_column(type_="BINARY", written="base64url"), {"n": "-_8"}, n=b"\xfb\xff"),
+        accept(with_column(**HEX), {"n": "0102"}, n=b"\x01\x02"),
+        with_columns(column(type_="BINARY"), format=Avro()),
+        with_columns(column(type_="BINARY"), format=Compressed(Protobuf(), "gzip")),
+        with_columns(column(type_="BINARY"), format=Debezium(Avro())),
+        Accepted(with_column(type_="BINARY", source=RecordKey()), {}, {"n": b"\xff"}, {"key": b"\xff"}),
+    ),
+    Example(
+        "column n: values of format Debezium have no bytes",
+        OF_JSON,
+        with_columns(column(type_="BINARY"), format=Debezium()),
+        *(
+            with_columns(column(type_="BINARY", written=form), format=Debezium())
+            for form in ("base64", "base64url", "hex")
+        ),
+    ),
+    Example(
+        "column n: written='text' does not fit BINARY",
+        OF_FORM,
+        with_column(type_="BINARY", written="text"),
+        accept(with_column(**HEX), {"n": "0102"}, n=b"\x01\x02"),
+    ),
+    Example(
+        "column n: written='base64' does not fit STRING",
+        OF_TEXT,
+        with_column(type_="STRING", written="base64"),
+        accept(with_column(type_="BINARY", written="base64"), {"n": "AQI="}, n=b"\x01\x02"),
+        accept(with_column(type_="STRING"), {"n": "AQI="}, n="AQI="),
+    ),
+    Example(
+        "column n: a computed column cannot be BINARY",
+        "SQL computes no bytes. Read the column from a field.",
+        with_column(type_="BINARY", sql="id"),
+        accept(with_column(**HEX), {"n": "01"}, n=b"\x01"),
+    ),
+    Example(
+        "column n: BINARY without written and null_values cannot be combined",
+        "Bytes are not a text. Remove null_values.",
+        with_column(type_="BINARY", source=RecordHeader("m"), null_values=("",)),
+        Accepted(with_column(type_="BINARY", source=RecordHeader("m")), {}, {"n": b""}, {"headers": {"m": b""}}),
+    ),
+    Example(
+        "column n: BINARY without written and default cannot be combined",
+        "Bytes are not a text. Remove default.",
+        with_column(type_="BINARY", source=RecordHeader("m"), default="00"),
+        with_column(type_="BINARY", source=RecordHeader("m")),
+    ),
+    Example(
+        "column n: STRUCT<a: BINARY> contains BINARY, which is only the type of a column",
+        WITHIN,
+        with_column(type_="STRUCT<a: BINARY>"),
+        accept(with_column(**HEX, source=("n", "a")), {"n": {"a": "01"}}, n=b"\x01"),
+        accept(with_column(type_="ARRAY<STRING>"), {"n": ["01"]}, n=["01"]),
+    ),
+    Example(
+        "version cannot use column photo of type BINARY",
+        OF_PLACE,
+        with_columns(PHOTO, version="photo"),
+        with_columns(PHOTO, version="stars"),
+        with_columns(TEXT, version="photo"),
+    ),
+    Example(
+        "column photo is BINARY, but base files have only numbers, times, booleans and texts",
+        "Remove base, or the column.",
+        with_columns(PHOTO, base=temperatures.base),
+        with_columns(PHOTO),
+        with_columns(base=temperatures.base),
+    ),
+    Example(
+        "reference movies: column photo cannot have type BINARY",
+        "Remove the column. If the field is a text, a STRING without written holds it as it is.",
+        with_reference(PHOTO),
+        with_reference(),
+        with_reference(TEXT),
+    ),
+    Example(
+        "rollup by_movie: measure ratings: no measure can be BINARY",
+        "Declare a number, a time, a boolean or a STRING.",
+        lambda: declare_rollup(measures={"ratings": Measure("max(id)", "BINARY", "")}),
+        lambda: declare_rollup(measures=MEASURES),
+        lambda: declare_rollup(measures={"ratings": Measure("max(id)", "STRING", "")}),
+    ),
+    Example(
+        "rollup r: measure m: 'max(photo)' uses the BINARY column photo",
+        OF_SQL,
+        with_measure("max(photo)", PHOTO),
+        with_measure("max(id)", PHOTO),
+    ),
+    Example(
+        "check c: 'PHOTO IS NULL' uses the BINARY column PHOTO",
+        OF_SQL,
+        with_check("PHOTO IS NULL", PHOTO),
+        with_columns(PHOTO),
+    ),
+    Example(
+        "column n: 'photo IS NULL': photo is BINARY",
+        OF_SQL,
+        with_columns(PHOTO, column("n", "BOOLEAN", sql="photo IS NULL")),
+        with_columns(PHOTO, column("n", "BOOLEAN", sql="stars IS NULL")),
+    ),
+]

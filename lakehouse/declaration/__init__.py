@@ -10,7 +10,7 @@ A new class belongs into ``vocabulary``, and its restrictions into ``rules``. Th
 package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.errors``.
 """
 
-from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, Tombstone
+from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.table import StreamTable, require_distinct_names
 from lakehouse.declaration.vocabulary import (
@@ -60,6 +60,7 @@ __all__ = [
     "Rows",
     "SampleRecords",
     "Samples",
+    "SchemaIs",
     "StreamTable",
     "Text",
     "TextBoolean",

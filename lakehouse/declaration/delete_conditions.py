@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lakehouse.decoding.deletes import DeleteValue
 from lakehouse.decoding.record_filter import RecordFilter
-from lakehouse.decoding.record_parts import VALUE, RecordHeader
+from lakehouse.decoding.record_parts import SCHEMA, VALUE, RecordHeader
 
 
 @dataclass(frozen=True)
@@ -49,3 +49,18 @@ class HeaderIs:
     def record_filter(self) -> RecordFilter:
         """The rule for the records that meet the condition."""
         return RecordFilter(RecordHeader(self.name).part, (), tuple(self.values))
+
+
+@dataclass(frozen=True)
+class SchemaIs:
+    """The schema of the record has one of these names, for example ``com.shop.OrderPlaced``.
+
+    It is the full name of a record of Avro or of a message of Protobuf, or the name of a schema of Kafka Connect.
+    """
+
+    names: Sequence[str]
+
+    @property
+    def record_filter(self) -> RecordFilter:
+        """The rule for the records that meet the condition."""
+        return RecordFilter(SCHEMA, (), tuple(self.names))

@@ -5,7 +5,7 @@ from dataclasses import astuple, dataclass, field, replace
 from datetime import date, timedelta
 from typing import Literal
 
-from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, Tombstone
+from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.sql import computed_sql
 from lakehouse.declaration.start import Start
@@ -52,7 +52,7 @@ class TableParts:
     apply_as_deletes: Tombstone | FieldIs | None = None
     apply_as_truncates: FieldIs | None = None
     purge_deletes: timedelta | None = None
-    where: FieldIs | HeaderIs | None = None
+    where: FieldIs | HeaderIs | SchemaIs | None = None
     start: Start | None = None
 
     @property

@@ -6,17 +6,18 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 from collections.abc import Mapping
 
 from lakehouse.decoding.formats.parser import Change
+from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.rules import Rules
 
 
 def read_change(value: bytes | None, rules: Rules, parts: Mapping[str, bytes | None]) -> Change | None:
     """Parse a record into what it says about the row of its key; ``None`` if it does not belong to the table.
 
-    A tombstone that deletes has no field, so a condition on a field does not exclude it. Raises ``Rejection`` if the
-    record is not valid.
+    A tombstone that deletes has no field and no schema, so a condition on these does not exclude it. Raises
+    ``Rejection`` if the record is not valid.
     """
     where, delete_rule, truncate_rule = rules.where, rules.deletes, rules.truncates
-    if where and not where.is_about_value and not where.takes_header(parts.get(where.part)):
+    if where and not where.is_about_value and not _takes(where, value, rules, parts):
         return None
     if rules.has_changes:
         return rules.parser.read_change(value, rules.fields)
@@ -28,3 +29,10 @@ def read_change(value: bytes | None, rules: Rules, parts: Mapping[str, bytes | N
     if truncate_rule and truncate_rule.is_delete(parsed):
         return Change(parsed, is_rowless=True, truncates=True)
     return Change(parsed, deletes=bool(delete_rule and delete_rule.is_delete(parsed)))
+
+
+def _takes(where: RecordFilter, value: bytes | None, rules: Rules, parts: Mapping[str, bytes | None]) -> bool:
+    """Whether a record meets a condition on a header or on its schema, which a tombstone does not have."""
+    if where.is_about_schema:
+        return value is None or rules.parser.schema_name(value) in where.values
+    return where.takes_header(parts.get(where.part))

@@ -54,6 +54,10 @@ class OpeningParser(Parser):
                 parent[path[-1]] = self._open(text, path, value)
         return parsed
 
+    def schema_name(self, value: bytes) -> str | None:
+        """The name that the schema of a value gives its record."""
+        return self.parser.schema_name(value)
+
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most, with the texts in it that were opened."""
         return self.parser.memory_of(value) + self._opened_memory

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.deletes import DeleteValue, has_value
-from lakehouse.decoding.record_parts import HEADER, VALUE
+from lakehouse.decoding.record_parts import HEADER, SCHEMA, VALUE
 
 
 class RecordFilter(NamedTuple):
     """The rule by which a record belongs to a table.
 
-    ``part`` is the part of the record that decides: a header, or a field of the value at ``path``. A record belongs to
-    the table if that has one of ``values``, and not if it is missing or null.
+    ``part`` is the part of the record that decides: a header, the name of its schema, or a field of the value at
+    ``path``. A record belongs to the table if that has one of ``values``, and not if it is missing or null.
     """
 
     part: str
@@ -25,6 +25,11 @@ class RecordFilter(NamedTuple):
     def is_about_value(self) -> bool:
         """Whether a field of the value decides, so that the value must be parsed first."""
         return self.part == VALUE
+
+    @property
+    def is_about_schema(self) -> bool:
+        """Whether the name of the schema of the value decides."""
+        return self.part == SCHEMA
 
     @property
     def header_name(self) -> str:

@@ -92,5 +92,7 @@ class UnmappedFields:
 VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "
 JSON_KEY = "JSON key"
 """The key as it was parsed, once for all columns that read it."""
+SCHEMA = "schema"
+"""The schema that wrote the value, by which ``where`` may decide."""
 UNMAPPED = "unmapped"
 """What columns leave of the fields of the value."""

@@ -22,7 +22,7 @@ from lakehouse.decoding import staged
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json_format import JsonParser
-from lakehouse.decoding.record_parts import HEADER, JSON_KEY, KEY, TIME, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import HEADER, JSON_KEY, KEY, SCHEMA, TIME, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import DecodedRecords, decode_slices
 
@@ -128,7 +128,7 @@ def _ship_by_value(record_format: Format) -> None:
 def _required_parts(table: StreamTable) -> list[str]:
     """Return the parts of a record that decoding requires in addition to its value."""
     parts = {KEY if field.part == JSON_KEY else field.part for field in table.fields} - {VALUE, UNMAPPED}
-    parts |= {table.where.record_filter.part} - {VALUE} if table.where else set()
+    parts |= {table.where.record_filter.part} - {VALUE, SCHEMA} if table.where else set()
     return sorted(parts | ({TIME} if table.late else set()))
 
 

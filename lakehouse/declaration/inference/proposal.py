@@ -29,7 +29,7 @@ DEFAULT_FORMAT = Json()
 _SEVERAL_TYPES = (
     "The records have several types, {}. With a common key, newer records would overwrite those of another type with"
     " NULLs. So the table is a log table, in which each record is a row. For a table per type, add for example"
-    " --where type=order."
+    " --where type=order, or choose by the schema: where=SchemaIs([...])."
 )
 _HOLDS_JSON = "Field {!r} is a text that holds JSON. Its fields are read by their paths, like those of an object."
 _NAMED_BRANCHES = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lakehouse.declaration.delete_conditions import HeaderIs
+from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
@@ -13,14 +13,34 @@ _EXAMPLES = {False: 'FieldIs("type", ["order"])', True: 'HeaderIs("event-type", 
 def filter_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the condition that records of the topic must meet."""
     where = table.where
-    if where is None:
-        return
+    if isinstance(where, SchemaIs):
+        yield from _schema_problems(where, table)
+    elif where is not None:
+        yield from _name_problems(where)
+    if where and not all(is_text(text) for text in _texts_of(where)):
+        yield "where: a name or a value is not valid UTF-8", "No record can have it. Correct it."
+
+
+def _name_problems(where: FieldIs | HeaderIs) -> Iterator[Problem]:
     is_header = isinstance(where, HeaderIs)
     has_name = bool(where.name) if isinstance(where, HeaderIs) else all(where.path) and bool(where.path)
-    example = f"Write, for example: where={_EXAMPLES[is_header]}"
     if not has_name or not where.values:
         subject = "HeaderIs needs the name of a header" if is_header else "FieldIs needs the name of a field"
-        yield f"where: {subject}, and at least one value", example
+        yield f"where: {subject}, and at least one value", f"Write, for example: where={_EXAMPLES[is_header]}"
+
+
+def _schema_problems(where: SchemaIs, table: TableParts) -> Iterator[Problem]:
+    if not where.names or not all(where.names):
+        example = 'where=SchemaIs(["com.shop.OrderPlaced"])'
+        yield "where: SchemaIs needs the name of a schema", f"Write, for example: {example}"
+    if not table.format.names_records:
+        message = f"where: schemas of format {table.format.name} have no names"
+        yield message, "Choose records by a field or a header: where=FieldIs(...) or where=HeaderIs(...)."
+
+
+def _texts_of(where: FieldIs | HeaderIs | SchemaIs) -> Iterator[str]:
+    if isinstance(where, SchemaIs):
+        yield from where.names
+        return
     names = (where.name,) if isinstance(where, HeaderIs) else where.path
-    if not all(is_text(text) for text in (*names, *where.values) if isinstance(text, str)):
-        yield "where: a name or a value is not valid UTF-8", "No record can have it. Correct it."
+    yield from (text for text in (*names, *where.values) if isinstance(text, str))

@@ -23,9 +23,9 @@ from lakehouse.decoding.fast.plain_texts import read_parts, read_texts
 from lakehouse.decoding.fast.unique_names import RecordBytes, has_unique_names, record_bytes_of
 from lakehouse.decoding.fast.unpacked_values import unpack_values
 from lakehouse.decoding.fields import Field, Rejection
+from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.judge import may_be_too_large
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
-from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.record_parts import JSON_KEY, KEY, TIME, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.times import Lateness
@@ -75,7 +75,7 @@ def decode_plain(
         else convert_column(_read_texts(objects, part_values, field), field)
         for field in fields
     ]
-    is_filtered, is_judged = _judge_filter(objects, part_values, rules.where)
+    is_filtered, is_judged = _judge_filter(objects, part_values, rules, values)
     is_valid = _is_certainly_no_delete(objects, rules.deletes) & _is_certainly_no_delete(objects, rules.truncates)
     for field, column in zip(fields, columns, strict=True):
         is_valid &= column.is_plain & _is_unambiguous(objects, part_values, field)
@@ -120,17 +120,29 @@ def _rows_with_huge_exponents(record_bytes: RecordBytes, columns: list[Converted
 
 
 def _judge_filter(
-    objects: list[Any], part_values: Mapping[str, list[Any]], where: RecordFilter | None
+    objects: list[Any], part_values: Mapping[str, list[Any]], rules: Rules, values: pa.Array
 ) -> tuple[Mask, Mask]:
     """Masks of the records that do not meet a condition, and of those for which that is certain."""
+    where = rules.where
     if where is None:
         return np.zeros(len(objects), bool), np.ones(len(objects), bool)
+    if where.is_about_schema:
+        names = [_schema_name(value, rules.parser) for value in values[: len(objects)].to_pylist()]
+        is_filtered = np.fromiter((name not in where.values for name in names), bool, len(objects))
+        return is_filtered, np.fromiter((name is not None for name in names), bool, len(objects))
     if not where.is_about_value:
         takes_header = [where.takes_header(header) for header in part_values[where.part]]
         return ~np.array(takes_header, bool), np.ones(len(objects), bool)
     raws = _values_at(objects, where.path)
     is_filtered = np.fromiter((not is_one_of(raw, where.values) for raw in raws), bool, len(objects))
     return is_filtered, np.fromiter((type(raw) in _CERTAIN_KINDS for raw in raws), bool, len(objects))
+
+
+def _schema_name(value: bytes | None, parser: Parser) -> str | None:
+    try:
+        return parser.schema_name(value) if value else None
+    except Rejection:
+        return None
 
 
 def _is_certainly_no_delete(objects: list[Any], rule: DeleteRule | None) -> Mask:

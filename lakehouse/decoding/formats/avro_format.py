@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.formats.avro_bytes import read_long
+from lakehouse.decoding.formats.avro_fields import record_names
 from lakehouse.decoding.formats.avro_nodes import KIND, NamedNodes
 from lakehouse.decoding.formats.avro_own_schemas import OwnSchemas, own_schema_problems, read_own_schemas
 from lakehouse.decoding.formats.avro_reader import reader_of
@@ -108,8 +110,6 @@ class Avro(SchemaFormat):
 
     def schema_name(self, schema: WriterSchema) -> str:
         """The full name of the record; of a union of records, their names."""
-        from lakehouse.decoding.formats.avro_fields import record_names
-
         return " or ".join(record_names(schema))
 
     def for_schemas(self, schemas: Schemas) -> Format:
@@ -125,6 +125,15 @@ class AvroParser(SchemaParser):
     def __init__(self, schemas: Schemas, framing: Framing = REGISTRY_FRAMING, *, named_branches: bool = False) -> None:
         super().__init__(schemas, framing)
         self._named_branches = named_branches
+        self._names: dict[str, list[str]] = {}
+
+    def name_in(self, schema: WriterSchema, data: bytes, start: int) -> str:
+        """The full name of the record that begins at a position: that of the schema, or of the branch of a union."""
+        names = self._names.setdefault(schema.text, record_names(schema))
+        if len(names) == 1:
+            return names[0]
+        branch, _ = read_long(data, start)
+        return names[branch] if 0 <= branch < len(names) else ""
 
     def reader_of(self, schema: WriterSchema) -> tuple[Reader, MemoryCounter]:
         """Return the reader of a schema."""

@@ -34,6 +34,7 @@ _OF_WRITTEN = (
     "is_text",
     "has_changes",
     "accepted_snapshot",
+    "names_records",
     "not_finite",
 )
 

@@ -42,6 +42,7 @@ class ConnectJson(Format):
     not_finite: NotFinite = field(default="reject")
     typed = True
     narrows_json = True
+    names_records = True
     reasons = (INVALID_ENVELOPE,)
     __repr__ = show_options
 
@@ -117,6 +118,12 @@ class ConnectParser(Parser):
             raise too_large_rejection()
         converted: dict[str, Any] = self._convert(payload)
         return converted
+
+    def schema_name(self, value: bytes) -> str | None:
+        """The name of the schema that a record carries."""
+        schema = _envelope(value, self.not_finite)["schema"]
+        name = schema.get("name") if isinstance(schema, dict) else None
+        return name if isinstance(name, str) else None
 
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most: the parts of a long value, and what they are converted to."""

@@ -76,6 +76,7 @@ class Format(ABC):
     the format is framed and has a kind. ``typed``: values have types of their own, so a time needs no pattern.
     ``is_text``: every value in a record is a text, from which columns of other types read it. ``written``: the format
     inside of a format around it. ``narrows_json``: its values are those of JSON that have a certain form.
+    ``names_records``: the schemas of values have names, by which ``where`` may choose records.
     ``has_changes``: records are changes of a source, which also delete rows and have an order of their own.
     ``accepted_snapshot``: the position of a snapshot that may be smaller than those of changes before it.
     ``not_finite``: whether NaN and infinities in JSON reject a record or are null.
@@ -92,6 +93,7 @@ class Format(ABC):
     typed: bool = False
     is_text: bool = False
     narrows_json: bool = False
+    names_records: bool = False
     written: "Format | None" = None
     has_changes: bool = False
     accepted_snapshot: int | None = None

@@ -62,6 +62,10 @@ class Parser(ABC):
         """Memory in bytes of a parsed value at most; it is called right after the value is parsed."""
         return len(value or b"") * self.memory_by_byte
 
+    def schema_name(self, value: bytes) -> str | None:  # noqa: ARG002 - for formats with schemas that have names
+        """The name that the schema of a value gives its record; raises ``Rejection`` if there is no such schema."""
+        return None
+
     @property
     def inner(self) -> "Parser":
         """The parser of unpacked values."""

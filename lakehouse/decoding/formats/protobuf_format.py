@@ -9,13 +9,14 @@ What a worker does not need, such as the parser of schemas, is imported by the m
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import FRAME_SIZE
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.protobuf_nodes import KIND, ReadState
-from lakehouse.decoding.formats.protobuf_reader import read_indexes, reader_of
+from lakehouse.decoding.formats.protobuf_reader import read_indexes, reader_of, root_name
 from lakehouse.decoding.formats.schema_format import SchemaFormat, SchemaTools
 from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
 
@@ -77,6 +78,17 @@ class Protobuf(SchemaFormat):
 
 class ProtobufParser(SchemaParser):
     """Parses Protobuf records by their schemas."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        super().__init__(schemas)
+        self._roots: dict[str, Sequence[Any]] = {}
+
+    def name_in(self, schema: WriterSchema, data: bytes, start: int) -> str:
+        """The full name of the message that begins at a position, by its place in the file."""
+        if schema.text not in self._roots:
+            self._roots[schema.text] = json.loads(schema.text)["roots"]
+        indexes, _ = read_indexes(data, start)
+        return root_name(self._roots[schema.text], indexes)
 
     def reader_of(self, schema: WriterSchema) -> tuple[Reader, MemoryCounter]:
         """Return the reader of a schema."""

@@ -31,6 +31,7 @@ class SchemaFormat(Format):
     """A format whose values are decoded by schemas, which give the fields and their types."""
 
     typed = True
+    names_records = True
 
     @property
     @abstractmethod

@@ -3,6 +3,7 @@
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
+import struct
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -49,6 +50,20 @@ class SchemaParser(Parser):
         parsed = read(data, self._start)
         self.parsed_memory = counter.memory
         return parsed
+
+    @abstractmethod
+    def name_in(self, schema: WriterSchema, data: bytes, start: int) -> str:
+        """The full name of the record that begins at a position."""
+
+    def schema_name(self, value: bytes) -> str:
+        """The full name of the record of a value, by the schema that its beginning names."""
+        schema_id, data = self._split(value)
+        if schema_id not in self._readers:
+            self._add_reader(schema_id)
+        try:
+            return self.name_in(self._schemas[schema_id], data, self._start)
+        except (IndexError, struct.error):
+            raise Rejection("truncated", f"the record ends after {len(data)} bytes, within a value") from None
 
     def memory_of(self, value: bytes | None) -> int:  # noqa: ARG002 - it is counted while a value is parsed
         """Memory in bytes of the record that was parsed last; 0 if it was rejected."""

@@ -60,6 +60,10 @@ class UnpackingParser(Parser):
         """Unpack and parse one record into what it says about a row."""
         return self._unpack_for(lambda unpacked: self.inner.read_change(unpacked, fields), value)
 
+    def schema_name(self, value: bytes) -> str | None:
+        """The name that the schema of a value gives its record."""
+        return self.inner.schema_name(self.unpack(value) or b"")
+
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of the value that was parsed last; 0 if it was rejected."""
         return self._memory if value else 0

@@ -87,7 +87,7 @@ def test_an_encoding_is_part_of_the_declaration() -> None:
     forms = [Json(), Json(encoding="latin-1"), Json(framed=True), Json(framed=True, encoding="latin-1")]
     assert len({table_of(form).fingerprint for form in forms}) == 4
     ((_, change_of_format),) = differences(*(facts_of(table_of(form)) for form in forms[:2]))
-    assert change_of_format == 'table: format was Json(), is Json(encoding="latin-1")'
+    assert change_of_format == "table: format was Json(), is Json(encoding='latin-1')"
     assert [form.declared_as for form in forms] == [
         "",
         'Json(encoding="latin-1")',

@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, timedelta
 
-from lakehouse.declaration import FieldIs, HeaderIs, require_distinct_names
+from lakehouse.declaration import Avro, FieldIs, HeaderIs, SchemaIs, require_distinct_names
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import ID, column, declare, log_table, with_columns, with_rollup
 
@@ -11,6 +11,19 @@ BY_HEADER = Accepted(
     with_columns(where=HeaderIs("event-type", ["order"])), {}, {}, other_parts={"headers": {"event-type": b"order"}}
 )
 EXAMPLES = [
+    Example(
+        "where: SchemaIs needs the name of a schema",
+        'Write, for example: where=SchemaIs(["com.shop.OrderPlaced"])',
+        with_columns(where=SchemaIs([]), format=Avro()),
+        with_columns(where=SchemaIs(["com.shop.OrderPlaced"]), format=Avro()),
+    ),
+    Example(
+        "where: schemas of format Json have no names",
+        "Choose records by a field or a header: where=FieldIs(...) or where=HeaderIs(...).",
+        with_columns(where=SchemaIs(["Order"])),
+        Accepted(with_columns(where=FieldIs("type", ["order"])), {"type": "order"}, {}),
+        BY_HEADER,
+    ),
     Example(
         "where: FieldIs needs the name of a field, and at least one value",
         'Write, for example: where=FieldIs("type", ["order"])',

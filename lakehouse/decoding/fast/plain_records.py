@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from itertools import compress
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from pyarrow.compute import if_else
 from lakehouse.decoding.deletes import DeleteRule, is_one_of
 from lakehouse.decoding.fast.plain_columns import ConvertedColumn, convert_column, convert_typed_column
 from lakehouse.decoding.fast.plain_numbers import Mask
+from lakehouse.decoding.fast.plain_paths import values_at
 from lakehouse.decoding.fast.plain_texts import read_parts, read_texts
 from lakehouse.decoding.fast.unique_names import RecordBytes, has_unique_names, record_bytes_of
 from lakehouse.decoding.fast.unpacked_values import unpack_values
@@ -103,13 +103,13 @@ def _without_filtered(values: pa.Array, is_filtered: Mask) -> pa.Array:
 
 def _read_values(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field that the parser of the records made, or what columns leave of them."""
-    return _values_at(objects, field.names) if field.part == VALUE else part_values[UNMAPPED]
+    return values_at(objects, field.names) if field.part == VALUE else part_values[UNMAPPED]
 
 
 def _read_texts(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field that is written as text, in the value of a record or in another part."""
     if field.part == VALUE:
-        return read_texts(_values_at(objects, field.names), field)
+        return read_texts(values_at(objects, field.names), field)
     return read_parts(part_values.get(field.part, [None] * len(objects)), field)
 
 
@@ -133,7 +133,7 @@ def _judge_filter(
     if not where.is_about_value:
         takes_header = [where.takes_header(header) for header in part_values[where.part]]
         return ~np.array(takes_header, bool), np.ones(len(objects), bool)
-    raws = _values_at(objects, where.path)
+    raws = values_at(objects, where.path)
     is_filtered = np.fromiter((not is_one_of(raw, where.values) for raw in raws), bool, len(objects))
     return is_filtered, np.fromiter((type(raw) in _CERTAIN_KINDS for raw in raws), bool, len(objects))
 
@@ -149,7 +149,7 @@ def _is_certainly_no_delete(objects: list[Any], rule: DeleteRule | None) -> Mask
     """Which records have a text, a whole number or a boolean that means no delete, or no value, in the field."""
     if rule is None or not rule.path:
         return np.ones(len(objects), bool)
-    raws = _values_at(objects, rule.path)
+    raws = values_at(objects, rule.path)
     is_certain = (type(raw) in _CERTAIN_KINDS and not is_one_of(raw, rule.values) for raw in raws)
     return np.fromiter(is_certain, bool, len(objects))
 
@@ -161,7 +161,7 @@ def _is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], fi
         is_unambiguous &= _uses_current_name(objects, field)
     if field.null_values:
         in_value = field.part == VALUE
-        raws = _values_at(objects, field.names) if in_value else part_values.get(field.part, [None] * len(objects))
+        raws = values_at(objects, field.names) if in_value else part_values.get(field.part, [None] * len(objects))
         raws = read_texts(raws, field) if field.reads_text and in_value else raws
         is_unambiguous &= np.fromiter((not _may_be_null(raw, field) for raw in raws), bool, len(objects))
     return is_unambiguous
@@ -228,24 +228,12 @@ def _parse_with_nulls(value: bytes | None) -> Any:
     return _parse_or_none(_STRING_OR_NOT_FINITE.sub(lambda match: match[1] or b"null", value))
 
 
-def _values_at(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:
-    """The value at a path of names in each object; ``None`` if there is none."""
-    first_name, *inner_names = names
-    try:
-        values = list(map(itemgetter(first_name), objects))
-    except KeyError:
-        values = [obj.get(first_name) for obj in objects]
-    for name in inner_names:
-        values = [value.get(name) if type(value) is dict else _null_or_invalid(value) for value in values]
-    return values
-
-
 def _uses_current_name(objects: list[dict[str, Any]], field: Field) -> Mask:
     """A mask of the objects that have a value at the field's path, or none at its former path.
 
     A text on the former path may hold objects.
     """
-    pairs = zip(_values_at(objects, field.names), _values_at(objects, field.former), strict=True)
+    pairs = zip(values_at(objects, field.names), values_at(objects, field.former), strict=True)
     is_used = (former is None or (current is not None and former != ()) for current, former in pairs)
     return np.fromiter(is_used, bool, len(objects))
 
@@ -254,7 +242,7 @@ def _explicit_nulls(objects: list[dict[str, Any]], field: Field, is_plain: Mask)
     """Which of the plain records have an explicit null for a field."""
     explicit_nulls = (
         flag and value is None and has_explicit_null(obj, field)
-        for obj, value, flag in zip(objects, _values_at(objects, field.names), is_plain.tolist(), strict=True)
+        for obj, value, flag in zip(objects, values_at(objects, field.names), is_plain.tolist(), strict=True)
     )
     return pa.array(explicit_nulls, pa.bool_(), size=len(objects))
 
@@ -262,11 +250,6 @@ def _explicit_nulls(objects: list[dict[str, Any]], field: Field, is_plain: Mask)
 def _may_be_null(raw: Any, field: Field) -> bool:
     """Whether a value may be a declared null value; other parts of a record are bytes, which may always be one."""
     return raw is not None and (type(raw) is bytes or is_null_value(raw, field.null_values))
-
-
-def _null_or_invalid(outer: Any) -> Any:
-    """The value inside something that is not an object: null inside a null, else one that no column accepts."""
-    return None if outer is None else ()
 
 
 def _judge_late(event_column: ConvertedColumn, broker_times: pa.Array, rule: Lateness) -> tuple[Mask, Mask]:

@@ -1,48 +1,33 @@
-"""CloudEvents: the attributes of an event, which are fields of the value, or headers with the prefix ``ce_``."""
+"""CloudEvents whose attributes are headers with the prefix ``ce_``: a column for each."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
+from lakehouse.declaration.inference.proposal import Proposal
+from lakehouse.declaration.inference.proposed_key import EVENT_ATTRIBUTES, EVENT_IDENTITY, is_event
 from lakehouse.declaration.inference.proposed_types import fits
 from lakehouse.declaration.names import is_name
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.record_parts import RecordHeader
 from lakehouse.decoding.time_texts import ISO8601
 
-if TYPE_CHECKING:
-    from lakehouse.declaration.inference.proposal import Proposal
-
 _PREFIX = "ce_"
-_IDENTITY = ("source", "id")
-_ATTRIBUTES = ("specversion", "type", *_IDENTITY)  # that every event has
-_EVENTS = "The records are CloudEvents. Each event is identified by its source and its id, so these are the key."
 _LOG_TABLE = "the table is a log table"  # of the warnings about a table without a key
 _HEADERS = "The records are CloudEvents, whose attributes are headers. They are columns with the prefix ce_."
 _SEVERAL_TYPES = "The events have several types, by the header ce_type: {}. For a table per type, add for example {}."
 
 
-def event_key(columns: Sequence[Column], objects: Sequence[Mapping[str, Any]], warnings: list[str]) -> tuple[str, ...]:
-    """The key of values that are events; empty if they are none."""
-    are_events = bool(objects) and all(_are_texts(content, _ATTRIBUTES) for content in objects)
-    names = {column.name for column in columns if column.required}
-    if not are_events or not {*_IDENTITY} <= names:
-        return ()
-    warnings.append(_EVENTS)
-    return _IDENTITY
-
-
-def with_event_headers(proposal: "Proposal", headers: Sequence[Mapping[str, bytes]]) -> "Proposal":
+def with_event_headers(proposal: Proposal, headers: Sequence[Mapping[str, bytes]]) -> Proposal:
     """Return the proposal with a column for each attribute of events, if all records have them in their headers."""
     attributes = [_attributes_in(record_headers) for record_headers in headers]
-    if not attributes or not proposal.columns or not all(_are_texts(event, _ATTRIBUTES) for event in attributes):
+    if not attributes or not proposal.columns or not all(is_event(event) for event in attributes):
         return proposal
     taken_names = {column.name for column in proposal.columns}
-    names = dict.fromkeys((*_IDENTITY, *(name for event in attributes for name in event)))
+    names = dict.fromkeys((*EVENT_IDENTITY, *(name for event in attributes for name in event)))
     columns = [_column(name, attributes) for name in names if f"{_PREFIX}{name}" not in taken_names]
     types = Counter(event["type"] for event in attributes)
-    event_key = tuple(f"{_PREFIX}{name}" for name in _IDENTITY)
+    event_key = tuple(f"{_PREFIX}{name}" for name in EVENT_IDENTITY)
     keeps_key = (bool(proposal.key) and len(types) == 1) or not taken_names.isdisjoint(event_key)
     warnings = [_HEADERS]
     if len(types) > 1:
@@ -65,10 +50,6 @@ def _attributes_in(headers: Mapping[str, bytes]) -> dict[str, str]:
     return {name.removeprefix(_PREFIX): text for name, text in texts.items() if is_name(name)}
 
 
-def _are_texts(content: Mapping[str, Any], names: Sequence[str]) -> bool:
-    return all(isinstance(content.get(name), str) for name in names)
-
-
 def _column(attribute: str, events: Sequence[Mapping[str, str]]) -> Column:
     texts = [event[attribute] for event in events if attribute in event]
     is_time = attribute == "time" and fits(texts, "TIMESTAMP", ISO8601)
@@ -77,7 +58,7 @@ def _column(attribute: str, events: Sequence[Mapping[str, str]]) -> Column:
         name,
         "TIMESTAMP" if is_time else "STRING",
         "",
-        required=len(texts) == len(events) and attribute in _ATTRIBUTES,
+        required=len(texts) == len(events) and attribute in EVENT_ATTRIBUTES,
         source=RecordHeader(name),
         pattern=ISO8601 if is_time else None,
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
-from lakehouse.declaration.inference.cloud_events import event_key
 from lakehouse.declaration.inference.opened_fields import open_fields
 from lakehouse.declaration.inference.proposed_forms import form_warning
 from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, proposed_key, value_at
@@ -90,7 +89,7 @@ def propose(
     proposed_columns = [_propose_column(path, objects, warnings, (schema_fields or {}).get(path)) for path in paths]
     columns = _without_duplicates([column for column in proposed_columns if column], warnings)
     kinds = None if only else _record_kinds(columns, objects, form, used_schemas)
-    key = () if kinds or only else _propose_key(columns, objects, warnings)
+    key = () if kinds or only else proposed_key(columns, objects, warnings)
     warnings += [_SEVERAL_TYPES.format(kinds)] if kinds else []
     columns = [_allow_null(column, key, schema_fields or {}, warnings) for column in columns]
     if any(column.required for column in columns) and objects and not only:
@@ -105,10 +104,6 @@ def propose(
     month = times[0] if times else None
     (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
     return Proposal(tuple(columns), key, month, tuple(warnings), len(contents), len(refusals), refusal, form)
-
-
-def _propose_key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], warnings: list[str]) -> tuple[str, ...]:
-    return event_key(columns, objects, warnings) or proposed_key(columns, objects, warnings)
 
 
 def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[Column]:

@@ -1,7 +1,7 @@
 """The key that is proposed for records: columns of ids that identify each record."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -16,6 +16,11 @@ _TIME_LIKE = re.compile(
     r"\d{4}[-/.]?\d\d[-/.]?\d\d([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{4}( .*)?|\w{3}, \d\d? \w{3} \d{4}.*"
     r"|1\d{9}(\d{3}|\d{6}|\d{9})?"
 )
+EVENT_IDENTITY = ("source", "id")
+"""The attributes that identify an event of CloudEvents together."""
+EVENT_ATTRIBUTES = ("specversion", "type", *EVENT_IDENTITY)
+"""The attributes that every event has."""
+_EVENTS = "The records are CloudEvents. Each event is identified by its source and its id, so these are the key."
 _MAX_KEY_COLUMNS, _MAX_CANDIDATES = 3, 12
 _LOG_TABLE = "so the table is a log table, in which each record is a row"
 
@@ -26,6 +31,9 @@ def proposed_key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], w
     A number, a string or a time might identify records by chance, and an id of a transaction or a request only
     identifies how they were sent. With a wrong key, newer records overwrite older ones; a log table loses nothing.
     """
+    if objects and all(map(is_event, objects)) and _are_required(EVENT_IDENTITY, columns):
+        warnings.append(_EVENTS)
+        return EVENT_IDENTITY
     distinct_objects = [*{repr(content): content for content in objects}.values()]
     ids = [column for column in columns if column.required and _is_entity_id(column, objects)]
     ids.sort(key=lambda column: (column.name != "id", len(column.field.names)))
@@ -34,6 +42,15 @@ def proposed_key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], w
     if names:
         warnings.append(f"The key is {', '.join(names)}, judging by these records. Check that it identifies a row.")
     return names
+
+
+def is_event(content: Mapping[str, Any]) -> bool:
+    """Whether an object has the attributes of an event of CloudEvents."""
+    return all(isinstance(content.get(name), str) for name in EVENT_ATTRIBUTES)
+
+
+def _are_required(names: Sequence[str], columns: Sequence[Column]) -> bool:
+    return {*names} <= {column.name for column in columns if column.required}
 
 
 def _justified_key(

@@ -19,7 +19,7 @@ from lakehouse.decoding.deletes import DeleteRule, is_one_of
 from lakehouse.decoding.fast.plain_columns import ConvertedColumn, convert_column, convert_typed_column
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_paths import values_at
-from lakehouse.decoding.fast.plain_texts import read_parts, read_texts
+from lakehouse.decoding.fast.plain_texts import json_key_part, read_json_keys, read_parts, read_texts
 from lakehouse.decoding.fast.unique_names import RecordBytes, has_unique_names, record_bytes_of
 from lakehouse.decoding.fast.unpacked_values import unpack_values
 from lakehouse.decoding.fields import Field, Rejection
@@ -30,7 +30,7 @@ from lakehouse.decoding.record_parts import JSON_KEY, KEY, TIME, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.unmapped_values import left_values
-from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value, parse_key
+from lakehouse.decoding.values import NO_PARTS, has_explicit_null, is_null_value
 
 _HUGE_EXPONENT = re.compile(rb"[eE][+-]?\d{9}")
 _STRING_OR_NOT_FINITE = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?Infinity|NaN', re.DOTALL)
@@ -108,9 +108,15 @@ def _read_values(objects: list[Any], part_values: Mapping[str, list[Any]], field
 
 def _read_texts(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field that is written as text, in the value of a record or in another part."""
+    raws = _values_in_part(objects, part_values, field)
+    return read_texts(raws, field) if field.part == VALUE else read_parts(raws, field)
+
+
+def _values_in_part(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
+    """The values of a field as the part of the records has them."""
     if field.part == VALUE:
-        return read_texts(values_at(objects, field.names), field)
-    return read_parts(part_values.get(field.part, [None] * len(objects)), field)
+        return values_at(objects, field.names)
+    return part_values.get(json_key_part(field) if field.part == JSON_KEY else field.part, [None] * len(objects))
 
 
 def _rows_with_huge_exponents(record_bytes: RecordBytes, columns: list[ConvertedColumn]) -> list[int]:
@@ -160,9 +166,8 @@ def _is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], fi
     if field.former:
         is_unambiguous &= _uses_current_name(objects, field)
     if field.null_values:
-        in_value = field.part == VALUE
-        raws = values_at(objects, field.names) if in_value else part_values.get(field.part, [None] * len(objects))
-        raws = read_texts(raws, field) if field.reads_text and in_value else raws
+        raws = _values_in_part(objects, part_values, field)
+        raws = read_texts(raws, field) if field.reads_text and field.part == VALUE else raws
         is_unambiguous &= np.fromiter((not _may_be_null(raw, field) for raw in raws), bool, len(objects))
     return is_unambiguous
 
@@ -207,7 +212,7 @@ def _values_of_parts(
     """The values of the other parts of the records with these objects, and what columns leave of the objects."""
     values = {part: array[: len(objects)].to_pylist() for part, array in arrays.items() if array is not None}
     if rules.reads_json_key:
-        values[JSON_KEY] = [parse_key(key) for key in values.get(KEY, [None] * len(objects))]
+        values |= read_json_keys(values.get(KEY, [None] * len(objects)), rules.fields)
     if rules.taken_fields is not None:
         values[UNMAPPED] = [left_values(obj, rules.taken_fields) for obj in objects]
     return values

@@ -4,6 +4,7 @@ The results are those that a native parser makes of JSON. A value that is not pl
 column accepts.
 """
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
-from lakehouse.decoding.values import ParsedKey, parse_part, read_text
+from lakehouse.decoding.record_parts import JSON_KEY
+from lakehouse.decoding.values import ParsedKey, parse_key, parse_part, read_text
 
-_PARTS = (bytes, ParsedKey)
 _MAX_NUMBER_LENGTH = 18  # bytes of a number that 64 bits represent, as a whole number or as its nearest double
 _WHOLE_NUMBER = r"^-?(0|[1-9][0-9]{0,17})$"
 _NUMBER = r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,20})?$"
@@ -21,7 +22,23 @@ _NUMBER = r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,20})?$"
 
 def read_parts(parts: list[Any], field: Field) -> list[Any]:
     """Parse other parts of records like ``values.parse_part``."""
-    return [_read_part(part, field) if type(part) in _PARTS else part for part in parts]
+    return [_read_part(part, field) if type(part) is bytes else part for part in parts]
+
+
+def json_key_part(field: Field) -> str:
+    """The name under which the values of a field in keys are kept, which is that of its column."""
+    return f"{JSON_KEY} {field.name}"
+
+
+def read_json_keys(keys: list[bytes | None], fields: Iterable[Field]) -> dict[str, list[Any]]:
+    """Read the fields in keys that are JSON. Each key is parsed once, and only the values of fields are kept."""
+    key_fields = [field for field in fields if field.part == JSON_KEY]
+    values: dict[str, list[Any]] = {json_key_part(field): [] for field in key_fields}
+    for key in keys:
+        parsed_key = parse_key(key)
+        for field in key_fields:
+            values[json_key_part(field)].append(None if parsed_key is None else _read_part(parsed_key, field))
+    return values
 
 
 def read_texts(texts: list[Any], field: Field) -> list[Any]:

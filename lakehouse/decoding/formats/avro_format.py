@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.avro_bytes import read_long
 from lakehouse.decoding.formats.avro_fields import record_names
 from lakehouse.decoding.formats.avro_nodes import KIND, NamedNodes
@@ -129,11 +130,13 @@ class AvroParser(SchemaParser):
 
     def name_in(self, schema: WriterSchema, data: bytes, start: int) -> str:
         """The full name of the record that begins at a position: that of the schema, or of the branch of a union."""
-        names = self._names.setdefault(schema.text, record_names(schema))
-        if len(names) == 1:
-            return names[0]
-        branch, _ = read_long(data, start)
-        return names[branch] if 0 <= branch < len(names) else ""
+        if schema.text not in self._names:
+            self._names[schema.text] = record_names(schema)
+        names = self._names[schema.text]
+        branch = read_long(data, start)[0] if len(names) > 1 else 0
+        if not 0 <= branch < len(names):
+            raise Rejection("invalid_avro", f"branch {branch} of a union of {len(names)}")
+        return names[branch]
 
     def reader_of(self, schema: WriterSchema) -> tuple[Reader, MemoryCounter]:
         """Return the reader of a schema."""

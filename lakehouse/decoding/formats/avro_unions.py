@@ -3,7 +3,6 @@
 Pure and self-contained (the standard library only), like ``avro_reader``.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,14 +15,11 @@ _NAMED_TYPES = ("record", "enum", "fixed")
 
 
 def branch_names(branches: Sequence[Any]) -> list[str]:
-    """The names of the branches of a union: their types; of named types, the name, in full if it is not unique."""
-    full_names = [type_name(branch) for branch in branches]
-    short_names = [name.rpartition(".")[2] for name in full_names]
-    counts = Counter(short_names)
-    return [
-        short_name if counts[short_name] == 1 else name
-        for name, short_name in zip(full_names, short_names, strict=True)
-    ]
+    """The names of the branches of a union: their types, and the full names of named types.
+
+    A name does not depend on the other branches, which the next version of a schema may have more of.
+    """
+    return list(map(type_name, branches))
 
 
 def is_of_several_types(branches: Sequence[Any]) -> bool:

@@ -5,11 +5,11 @@ Pure and self-contained (the standard library only).
 """
 
 import json
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.column_types import column_type_problems, is_field_name
 from lakehouse.decoding.formats.debezium_values import Convert, converter_of
 from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
@@ -30,6 +30,7 @@ _LOGICAL_TYPES = {
     "org.apache.kafka.connect.data.Timestamp": "TIMESTAMP",
     **{f"io.debezium.time.{name}Timestamp": "TIMESTAMP" for name in ("", "Micro", "Nano", "Zoned")},
 }
+_READ_BASE64 = byte_reader("base64")
 _ANY_SCALE = "io.debezium.data.VariableScaleDecimal"
 
 
@@ -52,10 +53,8 @@ def _converter(schema: Any, levels: int) -> Convert | None:
 
 def _to_bytes(raw: Any) -> Any:
     """Return the bytes that a text writes in Base64; another value stays as it is."""
-    try:
-        return b64decode(raw, validate=True) if isinstance(raw, str) else raw
-    except ValueError:
-        return raw
+    data = _READ_BASE64(raw)
+    return raw if data is None else data
 
 
 def _inner_converter(schema: Mapping[str, Any], levels: int) -> Convert | None:

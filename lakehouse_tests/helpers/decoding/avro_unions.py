@@ -56,7 +56,9 @@ BRANCHES = [
     Branch("bytes", "bytes", plain_values(st.binary(max_size=4))),
     Branch(MOMENT, "int", plain_values(st.dates())),
     Branch(
-        {"type": "enum", "name": "shop.Kind", "symbols": ["NEW", "OLD"]}, "Kind", plain_values(st.sampled_from(["NEW"]))
+        {"type": "enum", "name": "shop.Kind", "symbols": ["NEW", "OLD"]},
+        "shop.Kind",
+        plain_values(st.sampled_from(["NEW"])),
     ),
     Branch({"type": "fixed", "name": "Code", "size": 2}, "Code", plain_values(st.binary(min_size=2, max_size=2))),
     Branch(
@@ -70,11 +72,13 @@ BRANCHES = [
         plain_values(st.dictionaries(st.text(max_size=2), st.integers(0, 9), max_size=2)),
     ),
     Branch(
-        EVENT_A, "Placed", plain_values(st.fixed_dictionaries({"id": st.text(max_size=3), "total": st.integers(0, 99)}))
+        EVENT_A,
+        "shop.Placed",
+        plain_values(st.fixed_dictionaries({"id": st.text(max_size=3), "total": st.integers(0, 99)})),
     ),
     Branch(
         EVENT_B,
-        "Moved",
+        "shop.Moved",
         st.tuples(st.text(max_size=3), INNER).map(
             lambda pair: Written(*({"id": pair[0], "to": pair[1][n]} for n in range(3)))
         ),

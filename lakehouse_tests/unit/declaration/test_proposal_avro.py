@@ -238,7 +238,7 @@ UNION_TYPES: list[tuple[Any, list[Any], dict[str, str]]] = [
     (["string", {"type": "enum", "name": "E", "symbols": ["a"]}], ["a"], {"v": "STRING"}),
     (["null", "string", "long"], ["a", 5, None], {"v_string": "STRING", "v_long": "BIGINT"}),
     (["long", "double"], [5, 1.5], {"v_long": "BIGINT", "v_double": "DOUBLE"}),
-    (["null", PAID, "string"], [{"amount": 5}, "a"], {"v_paid_amount": "BIGINT", "v_string": "STRING"}),
+    (["null", PAID, "string"], [{"amount": 5}, "a"], {"v_shop_paid_amount": "BIGINT", "v_string": "STRING"}),
     (
         {"type": "array", "items": ["string", "long"]},
         [["a", 5]],
@@ -266,7 +266,7 @@ def test_a_union_of_records_is_a_log_table_with_the_fields_of_each_record() -> N
     schema = {1: writer_schema(json.dumps([placed, PAID]))}
     values = [add_frame(1, b"\x00\x02a"), add_frame(1, b"\x02\x0a")]
     proposal = propose(values, Avro(), Schemas(schema, {}))
-    assert types(proposal) == {"placed_id": "STRING", "paid_amount": "BIGINT"}
+    assert types(proposal) == {"shop_placed_id": "STRING", "shop_paid_amount": "BIGINT"}
     assert (proposal.unread, proposal.key) == (0, ())
 
 

@@ -46,8 +46,8 @@ COLUMNS = [
     Column("text", "STRING", "A branch.", source=("v", "string")),
     Column("number", "BIGINT", "A branch.", source=("v", "long")),
     Column("day", "DATE", "A branch.", source=("v", "int")),
-    Column("id", "STRING", "In a branch.", source=("v", "Placed", "id")),
-    Column("moved_to", "BIGINT", "A branch in a branch.", source=("v", "Moved", "to", "long")),
+    Column("id", "STRING", "In a branch.", source=("v", "shop.Placed", "id")),
+    Column("moved_to", "BIGINT", "A branch in a branch.", source=("v", "shop.Moved", "to", "long")),
 ]
 DIRECT_COLUMNS = [COLUMNS[0], Column("v", "STRING", "The branch that was written.")]
 
@@ -96,8 +96,8 @@ def test_a_path_enters_the_record_that_was_written() -> None:
 
 def test_with_named_branches_a_path_names_the_record() -> None:
     columns = [
-        Column("id", "STRING", "Of A.", source=("v", "Placed", "id")),
-        Column("moved", "STRING", "Of B.", source=("v", "Moved", "to", "string")),
+        Column("id", "STRING", "Of A.", source=("v", "shop.Placed", "id")),
+        Column("moved", "STRING", "Of B.", source=("v", "shop.Moved", "to", "string")),
     ]
     assert rows_of(NAMED, EVENTS, [PLACED, MOVED, NOTHING], *columns) == [("a", None), (None, "Oslo"), (None, None)]
 
@@ -135,7 +135,7 @@ def test_a_schema_may_be_a_union_of_records() -> None:
     schema = [EVENT_A, EVENT_B]
     placed = write(schema, ("shop.Placed", {"id": "a", "total": 5}))
     assert parse(Avro(), schema, placed) == {"id": "a", "total": 5}
-    assert parse(NAMED, schema, placed) == {"Placed": {"id": "a", "total": 5}}
+    assert parse(NAMED, schema, placed) == {"shop.Placed": {"id": "a", "total": 5}}
     assert Avro().schema_name(writer_schema(json.dumps(schema))) == "shop.Placed or shop.Moved"
 
 
@@ -150,7 +150,7 @@ def test_a_union_that_is_not_only_records_is_no_schema_of_records(schema: Any) -
     [
         b'{"v": {"string": "x"}}',
         b'{"v": {"long": 5}}',
-        b'{"v": {"Placed": {"id": "a", "total": 1}}}',
+        b'{"v": {"shop.Placed": {"id": "a", "total": 1}}}',
         b'{"v": {"array": ["a"]}}',
         b'{"v": null}',
     ],

@@ -104,3 +104,13 @@ def test_values_in_keys_may_have_other_forms() -> None:
     table = StreamTable("t", "t", "T.", columns, ["id"])
     rows = decode_alike([b'{"id":"7"}', b'{"id":8,"x":[1.50]}'], table)
     assert [(row["id"], row["whole"]) for row in rows] == [(7, '{"id":"7"}'), (8, '{"id":8,"x":[1.50]}')]
+
+
+def test_a_value_in_a_key_may_mean_null() -> None:
+    columns = [
+        Column("id", "BIGINT", "Which.", source=RecordKey("json", "id"), null_values=("0", "-")),
+        Column("n", "INT", "A field."),
+    ]
+    table = StreamTable("t", "t", "T.", columns, [])
+    keys: list[bytes | None] = [b'{"id":0}', b'{"id":"-"}', b'{"id":7}']
+    assert [row["id"] for row in decode_alike(keys, table)] == [None, None, 7]

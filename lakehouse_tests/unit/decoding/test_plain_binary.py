@@ -94,7 +94,7 @@ def test_generated_and_damaged_records_have_equal_results() -> None:
         assert fast == strict
 
     compare()
-    assert 50 < counts["plain"] < counts["valid"] < counts["rows"]
+    assert 50 < counts["plain"] <= counts["valid"] < counts["rows"]
 
 
 @pytest.mark.invariant("8.10")

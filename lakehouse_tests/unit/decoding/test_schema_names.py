@@ -69,7 +69,7 @@ def test_the_branch_of_a_union_of_records_decides() -> None:
     assert judge_all(table_of(Avro()), [first, second], all_schemas) == [(7, None), (None, FILTERED)]
     assert judge_all(table_of(Avro()), [first[:5], first[:5] + b"\x08"], all_schemas) == [
         (None, "truncated"),
-        (None, FILTERED),
+        (None, "invalid_avro"),
     ]
 
 

@@ -28,7 +28,14 @@ from lakehouse.declaration.vocabulary import (
 )
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Avro, Compressed, ConnectJson, Csv, Debezium, Json, Logfmt, Protobuf, Text
-from lakehouse.decoding.record_parts import BrokerTime, RecordHeader, RecordKey, UnmappedFields
+from lakehouse.decoding.record_parts import (
+    BrokerTime,
+    Element,
+    ParentField,
+    RecordHeader,
+    RecordKey,
+    UnmappedFields,
+)
 from lakehouse.decoding.written_forms import TextBoolean, TextNumber
 from lakehouse.decoding.zones import Zone
 
@@ -44,6 +51,7 @@ __all__ = [
     "Csv",
     "Day",
     "Debezium",
+    "Element",
     "FieldIs",
     "HeaderIs",
     "Json",
@@ -51,6 +59,7 @@ __all__ = [
     "Logfmt",
     "Measure",
     "Month",
+    "ParentField",
     "Protobuf",
     "RecordHeader",
     "RecordKey",

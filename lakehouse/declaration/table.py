@@ -8,10 +8,11 @@ from typing import Any
 from lakehouse.declaration.rules.table_rules import table_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.changes import read_change
+from lakehouse.decoding.elements import judge_elements
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
-from lakehouse.decoding.record_parts import HEADER, TIME
-from lakehouse.decoding.staged import FILTERED
+from lakehouse.decoding.record_parts import HEADER, KEY, TIME
+from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.decoding.values import convert
 from lakehouse.errors import DeclarationError
 
@@ -37,6 +38,8 @@ class StreamTable(TableParts):
     long deletes are remembered at least; without it, they are never forgotten. ``where`` says which records of the
     topic belong to the table; others are counted as filtered, and not stored. ``start`` is where a new table begins: a
     time with a zone, ``"latest"``, or an offset for each partition. A table that has read its topic ignores it.
+    ``rows_from`` is the name of the field whose value is an array of rows, or its path; ``()`` if each record is such
+    an array. Each element is then a row.
     """
 
     def __post_init__(self) -> None:
@@ -60,15 +63,12 @@ class StreamTable(TableParts):
         checked, because it depends on when the broker received the record. Computed columns are left to Spark. A delete
         has only its key and version, a truncate only its version, and the tombstone after a delete has no value. Raises
         ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered`` if it does
-        not meet ``where``. Raises ``ValueError`` if the time has no zone.
+        not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has ``rows_from``.
         """
-        if time and time.tzinfo is None:
-            raise ValueError(f"The broker's time has no zone: {time}")
-        header_values: dict[str, Any] = {f"{HEADER}{name}": content for name, content in (headers or {}).items()}
-        microseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
-        parts = {**header_values, "key": key, TIME: microseconds}
+        if self.has_elements:
+            raise ValueError("The table has rows_from, so a record has any number of rows: call decode_rows")
         rules = self.rules(Schemas(schemas, {}))
-        parts = dict(rules.with_json_key(parts))
+        parts = dict(rules.with_json_key(_parts_of(key, headers, time)))
         change = read_change(value, rules, parts)
         if change is None:
             raise Rejection(FILTERED, "the record does not meet where= of the table")
@@ -77,9 +77,47 @@ class StreamTable(TableParts):
             return self._no_values | convert(change.fields, rule.read_fields(self.fields) if rule else (), parts)
         return convert(change.fields, self.fields, rules.with_unmapped(parts, change.fields))
 
+    def decode_rows(
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        time: datetime | None = None,
+        schemas: Mapping[int, WriterSchema] = NO_SCHEMAS.by_id,
+    ) -> list[dict[str, Any] | Rejection]:
+        """Decode one record into its rows, like ``decode``: one for each element if the table has ``rows_from``.
+
+        In place of an element that is rejected is its ``Rejection``. Raises ``Rejection`` if the record is rejected as
+        a whole, or filtered.
+        """
+        if not self.has_elements:
+            return [self.decode(value, key=key, headers=headers, time=time, schemas=schemas)]
+        rules = self.rules(Schemas(schemas, {}))._replace(lateness=None)
+        parts = _parts_of(key, headers, time)
+        judged = judge_elements(value, parts[TIME], rules, parts)
+        rows = [
+            Rejection(verdict.reason, verdict.detail or "") if verdict.reason else self._no_values | verdict.row
+            for verdict in judged.verdicts
+            if verdict.reason != EMPTY
+        ]
+        if not judged.has_elements and rows:
+            (rejection,) = (row for row in rows if isinstance(row, Rejection))
+            raise rejection
+        return rows
+
     @property
     def _no_values(self) -> dict[str, Any]:
         return dict.fromkeys(field.name for field in self.fields)
+
+
+def _parts_of(key: bytes | None, headers: Mapping[str, bytes] | None, time: datetime | None) -> dict[str, Any]:
+    """Return the parts of a record other than its value; raises ``ValueError`` if the time has no zone."""
+    if time and time.tzinfo is None:
+        raise ValueError(f"The broker's time has no zone: {time}")
+    header_values = {f"{HEADER}{name}": content for name, content in (headers or {}).items()}
+    microseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) if time else None
+    return {**header_values, KEY: key, TIME: microseconds}
 
 
 def require_distinct_names(*tables: StreamTable) -> tuple[StreamTable, ...]:

@@ -15,7 +15,7 @@ from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.nested_types import as_spark_says
-from lakehouse.decoding.record_parts import UNMAPPED
+from lakehouse.decoding.record_parts import ELEMENT, UNMAPPED, VALUE, Element, ParentField
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import taken_fields
 
@@ -54,6 +54,7 @@ class TableParts:
     purge_deletes: timedelta | None = None
     where: FieldIs | HeaderIs | SchemaIs | None = None
     start: Start | None = None
+    rows_from: str | Sequence[str] | None = None
 
     @property
     def is_log(self) -> bool:
@@ -88,8 +89,31 @@ class TableParts:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The rules for the fields of the columns that are read from records."""
-        fields = (column.field for column in self.record_columns)
+        fields = (self._place_field(column) for column in self.record_columns)
         return tuple(field._replace(reads_text=True) if self.format.is_text else field for field in fields)
+
+    def _place_field(self, column: Column) -> Field:
+        """The rule for the field of a column; if elements of an array are rows, its path begins in the element."""
+        field = column.field
+        if self.rows_path is None or field.part != VALUE or isinstance(column.source, Element):
+            return field
+        if isinstance(column.source, ParentField):
+            return field._replace(of_parent=True)
+        source = f"{'.'.join(self.rows_path)}[].{field.source}"
+        former = (ELEMENT, *field.former) if field.former else ()
+        return field._replace(source=source, path=(ELEMENT, *field.path), former=former)
+
+    @property
+    def has_elements(self) -> bool:
+        """Whether the elements of an array in a record are rows, so that a record has any number of rows."""
+        return self.rows_from is not None
+
+    @property
+    def rows_path(self) -> tuple[str, ...] | None:
+        """The names that lead to the array whose elements are rows; ``None`` if each record is one row."""
+        if self.rows_from is None:
+            return None
+        return (self.rows_from,) if isinstance(self.rows_from, str) else tuple(self.rows_from) or (ELEMENT,)
 
     @property
     def computed(self) -> dict[str, str]:
@@ -109,7 +133,9 @@ class TableParts:
         if isinstance(self.apply_as_deletes, Tombstone):
             return DeleteRule((), (), names)
         if self.apply_as_deletes:
-            return DeleteRule(self.apply_as_deletes.path, tuple(self.apply_as_deletes.values), names)
+            path = self.apply_as_deletes.path
+            path = (ELEMENT, *path) if self.has_elements else path
+            return DeleteRule(path, tuple(self.apply_as_deletes.values), names)
         return DeleteRule(self.apply_as_truncates.path, (), names) if self.apply_as_truncates else None
 
     @property
@@ -132,7 +158,7 @@ class TableParts:
         fields = self.fields
         taken_parts = taken_fields(fields) if any(field.part == UNMAPPED for field in fields) else None
         rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
-        rules = rules._replace(taken_fields=taken_parts)
+        rules = rules._replace(taken_fields=taken_parts, rows_from=self.rows_path)
         return rules.with_parser(self.format.parser(schemas))
 
     @property
@@ -240,6 +266,7 @@ class TableParts:
         options += [("deletes", self.delete_rule)] if self.delete_rule else []
         options += [("truncates", self.truncate_rule)] if self.truncate_rule else []
         options += [("where", self.where.record_filter)] if self.where else []
+        options += [("rows_from", self.rows_path)] if self.has_elements else []
         columns = tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in self.columns)
         parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)
         return fingerprint_of(*parts)

@@ -11,7 +11,16 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from lakehouse.decoding.fields import Epoch, Field
 from lakehouse.decoding.nested_types import nested, with_inner
-from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey, UnmappedFields
+from lakehouse.decoding.record_parts import (
+    ELEMENT,
+    VALUE,
+    BrokerTime,
+    Element,
+    ParentField,
+    RecordHeader,
+    RecordKey,
+    UnmappedFields,
+)
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.written_forms import Written
 from lakehouse.decoding.zones import Zone, zone_of
@@ -22,14 +31,20 @@ def fingerprint_of(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
+Source = str | Sequence[str] | RecordKey | RecordHeader | BrokerTime | UnmappedFields | ParentField | Element
+"""What a column is read from."""
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a declared table.
 
     ``source`` is the name of the field in the record, if it differs from that of the column. For a field within
     objects, it is the path, for example ``("customer", "address", "city")``. It can also be ``RecordKey()``,
-    ``RecordHeader(...)``, ``BrokerTime()``, or ``UnmappedFields()`` for the rest of the record. ``between`` is the
-    smallest and the largest allowed value. ``pattern`` is the format of a time that is a text: ``iso8601``, or
+    ``RecordHeader(...)``, ``BrokerTime()``, or ``UnmappedFields()`` for the rest of the record. In a table with
+    ``rows_from``, a name or path begins in the element that is the row, ``ParentField(...)`` in the record around it,
+    and ``Element()`` is the element as a whole. ``between`` is the smallest and the largest allowed value. ``pattern``
+    is the format of a time that is a text: ``iso8601``, or
     directives of strptime. It is in UTC, unless it has an offset. ``zone`` is the time zone of texts without an offset:
     a name, or ``Zone(...)`` with what happens if clocks change. ``epoch`` is the unit of a time that is a number since
     1970, UTC: of a TIMESTAMP, which is rounded to microseconds, or days of a DATE. ``default`` replaces a missing field
@@ -48,7 +63,7 @@ class Column:
     doc: str
     required: bool = False
     between: tuple[float, float] | None = None
-    source: str | Sequence[str] | RecordKey | RecordHeader | BrokerTime | UnmappedFields | None = None
+    source: Source | None = None
     pattern: str | None = None
     epoch: Epoch | None = field(default=None, repr=False)
     default: str | bool | float | None = field(default=None, repr=False)
@@ -70,7 +85,7 @@ class Column:
         minimum, maximum = bounds
         epoch: Epoch | None = "microseconds" if isinstance(self.source, BrokerTime) else self.epoch
         shown_name, path, part = self._place
-        former = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly or ())
+        former = _path_of(self.formerly or ())
         rules = (self.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
         rule = Field(
             self.name, shown_name, self.type, self.required, minimum, maximum, *rules, null_erases=self.null_erases
@@ -90,8 +105,14 @@ class Column:
         source = self.source or self.name
         if isinstance(source, RecordKey | RecordHeader | BrokerTime | UnmappedFields):
             return source.shown_name, source.names if isinstance(source, RecordKey) else (), source.part
-        path = (source,) if isinstance(source, str) else tuple(source)
+        if isinstance(source, Element):
+            return "element", (ELEMENT,), VALUE
+        path = source.path if isinstance(source, ParentField) else _path_of(source)
         return ".".join(path), path, VALUE
+
+
+def _path_of(source: str | Sequence[str]) -> tuple[str, ...]:
+    return (source,) if isinstance(source, str) else tuple(source)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from lakehouse.decoding.rules import Rules
 def read_change(value: bytes | None, rules: Rules, parts: Mapping[str, bytes | None]) -> Change | None:
     """Parse a record into what it says about the row of its key; ``None`` if it does not belong to the table.
 
-    A tombstone that deletes has no field and no schema, so a condition on these does not exclude it. Raises
-    ``Rejection`` if the record is not valid.
+    A tombstone that deletes has no field and no schema, so a condition on these does not exclude it. If the elements of
+    an array are rows, the fields are those of the whole record. Raises ``Rejection`` if the record is not valid.
     """
     where, delete_rule, truncate_rule = rules.where, rules.deletes, rules.truncates
     if where and not where.is_about_value and not _takes(where, value, rules, parts):
@@ -26,9 +26,10 @@ def read_change(value: bytes | None, rules: Rules, parts: Mapping[str, bytes | N
     parsed = rules.parser(value)
     if where and where.is_about_value and not where.takes_fields(parsed):
         return None
-    if truncate_rule and truncate_rule.is_delete(parsed):
+    is_about_row = rules.rows_from is None  # else each element of an array says what it is
+    if is_about_row and truncate_rule and truncate_rule.is_delete(parsed):
         return Change(parsed, is_rowless=True, truncates=True)
-    return Change(parsed, deletes=bool(delete_rule and delete_rule.is_delete(parsed)))
+    return Change(parsed, deletes=bool(is_about_row and delete_rule and delete_rule.is_delete(parsed)))
 
 
 def _takes(where: RecordFilter, value: bytes | None, rules: Rules, parts: Mapping[str, bytes | None]) -> bool:

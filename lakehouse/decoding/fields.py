@@ -1,5 +1,6 @@
 """The rule for one field of a record, and the rejection of a record that breaks it."""
 
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -56,6 +57,7 @@ class Field(NamedTuple):
     ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps. ``written`` is how the
     record writes the value, if not in JSON's own form. ``zone`` is the time zone of texts without an offset, by default
     UTC. ``reads_text``: its format has only texts, so a number, a boolean or a time is read from a text.
+    ``of_parent``: in a table whose rows are elements of an array, it is read from the record around them.
     """
 
     name: str
@@ -79,11 +81,29 @@ class Field(NamedTuple):
     zone: Zone | None = None
     written: Written | None = None
     reads_text: bool = False
+    of_parent: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names that lead to the field, from the outermost to its own."""
         return self.path or (self.source,)
+
+
+Step = str | None
+"""A field name, or ``None`` for each item of an array or a map."""
+
+
+def paths_in_value(
+    fields: Iterable[Field], rows_from: tuple[str, ...] | None = None
+) -> Iterator[tuple[tuple[Step, ...], Field]]:
+    """Yield the paths that fields are read from in the value of a record, each with its field; also former paths.
+
+    ``rows_from`` is the path to the array whose elements are rows, if there is one.
+    """
+    for field in (field for field in fields if field.part == VALUE):
+        for names in filter(None, (field.names, field.former)):
+            is_plain = rows_from is None or field.of_parent
+            yield names if is_plain or rows_from is None else (*rows_from, None, *names[1:]), field
 
 
 class UnrepresentableValue(NamedTuple):

@@ -1,4 +1,4 @@
-"""The parts of a record, other than its value, that a column can be read from."""
+"""The parts of a record that a column can be read from, other than a field of its value or of the row's element."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,6 +89,26 @@ class UnmappedFields:
         return "unmapped fields"
 
 
+@dataclass(frozen=True)
+class ParentField:
+    """A field of the record around a row, in a table with ``rows_from``: its name, or the path from the record's top.
+
+    Every row of a record has the same value.
+    """
+
+    source: str | Sequence[str]
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names that lead to the field, from the record's top."""
+        return (self.source,) if isinstance(self.source, str) else tuple(self.source)
+
+
+@dataclass(frozen=True)
+class Element:
+    """The element that is a row, as a whole, in a table with ``rows_from``: for elements that are not objects."""
+
+
 VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "
 JSON_KEY = "JSON key"
 """The key as it was parsed, once for all columns that read it."""
@@ -96,3 +116,5 @@ SCHEMA = "schema"
 """The schema that wrote the value, by which ``where`` may decide."""
 UNMAPPED = "unmapped"
 """What columns leave of the fields of the value."""
+ELEMENT = ""
+"""The first name of the path to a field of an element, and the name of a record that is an array."""

@@ -10,6 +10,7 @@ from typing import Any
 from lakehouse.decoding.fields import Field, Rejection, json_kind
 from lakehouse.decoding.json_parsing import NotFinite, parse_json, utf8_text
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
+from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.decoding.values import NO_PARTS, convert
 
 
@@ -30,13 +31,22 @@ def parse(value: bytes | None, not_finite: NotFinite = "reject") -> dict[str, An
 
     With ``not_finite="null"``, ``NaN`` and ``Infinity`` are null, also in fields that no column reads.
     """
-    value = require_value(value)
-    if json_memory(value) > MAX_RECORD_MEMORY:
-        raise too_large_rejection()
-    parsed = parse_json(utf8_text(value), not_finite)
+    parsed = _parse_value(value, not_finite)
     if not isinstance(parsed, dict):
         raise Rejection("not_an_object", f"the value is {json_kind(parsed)}, not an object")
     return parsed
+
+
+def parse_array(value: bytes | None, not_finite: NotFinite = "reject") -> dict[str, Any]:
+    """Parse the bytes of one record as a JSON array like ``parse``; it is the field ``ELEMENT``."""
+    return {ELEMENT: _parse_value(value, not_finite)}
+
+
+def _parse_value(value: bytes | None, not_finite: NotFinite) -> Any:
+    value = require_value(value)
+    if json_memory(value) > MAX_RECORD_MEMORY:
+        raise too_large_rejection()
+    return parse_json(utf8_text(value), not_finite)
 
 
 def require_value(value: bytes | None) -> bytes:

@@ -13,7 +13,7 @@ from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.memory import column_memory_per_byte, row_memory
 from lakehouse.decoding.opened_texts import with_opened_texts
 from lakehouse.decoding.record_filter import RecordFilter
-from lakehouse.decoding.record_parts import JSON_KEY, KEY, UNMAPPED
+from lakehouse.decoding.record_parts import ELEMENT, JSON_KEY, KEY, UNMAPPED, VALUE
 from lakehouse.decoding.staged import DELETED, ROWLESS
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.unmapped_values import TakenFields, left_values
@@ -23,7 +23,8 @@ from lakehouse.decoding.values import parse_key
 class Rules(NamedTuple):
     """The rules for a record: for each field, for lateness, deletes and truncates, and the parser of its value.
 
-    ``taken_fields`` is what columns take of its fields, if another column takes the rest.
+    ``taken_fields`` is what columns take of its fields, if another column takes the rest. ``rows_from`` is the path to
+    the array whose elements are rows; ``None`` if the record itself is the row.
     """
 
     fields: tuple[Field, ...]
@@ -33,10 +34,12 @@ class Rules(NamedTuple):
     truncates: DeleteRule | None = None
     where: RecordFilter | None = None
     taken_fields: TakenFields | None = None
+    rows_from: tuple[str, ...] | None = None
 
     def with_parser(self, parser: Parser) -> "Rules":
         """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
-        return self._replace(parser=with_opened_texts(parser, self.mapped_fields))
+        parser = parser.of_arrays() if self.rows_from == (ELEMENT,) else parser
+        return self._replace(parser=with_opened_texts(parser, self.mapped_fields, self.rows_from))
 
     @property
     def reads_json_key(self) -> bool:
@@ -65,7 +68,29 @@ class Rules(NamedTuple):
     def mapped_fields(self) -> tuple[Field, ...]:
         """The fields that are read: those of columns, and those that decide about deletes, truncates and the table."""
         paths = (rule.path for rule in (self.deletes, self.truncates, self.where) if rule and rule.path)
-        return (*self.fields, *(Field("", ".".join(path), "STRING", False, None, None, None, path) for path in paths))
+        deciding_fields = (
+            Field("", ".".join(path), "STRING", False, None, None, None, path, of_parent=path[0] != ELEMENT)
+            for path in paths
+        )
+        return (*self.fields, *deciding_fields)
+
+    @property
+    def element_fields(self) -> tuple[Field, ...]:
+        """The fields that are read from an element that is a row."""
+        return tuple(field for field in self.fields if field.part == VALUE and not field.of_parent)
+
+    @property
+    def outer_fields(self) -> tuple[Field, ...]:
+        """The fields that are the same for all rows of a record: of its value around them, and of its other parts."""
+        return tuple(field for field in self.fields if field.part != VALUE or field.of_parent)
+
+    @property
+    def needs_objects(self) -> bool:
+        """Whether the elements that are rows must be objects: a field is read from within them."""
+        is_deciding = self.deletes is not None and len(self.deletes.path) > 1
+        return is_deciding or any(
+            len(path) > 1 for field in self.element_fields for path in (field.names, field.former)
+        )
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -75,5 +100,8 @@ class Rules(NamedTuple):
 
 
 def column_memory(rules: Rules) -> tuple[int, int]:
-    """The bytes of memory in columns at most: of a record, and of each byte of its value."""
-    return row_memory(rules.fields), column_memory_per_byte(rules.fields, rules.parser.smallest_item)
+    """The bytes of memory in columns at most: of a row, and of each byte of a record's value."""
+    fields = rules.fields
+    if rules.rows_from is not None:  # values that every row of a record repeats are measured
+        fields = tuple(field._replace(path=field.names[1:], former=field.former[1:]) for field in rules.element_fields)
+    return row_memory(rules.fields), column_memory_per_byte(fields, rules.parser.smallest_item)

@@ -5,26 +5,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from lakehouse.decoding.fields import Field
-from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.fields import Field, Step, paths_in_value
 
 _FEW_NAMES, _MAX_NAMES = 8, 1_000  # names that are counted one by one, and that are reported
 _MAX_NAME_LENGTH = 100  # characters of a name; if names are values, they may be of any length
 _MAX_COUNTED = 200_000  # names that are read, of a record and of all records; one takes some hundred bytes
 Path = tuple[str, ...]
-Step = str | None
-"""A field name, or ``None`` for each item of an array or a map."""
 Objects = Sequence[dict[str, Any]]
 
 
-def count_unmapped(objects: Objects, fields: Iterable[Field]) -> Counter[str]:
+def count_unmapped(objects: Objects, fields: Iterable[Field], rows_from: tuple[str, ...] | None = None) -> Counter[str]:
     """Count the records that have each unmapped field; a nested field is named by its path.
 
     Fields inside of an unmapped field are not counted. Every item of an array or a map is read, as ``[]`` in the path.
     If there are very many names, those of most records are returned. Long names that begin alike are counted as one.
+    ``rows_from`` is that of the rules.
     """
-    paths = ((names, field) for field in fields if field.part == VALUE for names in (field.names, field.former))
-    mapped_paths = [path for names, field in paths if names for path in _mapped_steps(names, field)]
+    mapped_paths = [path for steps, field in paths_in_value(fields, rows_from) for path in _mapped_steps(steps, field)]
     counts = Counter[str]()
     for path, inner_objects in _objects_to_count(objects, mapped_paths):
         for name, count in _count_names(inner_objects, _mapped_names(path, mapped_paths)):

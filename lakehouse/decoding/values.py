@@ -140,7 +140,7 @@ def _value_in_key(key: ParsedKey, field: Field) -> Any:
     try:
         if key.rejection:
             raise key.rejection
-        value, _ = _follow_path({"key": key.value}, ("key", *field.path))
+        value, _ = follow_path({"key": key.value}, ("key", *field.path))
     except Rejection as rejection:
         detail = rejection.detail.replace("'key'", "the key")
         raise Rejection(rejection.reason, f"{field.source!r}: {detail}") from None
@@ -188,12 +188,15 @@ def has_explicit_null(parsed: dict[str, Any], field: Field) -> bool:
 
 def _field_value(parsed: dict[str, Any], field: Field) -> tuple[Any, bool]:
     """The value at a field's path, or else at its former path, and whether it is missing."""
-    raw, is_missing = _follow_path(parsed, field.names)
-    return _follow_path(parsed, field.former) if is_missing and field.former else (raw, is_missing)
+    raw, is_missing = follow_path(parsed, field.names)
+    return follow_path(parsed, field.former) if is_missing and field.former else (raw, is_missing)
 
 
-def _follow_path(parsed: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, bool]:
-    """The value at the end of a path of names, and whether one of the names is missing."""
+def follow_path(parsed: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, bool]:
+    """The value at the end of a path of names, and whether one of the names is missing.
+
+    Raises ``Rejection`` with the reason ``wrong_type`` if the path leads through something that is not an object.
+    """
     value: Any = parsed
     for depth, name in enumerate(names):
         if value is None or is_null_text(value):

@@ -5,45 +5,37 @@ and, shipped by value, on Spark's executors.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import repeat
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
-from pyarrow.compute import binary_length, if_else
+from pyarrow.compute import if_else
 
-from lakehouse.decoding.arrow_types import arrow_type
+from lakehouse.decoding.element_verdicts import decode_elements
 from lakehouse.decoding.judge import Verdict, judge
-from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
+from lakehouse.decoding.memory import MAX_SLICE_MEMORY
 from lakehouse.decoding.rules import Rules, column_memory
-from lakehouse.decoding.staged import (
-    DELETED,
-    DETAIL,
-    EXPLICIT_NULL,
-    FILTERED,
-    LATE,
-    REASON,
-    ROWLESS,
-    SEQUENCE,
-    SNAPSHOT,
-)
+from lakehouse.decoding.staged import FILTERED
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.values import NO_PARTS, has_explicit_null
+from lakehouse.decoding.verdict_arrays import (
+    DecodedRecords,
+    PartArrays,
+    array_of,
+    decoded_memory,
+    records_of,
+    verdict_array,
+    without_oversized,
+)
 
-PartArrays = Mapping[str, pa.Array]
-"""The other parts of records that fields are read from, by part: binary; of a header the newest with its name."""
 FastDecoder = Callable[[pa.Array, pa.Array | None, "Rules", PartArrays], Any]
-"""``lakehouse.decoding.fast.plain_records.decode_plain``, which not every machine can import."""
+"""``lakehouse.decoding.fast.plain_records.decode_plain``, which not every machine can import.
+
+If the elements of an array are rows: ``lakehouse.decoding.fast.plain_elements.decode_plain_elements``.
+"""
 
 
 _MAX_PARSED_MEMORY = 16 * 1000 * 1000  # bytes of parsed records that are kept until their unmapped fields are counted
-
-
-class DecodedRecords(NamedTuple):
-    """One verdict for each record, and the number of records with each unmapped field."""
-
-    verdicts: pa.StructArray
-    unmapped_counts: Counter[str]
 
 
 def decode_slices(
@@ -67,7 +59,7 @@ def decode_slices(
 
 def slice_bounds(values: pa.Array, rules: Rules) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each slice of records; the bytes of their values limit the memory of a slice."""
-    per_row, per_byte = _decoded_memory(rules)
+    per_row, per_byte = decoded_memory(rules)
 
     def split_range(begin: int, end: int) -> Iterator[tuple[int, int]]:
         count, middle = end - begin, (begin + end) // 2
@@ -78,21 +70,6 @@ def slice_bounds(values: pa.Array, rules: Rules) -> Iterator[tuple[int, int]]:
             yield from split_range(middle, end)
 
     return split_range(0, len(values))
-
-
-def _decoded_memory(rules: Rules) -> tuple[int, int]:
-    """Like ``column_memory``, with the memory of the parsed value."""
-    per_row, per_byte = column_memory(rules)
-    return per_row, per_byte + rules.parser.memory_by_byte
-
-
-def _oversized_rows(values: pa.Array, rules: Rules) -> list[int]:
-    """The rows of records that may take more memory than one record may; the strict path measures them exactly."""
-    per_row, per_byte = _decoded_memory(rules)
-    if len(values) * per_row + values.nbytes * per_byte <= MAX_RECORD_MEMORY:
-        return []
-    sizes = binary_length(values).fill_null(0).to_pylist()
-    return [row for row, size in enumerate(sizes) if per_row + size * per_byte > MAX_RECORD_MEMORY]
 
 
 def decode_values(
@@ -106,17 +83,19 @@ def decode_values(
 
     A verdict has ``_reason`` and ``_detail`` (NULL if the record is valid; the reason ``staged.FILTERED`` does not
     reject it), ``_late``, a value for each field (NULL if the record is rejected), and for each field of
-    ``null_erases`` whether it is an explicit null. If the first records take so much memory that more would not fit,
-    only they get verdicts.
+    ``null_erases`` whether it is an explicit null. If the elements of an array are rows, each has a verdict. If the
+    first records take so much memory that more would not fit, only they get verdicts.
     """
+    if rules.rows_from is not None:
+        return decode_elements(values, broker_times, rules, decode_fast, parts)
     if decode_fast is None or rules.has_changes or not len(values):
         return _decode_strictly(values, broker_times, rules, parts, may_stop=rules.parser.is_packed)
-    plain_records = decode_fast(_set_null(values, _oversized_rows(values, rules)), broker_times, rules, parts)
+    plain_records = decode_fast(without_oversized(values, rules), broker_times, rules, parts)
     count = len(plain_records.late)  # fewer than the values if these take much memory
     nulls = pa.nulls(count, pa.string())
     reasons = if_else(pa.array(plain_records.is_filtered), pa.scalar(FILTERED), nulls) if rules.where else nulls
     flags = [pa.repeat(pa.scalar(False), count) for _ in rules.flags]  # the strict path decodes these records
-    fast_verdicts = _verdict_array([reasons, nulls, plain_records.late, *plain_records.columns, *flags], rules)
+    fast_verdicts = verdict_array([reasons, nulls, plain_records.late, *plain_records.columns, *flags], rules)
     unmapped_counts, rows = count_unmapped(plain_records.objects, rules.mapped_fields), plain_records.uncertain_rows
     if not rows:
         return DecodedRecords(fast_verdicts, unmapped_counts)
@@ -132,40 +111,13 @@ def decode_values(
     return DecodedRecords(verdicts, unmapped_counts + strict.unmapped_counts)
 
 
-def _set_null(values: pa.Array, rows: list[int]) -> pa.Array:
-    """The values, with NULL in these rows."""
-    if not rows:
-        return values
-    null_rows = set(rows)
-    return if_else(pa.array(row not in null_rows for row in range(len(values))), values, None)
-
-
 def _decode_strictly(
     values: pa.Array, broker_times: pa.Array | None, rules: Rules, parts: PartArrays, *, may_stop: bool = False
 ) -> DecodedRecords:
     """Decode records one by one; with ``may_stop``, only the first ones if these take much memory."""
-    times = [None] * len(values) if broker_times is None else broker_times.to_pylist()
-    part_rows = zip(*(array.to_pylist() for array in parts.values()), strict=True) if parts else repeat((), len(values))
-    record_parts = (dict(zip(parts, part_row, strict=True)) for part_row in part_rows)
-    records = zip(values.to_pylist(), times, record_parts, strict=True)
+    records = records_of(values, broker_times, parts)
     verdicts, unmapped_counts = _judge_records(records, rules, may_stop=may_stop)
-    columns = [
-        pa.array([verdict.reason for verdict in verdicts], pa.string()),
-        pa.array([verdict.detail for verdict in verdicts], pa.string()),
-        pa.array([verdict.late for verdict in verdicts], pa.bool_()),
-    ]
-    for field in rules.fields:
-        columns.append(pa.array([verdict.row.get(field.name) for verdict in verdicts], arrow_type(field.type)))
-    columns += [
-        pa.array([verdict.explicit_nulls[index] for verdict in verdicts], pa.bool_())
-        for index in range(len(rules.null_erases))
-    ]
-    flags = {DELETED: [verdict.deletes for verdict in verdicts], ROWLESS: [verdict.is_rowless for verdict in verdicts]}
-    columns += [pa.array(flags[name], pa.bool_()) for name in rules.flags]
-    if rules.has_changes:
-        columns.append(pa.array([verdict.sequence for verdict in verdicts], pa.int64()))
-        columns.append(pa.array([verdict.snapshot for verdict in verdicts], pa.string()))
-    return DecodedRecords(_verdict_array(columns, rules), unmapped_counts)
+    return DecodedRecords(array_of(verdicts, rules), unmapped_counts)
 
 
 def _judge_records(
@@ -191,9 +143,3 @@ def _judge_records(
             if may_stop:
                 break
     return verdicts, unmapped_counts + count_unmapped(parsed, rules.mapped_fields)
-
-
-def _verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
-    names = [*(field.name for field in rules.fields), *(f"{EXPLICIT_NULL}{field.name}" for field in rules.null_erases)]
-    names += [*rules.flags, *((SEQUENCE, SNAPSHOT) if rules.has_changes else ())]
-    return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])

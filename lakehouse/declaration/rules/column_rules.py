@@ -15,7 +15,7 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of
 from lakehouse.decoding.fields import WHOLE_LIMITS, Rejection, UnrepresentableValue, is_text
-from lakehouse.decoding.record_parts import VALUE, BrokerTime, RecordHeader, RecordKey, UnmappedFields
+from lakehouse.decoding.record_parts import VALUE, BrokerTime, ParentField, RecordHeader, RecordKey, UnmappedFields
 from lakehouse.decoding.values import convert_value, number_in
 
 
@@ -107,6 +107,7 @@ def _broker_time_problems(column: Column) -> Iterator[Problem]:
 
 def _source_problems(column: Column) -> Iterator[Problem]:
     source = column.source.name if isinstance(column.source, RecordHeader) else column.source
+    source = source.path if isinstance(source, ParentField) else source
     if source is not None and not source:
         yield "source is empty", "Name the field, or the path that leads to it."
     if any(isinstance(number_in(text), UnrepresentableValue) for text in column.null_values):

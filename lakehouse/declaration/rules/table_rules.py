@@ -18,6 +18,7 @@ from lakehouse.declaration.rules.filter_rules import filter_problems
 from lakehouse.declaration.rules.format_rules import format_column_problems
 from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
+from lakehouse.declaration.rules.rows_rules import rows_problems
 from lakehouse.declaration.rules.start_rules import start_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
@@ -53,6 +54,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         format_column_problems(table),
         key_problems(table.key, table.columns) if table.key else _log_table(table),
         _version(table),
+        rows_problems(table),
         change_problems(table),
         delete_problems(table),
         filter_problems(table),
@@ -171,20 +173,16 @@ def _base(table: TableParts) -> Iterator[Problem]:
 
 def _former_fields(table: TableParts) -> Iterator[Problem]:
     """Former names of fields that another column reads: in today's records, they contain other values."""
-    for column in table.record_columns:
-        former = column.field.former
-        other_columns = [
-            other_column
-            for other_column in table.record_columns
-            if other_column is not column and other_column.field.part == VALUE
-        ]
-        for other_column in other_columns if former else ():
-            paths = taken_paths(other_column.field.names, other_column.field)
+    pairs = list(zip(table.record_columns, table.fields, strict=True))
+    for column, field in pairs:
+        former = field.former
+        other_pairs = [pair for pair in pairs if pair[0] is not column and pair[1].part == VALUE]
+        for other_column, other_field in other_pairs if former else ():
+            paths = taken_paths(other_field.names, other_field)
             is_whole = other_column.is_nested or other_column.written == "json"
             if any(path[: len(former)] == (former[: len(path)] if is_whole else former) for path in paths):
-                message = (
-                    f"column {column.name}: formerly {'.'.join(former)}, but column {other_column.name} reads it now"
-                )
+                former_name = ".".join(column.field.former)
+                message = f"column {column.name}: formerly {former_name}, but column {other_column.name} reads it now"
                 yield message, "A field must have one meaning. Remove formerly, and have old records sent again."
 
 

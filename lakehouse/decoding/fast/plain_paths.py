@@ -1,7 +1,16 @@
-"""The values at the path of a field in many parsed records."""
+"""The values of a field in many parsed records: at its path, or in another part of the records."""
 
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
+
+import pyarrow as pa
+
+from lakehouse.decoding.fast.plain_texts import json_key_part, read_json_keys, read_parts, read_texts
+from lakehouse.decoding.fields import Field
+from lakehouse.decoding.record_parts import JSON_KEY, KEY, UNMAPPED, VALUE
+from lakehouse.decoding.rules import Rules
+from lakehouse.decoding.unmapped_values import left_values
 
 
 def values_at(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:
@@ -19,3 +28,33 @@ def values_at(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any
 def _null_or_invalid(outer: Any) -> Any:
     """The value inside something that is not an object: null inside a null, else one that no column accepts."""
     return None if outer is None else ()
+
+
+def values_of_parts(
+    arrays: Mapping[str, pa.Array | None], objects: list[dict[str, Any]], rules: Rules
+) -> dict[str, list[Any]]:
+    """The values of the other parts of the records with these objects, and what columns leave of the objects."""
+    values = {part: array[: len(objects)].to_pylist() for part, array in arrays.items() if array is not None}
+    if rules.reads_json_key:
+        values |= read_json_keys(values.get(KEY, [None] * len(objects)), rules.fields)
+    if rules.taken_fields is not None:
+        values[UNMAPPED] = [left_values(obj, rules.taken_fields) for obj in objects]
+    return values
+
+
+def read_values(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
+    """The values of a field that the parser of the records made, or what columns leave of them."""
+    return values_at(objects, field.names) if field.part == VALUE else part_values[UNMAPPED]
+
+
+def read_written_values(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
+    """The values of a field that is written as text, in the value of a record or in another part."""
+    raws = values_in_part(objects, part_values, field)
+    return read_texts(raws, field) if field.part == VALUE else read_parts(raws, field)
+
+
+def values_in_part(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
+    """The values of a field as the part of the records has them."""
+    if field.part == VALUE:
+        return values_at(objects, field.names)
+    return part_values.get(json_key_part(field) if field.part == JSON_KEY else field.part, [None] * len(objects))

@@ -3,6 +3,7 @@
 The number of strings in the bytes is compared with the number of strings in the parsed objects.
 """
 
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -25,6 +26,11 @@ class RecordBytes(NamedTuple):
     data: Any
     offsets: Any
 
+    @property
+    def sizes(self) -> Any:
+        """The number of bytes of each record."""
+        return np.diff(self.offsets)
+
 
 def record_bytes_of(values: pa.Array) -> RecordBytes:
     """Return JSON records as bytes; a record that is NULL has none."""
@@ -35,13 +41,19 @@ def record_bytes_of(values: pa.Array) -> RecordBytes:
     return RecordBytes(large.to_pylist(), all_bytes, offsets)
 
 
-def has_unique_names(
-    record_bytes: RecordBytes, objects: list[dict[str, Any]], fields: tuple[Field, ...], columns: list[ConvertedColumn]
-) -> Mask:
-    """A mask of the records with as many strings written as parsed: the parser keeps one of two equal names."""
-    string_counts = np.zeros(len(objects), np.int64)
+def count_declared(fields: Iterable[Field], columns: Iterable[ConvertedColumn], size: int) -> Any:
+    """The number of strings in each of ``size`` objects that certainly are in declared fields, names included."""
+    string_counts = np.zeros(size, np.int64)
     for mask in _declared_strings(fields, columns):
         string_counts += mask
+    return string_counts
+
+
+def has_unique_names(record_bytes: RecordBytes, objects: Sequence[Any], string_counts: Any) -> Mask:
+    """A mask of the records with as many strings written as parsed: the parser keeps one of two equal names.
+
+    ``string_counts`` are those of ``count_declared``; this changes them.
+    """
     # no object has fewer strings than declared ones: if the sums are equal, the counts of each object are equal
     all_bytes = record_bytes.data[record_bytes.offsets[0] :]
     if not (all_bytes == _BACKSLASH).any() and np.count_nonzero(all_bytes == _QUOTE) == 2 * string_counts.sum():
@@ -52,7 +64,7 @@ def has_unique_names(
     return np.asarray(written_counts == string_counts)
 
 
-def _declared_strings(fields: tuple[Field, ...], columns: list[ConvertedColumn]) -> list[Mask]:
+def _declared_strings(fields: Iterable[Field], columns: Iterable[ConvertedColumn]) -> list[Mask]:
     """One mask for each name and each string value of declared fields: the records that contain it, as one string."""
     name_masks: dict[tuple[str, ...], Mask] = {}
     value_masks: dict[tuple[str, ...], Mask] = {}
@@ -66,7 +78,7 @@ def _declared_strings(fields: tuple[Field, ...], columns: list[ConvertedColumn])
     return [*name_masks.values(), *value_masks.values()]
 
 
-def _count_strings(parsed: dict[str, Any]) -> int:
+def _count_strings(parsed: dict[str, Any] | list[Any]) -> int:
     """Count the strings, names included; -1 if the nesting is so deep that the strict parser may reject it."""
     count, level = 0, [parsed]
     for _ in range(_MAX_LEVELS):

@@ -32,6 +32,7 @@ _OF_WRITTEN = (
     "needs_schemas",
     "typed",
     "is_text",
+    "may_be_arrays",
     "has_changes",
     "accepted_snapshot",
     "names_records",

@@ -5,6 +5,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,7 +36,7 @@ from lakehouse.decoding.formats.text_encodings import (
 )
 from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK, NotFinite, parse_json, utf8_text
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, MAX_RECORD_MEMORY, json_memory, too_large_rejection
-from lakehouse.decoding.records import parse, require_value
+from lakehouse.decoding.records import parse, parse_array, require_value
 
 _ANY_OBJECT = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
 
@@ -55,6 +56,7 @@ class Json(Format):
     encoding: str = field(default=UTF_8, kw_only=True)
     in_text: bool = field(default=False, kw_only=True)
     schema_kind = KIND
+    may_be_arrays = True
     reasons = (INVALID_ENCODING,)
 
     def __repr__(self) -> str:
@@ -134,13 +136,20 @@ class JsonParser(Parser):
     memory_by_byte = JSON_MEMORY_PER_BYTE
     smallest_item = 2
     is_json = True
+    _parse = staticmethod(parse)
 
     def __init__(self, not_finite: NotFinite = "reject") -> None:
         self.not_finite: NotFinite = not_finite
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one object, with numbers exactly as written."""
-        return parse(value, self.not_finite)
+        return self._parse(value, self.not_finite)
+
+    def of_arrays(self) -> Parser:
+        """Return the parser for records that are arrays."""
+        parser = copy(self)
+        parser._parse = parse_array
+        return parser
 
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most; the parts of a long value are counted."""
@@ -155,7 +164,7 @@ class FramedJsonParser(JsonParser):
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one object that follows a schema id."""
         _, framed_value = split_frame(value)
-        return parse(framed_value[FRAME_SIZE:], self.not_finite)
+        return self._parse(framed_value[FRAME_SIZE:], self.not_finite)
 
 
 class JsonInTextParser(JsonParser):
@@ -179,7 +188,7 @@ class JsonInTextParser(JsonParser):
         if not isinstance(text, str):
             raise Rejection("wrong_type", f"the value is {json_kind(text)}, expected a text that holds an object")
         self._content = text.encode("utf-8", "surrogatepass")
-        return parse(self._content, self.not_finite)
+        return self._parse(self._content, self.not_finite)
 
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most, with its text."""

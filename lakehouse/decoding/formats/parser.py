@@ -75,6 +75,10 @@ class Parser(ABC):
         """Return a parser that unpacks values in the same way, then parses them with another parser."""
         return inner
 
+    def of_arrays(self) -> "Parser":
+        """Return the parser for records that are arrays, each of which is then the field ``ELEMENT``."""
+        return self
+
     def unpack(self, value: bytes | None) -> bytes | None:
         """Return a value as ``inner`` parses it; raises ``Rejection`` if it cannot be unpacked."""
         return value

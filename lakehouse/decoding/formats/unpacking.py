@@ -35,6 +35,10 @@ class UnpackingParser(Parser):
         parser._inner = inner
         return parser
 
+    def of_arrays(self) -> Parser:
+        """Return the parser for records that are arrays once they are unpacked."""
+        return self.with_inner(self.inner.of_arrays())
+
     @property
     def inner(self) -> Parser:
         """The parser of unpacked values."""

@@ -23,6 +23,8 @@ from lakehouse.settings import Settings
 Figures = dict[str, Any]
 _FIGURE_NAMES = {
     "read": "records_read",
+    "empty": "records_without_rows",
+    "rows_read": "rows_read",
     "filtered": "records_filtered",
     "rejected": "records_rejected",
     "duplicate": "records_duplicate",
@@ -36,7 +38,7 @@ _FIGURE_NAMES = {
 }
 _MAX_RANGES = 100  # partitions in the metadata of a run
 _ALWAYS = ("read", "rejected", "inserted", "updated")
-_IF_ANY = ("filtered", "duplicate", "late", "deleted", "deletes_without_row", "stale")
+_IF_ANY = ("empty", "rows_read", "filtered", "duplicate", "late", "deleted", "deletes_without_row", "stale")
 
 
 def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:

@@ -6,8 +6,9 @@
 - ``staging``: decodes and stages records; ``around_timeless`` works around records that Spark cannot read.
 - ``decode``: records → rows, or a reason.
 - ``kept_schemas``: the schemas by which records were read; ``schema_resolution`` requests them from a registry.
-- ``counts``: the counts of a batch, and a condition that prunes files.
+- ``counts``: the counts of a batch, and a condition that prunes files. ``accounting_check``: whether they add up.
 - ``rejected_records``: records that cannot become rows; ``unresolved_rejections`` selects those that still cannot.
+  ``rejected_elements`` finds the bytes of records with many rows, of which some cannot.
 - ``newest_per_key``: one row for each key.
 - ``deletes``: stores the deletes of a batch, and finds those that count.
 - ``truncates``: deletes the rows before a truncate; ``snapshots`` stops if the database of a change stream went back.

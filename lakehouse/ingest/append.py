@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.declaration import StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.rejected_records import DecodedBatch, covered_sql, position_fields
 from lakehouse.ledger.commits import Entry
 from lakehouse.storage.merge_spec import MergeSpec, from_source
-from lakehouse.storage.row_order import IDENTITY_FIELDS, same_record
+from lakehouse.storage.row_order import identity_fields, same_record
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 
-def append_records(merged_table: StoredTable, batch: DecodedBatch, counts: Counts) -> Entry:
+def append_records(table: StreamTable, merged_table: StoredTable, batch: DecodedBatch, counts: Counts) -> Entry:
     """Append the valid records of a batch in one commit; reads nothing of the table.
 
     Records that the table may already have are inserted by their positions instead, and present ones count as stale.
@@ -29,9 +30,9 @@ def append_records(merged_table: StoredTable, batch: DecodedBatch, counts: Count
     commit = batch.commit
     if not counts.rows:
         return merged_table.commit_nothing(commit)
-    rows = _to_rows(batch, merged_table.layout.names)
+    rows = _to_rows(table, batch, merged_table.layout.names)
     if commit.kind != "batch" or not _is_new(batch):
-        return _insert_missing(merged_table, rows, batch, counts)
+        return _insert_missing(table, merged_table, rows, batch, counts)
     return merged_table.append(rows, commit, ExpectedRows(counts.rows, counts.text_from(commit.source)))
 
 
@@ -41,28 +42,31 @@ def _is_new(batch: DecodedBatch) -> bool:
     return all(part.start >= reached_ends.get(part.partition, 0) for part in batch.plan.ranges if part.span)
 
 
-def _to_rows(batch: DecodedBatch, column_names: Sequence[str]) -> DataFrame:
+def _to_rows(table: StreamTable, batch: DecodedBatch, column_names: Sequence[str]) -> DataFrame:
     """Return the valid records as rows of the table."""
-    record = f"struct({position_fields(batch.plan)}, {staged.TIME} AS time)"
+    index = f", {staged.INDEX} AS index" if table.has_elements else ""
+    record = f"struct({position_fields(batch.plan)}, {staged.TIME} AS time{index})"
     rows = batch.records.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
     return rows.select(*(f"`{name}`" for name in column_names))
 
 
-def _insert_missing(merged_table: StoredTable, rows: DataFrame, batch: DecodedBatch, counts: Counts) -> Entry:
+def _insert_missing(
+    table: StreamTable, merged_table: StoredTable, rows: DataFrame, batch: DecodedBatch, counts: Counts
+) -> Entry:
     """Insert the rows whose record is missing; the others count as stale and write no file.
 
     Stale rows are marked before the MERGE, and it has a clause for matching rows although none matches: with one,
     Delta counts its source twice and commits nothing if the counts differ.
     """
-    identity = ", ".join(f"{RECORD}.{name}" for name in IDENTITY_FIELDS)
+    identity = ", ".join(f"{RECORD}.{name}" for name in identity_fields(table))
     stored_rows = merged_table.rows().where(covered_sql(RECORD, batch.plan))
     stored_records = stored_rows.select(F.expr(f"struct({identity}) AS _stored_record")).distinct()
-    marked_rows = rows.join(stored_records, F.expr(same_record(RECORD, "_stored_record")), "left")
+    marked_rows = rows.join(stored_records, F.expr(same_record(table, RECORD, "_stored_record")), "left")
     marked_rows = marked_rows.withColumn(staged.STALE, F.expr("_stored_record IS NOT NULL"))
     marked_rows = marked_rows.drop("_stored_record").localCheckpoint()
     is_new = f"NOT s.{staged.STALE}"
     spec = MergeSpec(
-        f"{same_record(f's.{RECORD}', f't.{RECORD}')} AND {covered_sql(f't.{RECORD}', batch.plan)} AND {is_new}",
+        f"{same_record(table, f's.{RECORD}', f't.{RECORD}')} AND {covered_sql(f't.{RECORD}', batch.plan)} AND {is_new}",
         from_source([RECORD]),
         from_source(merged_table.layout.names),
         insert_if=is_new,

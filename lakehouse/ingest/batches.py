@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, ReadLossError
+from lakehouse.ingest.accounting_check import require_accounted
 from lakehouse.ingest.append import append_records
 from lakehouse.ingest.around_timeless import stage_around_timeless
-from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, count_batch, require_accounted, with_counts
+from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, count_batch, with_counts
 from lakehouse.ingest.deletes import deletes_layout, merge_by_key
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
@@ -235,7 +236,7 @@ def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) ->
         require_greater_positions(context, batch, counts)
     batch = replace(batch, commit=with_counts(batch.commit, counts, table))
     batch = delete_truncated(context, note_snapshot_end(table, batch, counts), counts)
-    has_unmarked = batch.commit.kind != "batch" or store_rejected(rejected_table, batch, is_committed=False)
+    has_unmarked = batch.commit.kind != "batch" or store_rejected(table, rejected_table, batch, is_committed=False)
     entry = _store_rows(context, batch, counts)
     if has_unmarked:
         _mark_resolved(context, batch)
@@ -245,7 +246,7 @@ def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) ->
 def _store_rows(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     table = context.table
     if table.is_log:
-        return append_records(context.merged, batch, counts)
+        return append_records(table, context.merged, batch, counts)
     return merge_by_key(context, batch, counts)
 
 
@@ -256,7 +257,9 @@ def _mark_resolved(context: TableContext, batch: DecodedBatch) -> None:
     """
     rejected_table = context.stored_table(rejected_layout)
     try:
-        retry_on_conflict(lambda: store_rejected(rejected_table, replace(batch, ledger=context.ledger())))
+        retry_on_conflict(
+            lambda: store_rejected(context.table, rejected_table, replace(batch, ledger=context.ledger()))
+        )
     except ConflictError:
         if batch.commit.kind != "batch":
             raise

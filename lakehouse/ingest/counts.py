@@ -12,7 +12,7 @@ from lakehouse.declaration import Column as DeclaredColumn
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError
-from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TEXT_BOUND, TEXT_TYPES, literal, text_literal
 
@@ -27,9 +27,11 @@ _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the
 class Counts:
     """The records of a batch by outcome; ``late`` records are part of ``read`` and also have another outcome.
 
-    ``filtered`` records do not meet ``where``. ``partitions`` are the partitions of the table to which
-    the rows belong, if the key determines them. ``prune`` is a condition on the table (as ``t``), made of literals,
-    that prunes the files that can contain no row of the batch; ``key_ranges`` is the part of it about the key, with
+    ``filtered`` records do not meet ``where``. If the elements of an array are rows, ``read`` counts records, ``empty``
+    those without an element, and all other counts are about rows: ``rows_read`` is the number of elements, and of
+    records that are judged as a whole; else it is ``None``. ``partitions`` are the partitions of the table to which the
+    rows belong, if the key determines them. ``prune`` is a condition on the table (as ``t``), made of literals, that
+    prunes the files that can contain no row of the batch; ``key_ranges`` is the part of it about the key, with
     ``{side}`` for the alias of the table. ``deleted_keys`` is the number of keys with a delete, ``truncates`` that of
     truncates, and ``beyond_horizon`` that of rows which a purged delete may have deleted. ``text`` is the size of the
     texts and bytes of the valid records. ``unmapped_fields`` has the number of records with each unmapped field.
@@ -53,6 +55,8 @@ class Counts:
     snapshot_ends: int = 0
     moved_keys: int = 0
     filtered: int = 0
+    empty: int = 0
+    rows_read: int | None = None
 
     @property
     def join(self) -> str:
@@ -65,7 +69,8 @@ class Counts:
     @property
     def rows(self) -> int:
         """The number of rows to merge: one for each key; in a log table, one for each record."""
-        return self.read - self.filtered - self.rejected - self.duplicate
+        judged = self.read if self.rows_read is None else self.rows_read
+        return judged - self.filtered - self.rejected - self.duplicate
 
     def prune_by_key(self, side: str) -> str:
         """Return the part of ``prune`` about the key, for a table with another alias or other partitions."""
@@ -84,8 +89,9 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     row = _count_by_key(records, table, is_beyond_horizon).agg(*_totals(table, is_beyond_horizon)).first()
     if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
-    read, filtered = int(row["read"]), int(row["filtered"]) if table.where else 0
-    rejected = int(row["rejected"]) - filtered  # a filtered record also has a reason
+    filtered, empty = int(row["filtered"]) if table.where else 0, int(row["empty"]) if table.has_elements else 0
+    judged = int(row["read"]) - empty
+    rejected = int(row["rejected"]) - filtered - empty  # filtered and empty records also have a reason
     keys, late = int(row["keys"]), int(row["late"])
     partitions = tuple(sorted(row["partitions"])) if _partition_follows_key(table) else None
     key_conditions = _key_conditions(row, table) if keys else [PRUNE_ALL]
@@ -93,9 +99,9 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
     deleted_keys = int(row["deleted_keys"]) if table.delete_rule else 0
     unmapped_fields = _count_unmapped_fields(records) if row["others"] else {}
     return Counts(
-        read,
+        int(row["records"]) if table.has_elements else judged,
         rejected,
-        read - filtered - rejected - keys,
+        judged - filtered - rejected - keys,
         late,
         partitions,
         text=int(row["text"]),
@@ -105,6 +111,8 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         prune=prune,
         key_ranges=_all_of(key_conditions),
         filtered=filtered,
+        empty=empty,
+        rows_read=judged if table.has_elements else None,
         **{name: row[name] for name in _names_of_changes(table)},
     )
 
@@ -127,6 +135,10 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
     aggregates += [F.expr(f"count_if({is_beyond_horizon})").alias("_beyond_horizon")] if is_beyond_horizon else []
     is_filtered = F.expr(f"{staged.REASON} = '{staged.FILTERED}'")
     aggregates += [F.count_if(is_filtered).alias("_filtered")] if table.where else []
+    if table.has_elements:
+        is_first = F.expr(f"coalesce({staged.INDEX}, 0) = 0")
+        is_empty = F.expr(f"{staged.REASON} = '{staged.EMPTY}'")
+        aggregates += [F.count_if(is_first).alias("_records"), F.count_if(is_empty).alias("_empty")]
     if table.has_truncates:
         truncates = f"{staged.ROWLESS} AND {staged.SEQUENCE} IS NOT NULL" if table.has_changes else staged.ROWLESS
         aggregates += [F.count_if(staged.ROWLESS).alias("_rowless"), F.count_if(F.expr(truncates)).alias("_truncates")]
@@ -159,7 +171,8 @@ def _totals(table: StreamTable, is_beyond_horizon: str) -> list[Column]:
         F.expr(f"coalesce(sum(_{name}), 0)").alias(name)
         for name in ("read", "rejected", "late", "text", "others", *(["beyond_horizon"] if is_beyond_horizon else []))
     ]
-    totals += [F.expr("coalesce(sum(_filtered), 0)").alias("filtered")] if table.where else []
+    optional_names = [*(["filtered"] if table.where else []), *(["records", "empty"] if table.has_elements else [])]
+    totals += [F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in optional_names]
     without_row = "_rejected + _rowless" if table.has_truncates else "_rejected"
     keys = F.count_if(F.expr(f"_read > {without_row}")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
     totals.append(keys.alias("keys"))
@@ -235,30 +248,12 @@ def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
     snapshot_positions = [p for p in (commit.snapshot_position, counts.snapshot_position) if p is not None]
     return commit.with_fields(
         read=counts.read,
+        empty=counts.empty,
+        rows_read=counts.rows_read,
         filtered=counts.filtered,
         rejected=counts.rejected,
         duplicate=counts.duplicate,
         late=counts.late,
         declaration=table.fingerprint,
         snapshot_position=max(snapshot_positions, default=None),
-    )
-
-
-def require_accounted(entry: Entry, table: StreamTable) -> Entry:
-    """Return the entry, or raise ``AccountingError`` if it does not account for every record it read."""
-    commit, metrics = entry.commit, entry.metrics
-    accounted = commit.filtered + commit.rejected + commit.duplicate + metrics.source_rows
-    if commit.read == accounted and entry.stale >= 0:
-        return entry
-    problem = (
-        f"read {commit.read:,} records but accounts for {accounted:,}: {commit.filtered:,} filtered,"
-        f" {commit.rejected:,} rejected,"
-        f" {commit.duplicate:,} duplicate and {metrics.source_rows:,} merged"
-    )
-    if commit.read == accounted:
-        problem = f"merged {metrics.source_rows:,} rows but wrote {metrics.source_rows - entry.stale:,}"
-    raise AccountingError(
-        f"Batch {commit.number} {problem}",
-        where=f"table {table.name}, version {entry.version}",
-        action=f"The batch is committed. For the next steps, run: lakehouse audit {table.name}",
     )

@@ -8,6 +8,7 @@ import json
 import pickle
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +20,14 @@ from lakehouse import decoding
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
+from lakehouse.decoding.element_verdicts import first_rejected, with_rows
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json_format import JsonParser
 from lakehouse.decoding.record_parts import HEADER, JSON_KEY, KEY, SCHEMA, TIME, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.verdicts import DecodedRecords, decode_slices
+from lakehouse.decoding.verdict_arrays import DecodedRecords
+from lakehouse.decoding.verdicts import decode_slices
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
 _SCHEMA = (
@@ -47,23 +50,39 @@ def decode_records(
     (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only its key
     and its version; if truncates are declared, and in a change stream, ``_rowless``; in a change stream, ``_sequence``
     and ``_snapshot``; and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it cannot be read.
-    No declared name begins with an underscore.
+    No declared name begins with an underscore. If the elements of an array are rows, one row for each element, with
+    ``_index``, or one for a record that is judged as a whole; only the first rejected one has the raw parts.
     """
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
     flags = [f"{name} BOOLEAN" for name in table.rules().flags]
     flags += [f"{staged.SEQUENCE} BIGINT", f"{staged.SNAPSHOT} STRING"] if table.has_changes else []
     columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags, *flags])
-    decode = F.arrow_udf(_decoder(table, schemas), f"{_VERDICT}, {columns}")  # type: ignore[attr-defined]
+    type_ = f"{_VERDICT}, {columns}"
+    if table.has_elements:
+        type_ = f"ARRAY<STRUCT<{type_}, {staged.INDEX} INT, {staged.KEEPS_RAW} BOOLEAN>>"
+    decode = F.arrow_udf(_decoder(table, schemas), type_)  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
     parts = [F.expr(_part_sql(part)) for part in _required_parts(table)]  # only these are sent to the workers
     judged_records = records.withColumn("_verdict", decode_once(staged.VALUE, *parts))
     schema = [F.expr(_SCHEMA).alias(staged.SCHEMA)] if table.format.framed else []
     place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
+    if table.has_elements:
+        return with_computed(_explode(judged_records.select(*place, *staged.RAW, *schema, "_verdict")), table)
     decoded_records = judged_records.select(*place, *staged.RAW, *schema, "_verdict.*")
     keeps_raw = f"{staged.REASON} <> '{staged.FILTERED}'" + (f" OR {keep_raw}" if keep_raw else "")
     raw = {name: F.expr(f"CASE WHEN {keeps_raw} THEN {name} END") for name in staged.RAW}
     return with_computed(decoded_records.withColumns(raw), table)
+
+
+def _explode(records: DataFrame) -> DataFrame:
+    """Return a row for each verdict on a record; the raw parts are nowhere repeated."""
+    raw = (f"'{name}', IF(verdict.{staged.KEEPS_RAW}, {name}, NULL)" for name in staged.RAW)
+    row = F.expr(f"transform(_verdict, verdict -> named_struct('verdict', verdict, {', '.join(raw)}))")
+    kept_names = [name for name in records.columns if name not in (*staged.RAW, "_verdict")]
+    rows = records.select(*kept_names, F.explode(row).alias("_row"))
+    raw_columns = [F.col(f"_row.{name}").alias(name) for name in staged.RAW]
+    return rows.select(*kept_names, *raw_columns, "_row.verdict.*").drop(staged.KEEPS_RAW)
 
 
 def with_computed(rows: DataFrame, table: StreamTable) -> DataFrame:
@@ -79,12 +98,17 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they do not need this package."""
     record_format, rules_of_any_format = table.format, table.rules()._replace(parser=JsonParser())
     _ship_by_value(record_format)
-    pickled_path = _pickle_fast_path()
-    unmapped_column = staged.UNMAPPED_FIELDS  # a string: workers may not have the module
+    pickled_path = _pickle_fast_path(table)
+    unmapped_column, keeps_raw = staged.UNMAPPED_FIELDS, staged.KEEPS_RAW  # strings: workers may not have the module
 
     def to_struct(decoded_slice: DecodedRecords) -> pa.Array:
-        """Return the verdicts; the first of them has the unmapped fields."""
+        """Return the verdicts; the first of them has the unmapped fields. Many rows of a record are a list of them."""
         verdicts, unmapped_fields = decoded_slice
+        if isinstance(verdicts, pa.ListArray):
+            rows = to_struct(DecodedRecords(verdicts.values, unmapped_fields))
+            names = [*(field.name for field in rows.type), keeps_raw]
+            rows = pa.StructArray.from_arrays([*rows.flatten(), first_rejected(verdicts)], names)
+            return with_rows(verdicts, rows)
         fields_json = json.dumps(unmapped_fields) if unmapped_fields else None
         column = pa.array([fields_json, *[None] * (len(verdicts) - 1)][: len(verdicts)], pa.string())
         names = [field.name for field in verdicts.type]
@@ -140,10 +164,12 @@ def _part_sql(part: str) -> str:
     return f"unix_micros({staged.TIME})" if part == TIME else staged.KEY
 
 
-def _pickle_fast_path() -> bytes:
+def _pickle_fast_path(table: StreamTable) -> bytes:
     """Pickle the fast path separately, so that a worker without its parser loads the rest; ``None`` without it here."""
-    try:
-        from lakehouse.decoding.fast.plain_records import decode_plain  # noqa: PLC0415 - its parser may be missing
-    except ImportError:
-        return pickle.dumps(None)
-    return bytes(cloudpickle.dumps(decode_plain))  # type: ignore[no-untyped-call]
+    decode_fast: Any = None
+    with suppress(ImportError):
+        if table.has_elements:
+            from lakehouse.decoding.fast.plain_elements import decode_plain_elements as decode_fast  # noqa: PLC0415
+        else:
+            from lakehouse.decoding.fast.plain_records import decode_plain as decode_fast  # noqa: PLC0415
+    return bytes(cloudpickle.dumps(decode_fast))  # type: ignore[no-untyped-call]

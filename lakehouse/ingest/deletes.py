@@ -30,7 +30,7 @@ from lakehouse.ledger.restores import named_version
 from lakehouse.settings import Settings
 from lakehouse.storage.bounds import NO_BOUNDS, bounds_of
 from lakehouse.storage.layout import NO_VERSION, Layout
-from lakehouse.storage.row_order import ORDER, merged_layout
+from lakehouse.storage.row_order import merged_layout, order_columns
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 from lakehouse.storage.table_context import TableContext
 
@@ -82,6 +82,7 @@ def _as_table(table: StreamTable) -> TableParts:
         order=table.order,
         retention=table.retention,
         format=table.format,
+        rows_from=table.rows_from,
     )
 
 
@@ -214,7 +215,7 @@ def store_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, counts:
     Raises ``ConflictError`` if another writer was first: its deletes do not count.
     """
     stored_table = deletes.stored_table
-    record = ", ".join(f"{staged.DELETE}.{field.name}" for field in ORDER)
+    record = ", ".join(f"{staged.DELETE}.{field.name}" for field in order_columns(table))
     version = [f"{staged.DELETE}.version AS `{table.version}`"] if table.version else []
     new_deletes = rows.selectExpr(*(f"`{name}`" for name in table.key), *version, f"struct({record}) AS {RECORD}")
     deletes_commit = deletes.ledger.next_commit("deletes", commit.run).with_fields(source=commit.source)

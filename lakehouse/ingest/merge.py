@@ -201,7 +201,7 @@ def _assignments(target: Target, stored_rows: DataFrame) -> dict[str, str]:
     """
     value_columns = target.value_columns(stored_rows)
     guarded_record = f"IF({_is_compared_row(target, stored_rows)}, s.{RECORD}, raise_error('{ANOTHER_ROW}'))"
-    is_same_record = same_record(f"s.{RECORD}", f"t.{RECORD}", "base")
+    is_same_record = same_record(target.table, f"s.{RECORD}", f"t.{RECORD}", "base")
     undeclared_columns = {c: f"IF({is_same_record}, t.`{c}`, NULL)" for c in target.undeclared_columns(stored_rows)}
     return from_source(value_columns) | {RECORD: guarded_record} | undeclared_columns
 

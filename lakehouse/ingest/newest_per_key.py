@@ -12,7 +12,7 @@ from lakehouse.decoding import staged
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
 from lakehouse.storage.layout import TableColumn
-from lakehouse.storage.row_order import KEPT, ORDER, kept_order, order_of
+from lakehouse.storage.row_order import KEPT, kept_order, order_columns, order_of
 
 _SOURCE = "source"  # the same for all rows of a batch: added after the reduction to few rows
 
@@ -28,16 +28,16 @@ def newest_per_key(
     """Reduce rows to one for each key: the newest row, with the newest value of each kept column.
 
     In: declared columns, partition column and order (``_time``, ``_partition``, ``_position``, ``_sequence``,
-    ``_base``). Out: the columns of the merged table, with the common ``source`` of the rows (``None`` for base rows).
-    The order of a kept column is NULL if no row of the key has a value or an erasing null for it; an erasing null has
-    an order and no value. If deletes are declared, ``_deleted`` says that the newest row is a delete, and ``_delete``
-    is the order of the newest delete. ``bounds`` are those of ``order_of``. ``has_unique_keys`` means that
-    each key has one row, as was counted: nothing is compared.
+    ``_base``, and ``_index`` if a record has many rows). Out: the columns of the merged table, with the common
+    ``source`` of the rows (``None`` for base rows). The order of a kept column is NULL if no row of the key has a value
+    or an erasing null for it; an erasing null has an order and no value. If deletes are declared, ``_deleted`` says
+    that the newest row is a delete, and ``_delete`` is the order of the newest delete. ``bounds`` are those of
+    ``order_of``. ``has_unique_keys`` means that each key has one row, as was counted: nothing is compared.
     """
     separate = {*table.key, *table.keep}
     row_columns = [column.name for column in table.stored_columns if column.name not in separate]
     row_columns += [staged.DELETED] if table.delete_rule else []
-    columns = ", ".join(f"`{c}`" for c in [*row_columns, *_order_columns(ORDER, table).values()])
+    columns = ", ".join(f"`{c}`" for c in [*row_columns, *_order_columns(order_columns(table), table).values()])
     kept_order_columns = ", ".join(_order_columns(kept_order(table), table).values())
     parts = {"_newest": (f"struct({columns})", "true")}
     parts |= {
@@ -54,7 +54,7 @@ def newest_per_key(
         newest_parts = (F.expr(template.format(*part)).alias(name) for name, part in parts.items())
         reduced_rows = rows.groupBy(*table.key).agg(*newest_parts)
     kept_values = [F.col(f"_newest_{name}.{name}") for name in table.keep]
-    orders = [F.expr(_stored_order("_newest", ORDER, table, source)).alias(RECORD)]
+    orders = [F.expr(_stored_order("_newest", order_columns(table), table, source)).alias(RECORD)]
     if table.keep:
         kept_orders = ", ".join(
             f"'{name}', {_stored_order(f'_newest_{name}', kept_order(table), table, source)}" for name in table.keep

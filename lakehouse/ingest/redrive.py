@@ -16,6 +16,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, merge_decided, prepare
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
+from lakehouse.ingest.rejected_elements import keep_unresolved, records_with_bytes
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
 from lakehouse.ingest.unresolved_rejections import unresolved_sql
@@ -104,9 +105,11 @@ def _find_last_place(rows: DataFrame, limit: int) -> Place | None:
 
 
 def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) -> DataFrame:
-    rows = context.stored_table(rejected_layout).rows()
-    rows = rows.where(unresolved_sql(ledger)).where("time IS NOT NULL")  # records without a time never pass
-    return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
+    """Return the records to decode again, one row for each."""
+    stored_rows = context.stored_table(rejected_layout).rows()
+    rows = stored_rows.where(unresolved_sql(ledger)).where("time IS NOT NULL")  # records without a time never pass
+    rows = rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
+    return records_with_bytes(stored_rows, rows) if context.table.has_elements else rows
 
 
 def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
@@ -116,12 +119,17 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     rows = part.rows(context, ledger)
     is_beyond = is_beyond_horizon(context.table, ledger, part.source)
     records = stage_records(context, rows.selectExpr(*_RECORD), "redrive", is_beyond)
+    record_count = None
+    if context.table.has_elements:
+        stored_rows = context.stored_table(rejected_layout).rows()
+        records, record_count = keep_unresolved(records, stored_rows.where(unresolved_sql(ledger)), part.source)
     counts = count_batch(records, context.table, is_beyond)
+    counts = counts if record_count is None else replace(counts, read=record_count)
     records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     plan = Plan(context.table.topic, part.source, _covering_ranges(records))
     batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
-    if counts.read == counts.rejected + counts.filtered:
-        store_rejected(context.stored_table(rejected_layout), batch)
+    if not counts.rows + counts.duplicate:
+        store_rejected(context.table, context.stored_table(rejected_layout), batch)
         return None
     entry: Entry = merge_decided(context, batch, counts)
     return Outcome(entry, None, 0, 0, time.monotonic() - start_time, unmapped_fields=counts.unmapped_fields)

@@ -18,10 +18,9 @@ from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, from_source
-from lakehouse.storage.row_order import POSITION, same_place
+from lakehouse.storage.row_order import POSITION, position_columns, same_place
 from lakehouse.storage.stored_table import StoredTable
 
-_POSITION = TableColumn.struct("position", "Position of the record in its source.", POSITION)
 _RECORD = (
     TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."),
     TableColumn("key", "BINARY", "The record's key, unchanged."),
@@ -35,8 +34,9 @@ _DECISION = (
     TableColumn("resolved_number", "BIGINT", "Number of the commit in which it passed; NULL while it is rejected."),
     TableColumn("resolved_table_id", "STRING", "Id of the merged table that holds it; NULL while it is rejected."),
 )
-_COLUMNS = (_POSITION, *_RECORD, *_DECISION)
-_FAILS = f"(s.{staged.REASON} IS NOT NULL AND s.{staged.REASON} <> '{staged.FILTERED}')"
+_RAW = ("key", "value", "headers")
+_NO_ROWS = ", ".join(map(quoted, staged.NO_ROWS))
+_FAILS = f"(s.{staged.REASON} IS NOT NULL AND s.{staged.REASON} NOT IN ({_NO_ROWS}))"
 # a broker that was restored from an older copy reuses offsets; if the time is NULL, only the detail has it
 _SAME_RECORD = (
     f"{same_place('t.position', 's.position')} AND t.time IS NOT DISTINCT FROM s.{{of}}time"
@@ -45,14 +45,27 @@ _SAME_RECORD = (
 )
 
 
+def rejected_columns(table: StreamTable) -> tuple[TableColumn, ...]:
+    """Return the columns of the rejected records."""
+    doc = "Position of the record in its source."
+    if table.has_elements:
+        doc += " index is the place of the rejected element in its array; NULL if the record is rejected as a whole."
+    return (TableColumn.struct("position", doc, position_columns(table)), *_RECORD, *_DECISION)
+
+
 def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
-    """Return the layout of the rejected records: one row for each of them."""
+    """Return the layout of the rejected records: one row for each of them.
+
+    If the elements of an array are rows, one row for each rejected element; only the first of a record has its bytes.
+    """
     doc = f"Rejected records of topic {table.topic} for table {table.name}: one row for each."
+    if table.has_elements:
+        doc = f"Rejected elements of records of topic {table.topic} for table {table.name}: one row for each."
     return Layout(
         table.rejected_name,
         settings.table_uri(table.rejected_name),
         doc,
-        _COLUMNS,
+        rejected_columns(table),
         statistics=["position"],
         retention=table.retention,
         anchors=["position", "value"],
@@ -73,7 +86,9 @@ class DecodedBatch:
     ledger: Ledger
 
 
-def store_rejected(rejected_table: StoredTable, batch: DecodedBatch, *, is_committed: bool = True) -> bool:
+def store_rejected(
+    table: StreamTable, rejected_table: StoredTable, batch: DecodedBatch, *, is_committed: bool = True
+) -> bool:
     """Store which records of a batch are rejected, for their positions only.
 
     Returns whether records wait to be marked as resolved. A record that is already stored is updated, or marked as
@@ -90,34 +105,53 @@ def store_rejected(rejected_table: StoredTable, batch: DecodedBatch, *, is_commi
     is_everywhere = bool(batch.ledger.undone_numbers) or is_restored_before(rejected_ledger.consumed, batch.ledger)
     may_change = _may_change(batch, is_everywhere)
     stored_rows = rejected_table.rows().alias("t").where(may_change)
-    rows = _rows_to_store(stored_rows, batch, "full" if is_everywhere else "left", is_committed).localCheckpoint()
+    joined_rows = _join_stored(table, stored_rows, batch, "full" if is_everywhere else "left")
+    rows = _rows_to_store(table, joined_rows, batch, is_committed).localCheckpoint()
     ((changed_count, waiting_count),) = rows.agg(F.count_if("_changes"), F.count_if("_waits")).collect()
     if changed_count:
         consumed = Consumed(table_id=batch.ledger.table_id, version=batch.ledger.version)
         commit_fields = {"rejected": changed_count, "consumed": consumed}
         commit = rejected_ledger.next_commit("rejected", batch.commit.run).with_fields(**commit_fields)
-        values = from_source([column.name for column in _COLUMNS])
-        spec = MergeSpec(f"{_SAME_RECORD.format(of='')} AND {may_change}", values, values)
+        values = from_source([column.name for column in rejected_columns(table)])
+        spec = MergeSpec(f"{_is_same(table, of='')} AND {may_change}", values, values)
         rejected_table.merge(rows.where("_changes").select("row.*"), spec, commit)
     return bool(waiting_count)
 
 
-def _rows_to_store(stored_rows: DataFrame, batch: DecodedBatch, join: str, is_committed: bool) -> DataFrame:
+def _is_same(table: StreamTable, of: str) -> str:
+    """Return the condition that a stored row and a staged one are about the same record, or the same element of it."""
+    is_same_element = " AND t.position.index IS NOT DISTINCT FROM s.position.index" if table.has_elements else ""
+    return _SAME_RECORD.format(of=of) + is_same_element
+
+
+def _join_stored(table: StreamTable, stored_rows: DataFrame, batch: DecodedBatch, join: str) -> DataFrame:
+    """Return the records of a batch (``s``), each with what is stored of it (``t``)."""
+    records = batch.records
+    if table.has_elements:
+        # the elements of a record were read: it is not rejected as a whole
+        reasons = {name: F.lit(None).cast("string") for name in (staged.REASON, staged.DETAIL)}
+        whole_records = records.where(f"{staged.INDEX} = 0").withColumns(reasons)
+        records = records.unionByName(whole_records.withColumn(staged.INDEX, F.lit(None).cast("int")))
+    index = f", {staged.INDEX} AS index" if table.has_elements else ""
+    position = F.expr(f"struct({position_fields(batch.plan)}{index})").alias("position")
+    records = records.select(position, *(f"_{c.name}" for c in _RECORD))
+    return records.alias("s").join(stored_rows.alias("t"), F.expr(_is_same(table, of="_")), join)
+
+
+def _rows_to_store(table: StreamTable, joined_rows: DataFrame, batch: DecodedBatch, is_committed: bool) -> DataFrame:
     """Return the rows that differ from the stored ones, and those that wait to be marked."""
     has_no_registry = batch.commit.kind == "replay"  # only a registry reports why a schema cannot be used
-    records = batch.records.select(
-        F.expr(f"struct({position_fields(batch.plan)})").alias("position"), *(f"_{c.name}" for c in _RECORD)
-    )
-    is_same_record = _SAME_RECORD.format(of="_")
-    joined_rows = records.alias("s").join(stored_rows.alias("t"), F.expr(is_same_record), join)
+    columns, is_same_record = [c.name for c in rejected_columns(table)], _is_same(table, of="_")
     passes = f"({is_same_record} AND s.{staged.REASON} IS NULL AND {open_sql('t.', batch.ledger)})"
     keeps_reason = f"s.{staged.REASON} = 'unknown_schema' AND t.position IS NOT NULL"
     has_new_reason = f"{_FAILS} AND NOT ({keeps_reason})" if has_no_registry else _FAILS
     values = {"position": f"IF({has_new_reason}, s.position, t.position)"}
     values |= {c.name: f"IF({has_new_reason}, s._{c.name}, t.{c.name})" for c in _RECORD}
+    if table.has_elements:  # the bytes of a record stay with an element that had them
+        values |= {name: f"IF({has_new_reason}, coalesce(s._{name}, t.{name}), t.{name})" for name in _RAW}
     values |= _decision_values(batch, passes if is_committed else "false")
-    new_row = f"struct({', '.join(f'{values[c.name]} AS {c.name}' for c in _COLUMNS)})"
-    stored_row = f"struct({', '.join(f't.{c.name}' for c in _COLUMNS)})"
+    new_row = f"struct({', '.join(f'{values[name]} AS {name}' for name in columns)})"
+    stored_row = f"struct({', '.join(f't.{name}' for name in columns)})"
     changes = f"({_FAILS} OR t.position IS NOT NULL) AND NOT {new_row} <=> {stored_row}"
     waits = "false" if is_committed else f"NOT {_FAILS} AND {passes}"
     rows = joined_rows.selectExpr(f"{new_row} AS row", f"{changes} AS _changes", f"{waits} AS _waits")

@@ -195,9 +195,9 @@ class _Sender:
 
 
 def key_fields(table: StreamTable) -> tuple[Field, ...]:
-    """The rules for the fields of the key of a table."""
+    """The rules for the fields of the key of a table; those of a whole record, if it has many rows."""
     fields = {field.name: field for field in table.fields}
-    return tuple(fields[name] for name in table.key)
+    return tuple(fields[name] for name in table.key if fields[name].of_parent or not table.has_elements)
 
 
 def record_key(value: bytes, fields: tuple[Field, ...], parser: Parser = _JSON) -> bytes | None:

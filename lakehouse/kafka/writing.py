@@ -43,6 +43,8 @@ def _choose_schema(
         newest_schema = writer_schema_of(client, newest_id, record_format) if record_format.needs_schemas else None
         if newest_schema or not record_format.needs_schemas:
             return newest_id, newest_schema
+    if text is None and record_format.needs_schemas and table.has_elements:
+        raise UnusableSchemaError("a declaration with rows_from does not describe whole records")
     text = text or record_format.declared_schema(table.name, table.fields)
     kind = record_format.schema_kind or ""
     schema = record_format.writer_schema(RegisteredSchema(text, (), kind)) if record_format.needs_schemas else None

@@ -6,18 +6,29 @@ from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import Range, SourceId, source_words
 
 _MAX_RANGES = 12  # in a description
-OPTIONAL_FIGURES = ("filtered", "deleted", "deletes_without_row")
-"""Figures of tables that declare ``where=`` or deletes, which are only shown if they are not zero."""
-_RECORDS = ("filtered", "rejected", "duplicate", "late")
+OPTIONAL_FIGURES = ("empty", "rows_read", "filtered", "deleted", "deletes_without_row")
+"""Figures of tables that declare ``rows_from=``, ``where=`` or deletes, which are only shown if they are not zero."""
+_RECORDS = ("empty", "rows_read", "filtered", "rejected", "duplicate", "late")
 _OUTCOMES = ("inserted", "updated", "deleted", "deletes_without_row", "stale")
 FIGURES = ("read", *_RECORDS, "source_rows", *_OUTCOMES)
-"""Records read, and of these filtered, rejected, duplicate and late; rows merged, and of these each by its outcome."""
+"""Records read, and of these filtered, rejected, duplicate and late; rows merged, and of these each by its outcome.
+
+If the elements of an array are rows: records read and those without a row, and the rows that the others have. Of these
+rows the others count."""
 
 
 def figures(entry: Entry) -> dict[str, int]:
     """Return the record counts that a commit states, and the row counts of Delta."""
     commit, metrics = entry.commit, entry.metrics
-    records = (commit.read, commit.filtered, commit.rejected, commit.duplicate, commit.late)
+    records = (
+        commit.read,
+        commit.empty,
+        commit.rows_read or 0,
+        commit.filtered,
+        commit.rejected,
+        commit.duplicate,
+        commit.late,
+    )
     rows = (metrics.source_rows, metrics.inserted, metrics.updated)
     deletes = (metrics.deleted, commit.deletes_without_row)
     return dict(zip(FIGURES, (*records, *rows, *deletes, entry.stale), strict=True))

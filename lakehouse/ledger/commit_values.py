@@ -32,6 +32,8 @@ class Totals(Frozen):
 
     batches: int = 0
     read: int = 0
+    empty: int = 0
+    rows_read: int = 0
     filtered: int = 0
     rejected: int = 0
     duplicate: int = 0

@@ -57,7 +57,7 @@ class Commit(Frozen):
     """The metadata of a commit, version 13.
 
     Version 8 has no deletes, version 9 no change streams, and version 10 no order of a truncate: it has its position.
-    Version 11 has no filtered records, and version 12 no start.
+    Version 11 has no filtered records, and version 12 no start and no records with many rows.
 
     - ``table_version``: the version of the table on which this commit was planned.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
@@ -67,6 +67,8 @@ class Commit(Frozen):
       Rows of these positions may be in the table.
     - ``left_out``: the positions that a new table left out on purpose, because ``start`` is after them: one range for
       each partition that has any, until another source is read.
+    - ``rows_read`` and ``empty``: if the rows are elements of records, the rows that the records have, and the records
+      that have none. A record that is judged as a whole is one row. The other counts are then about rows.
     - ``filtered``: the records among those read that do not meet ``where``.
     - ``late``: the late records among those read, whether they were rejected or not.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
@@ -97,6 +99,8 @@ class Commit(Frozen):
     reached: ReachedEnds = Field(default_factory=dict)
     left_out: tuple[Range, ...] = ()
     read: int = 0
+    empty: int = 0
+    rows_read: int | None = None
     filtered: int = 0
     rejected: int = 0
     duplicate: int = 0
@@ -127,6 +131,16 @@ class Commit(Frozen):
         position = document["truncate_position"]
         truncate = {"truncate": None if position is None else {"sequence": position}}
         return {name: value for name, value in document.items() if name != "truncate_position"} | truncate
+
+    @property
+    def judged(self) -> int:
+        """What the records have: rows, if they can have many, else one each."""
+        return self.read if self.rows_read is None else self.rows_read
+
+    @property
+    def has_every_record(self) -> bool:
+        """Whether each record that was read is accounted for: it has a row at least, or is known to have none."""
+        return self.rows_read is None or 0 <= self.read - self.empty <= self.rows_read
 
     @property
     def ends(self) -> ReachedEnds:
@@ -186,6 +200,8 @@ class Entry:
         return Totals(
             batches=before.batches + 1,
             read=before.read + commit.read,
+            empty=before.empty + commit.empty,
+            rows_read=before.rows_read + (commit.rows_read or 0),
             filtered=before.filtered + commit.filtered,
             rejected=before.rejected + commit.rejected,
             duplicate=before.duplicate + commit.duplicate,

@@ -61,7 +61,8 @@ def unaccounted_versions(entries: Sequence[Entry]) -> tuple[int, ...]:
 def _unread_records(entries: Iterable[Entry]) -> Iterator[Difference]:
     for entry in entries:
         commit, rows = entry.commit, entry.metrics.source_rows
-        if commit.read != commit.filtered + commit.rejected + commit.duplicate + rows:
+        accounted = commit.filtered + commit.rejected + commit.duplicate + rows
+        if commit.judged != accounted or not commit.has_every_record:
             text = f"Version {entry.version}: {describe_counts(entry)}; replay its ranges to merge the missing records."
             yield Difference("records_accounted", entry.version, text)
 

@@ -18,7 +18,7 @@ class Sample:
     """One rejected record; ``key`` and ``value`` are its original bytes, ``None`` if it has none.
 
     ``time`` is ``None`` if it is outside the range of a timestamp (``detail`` then has it), and a text before year 1
-    and after year 9999.
+    and after year 9999. ``index`` is the place of a rejected element in its record; only one of them has the bytes.
     """
 
     source: str
@@ -28,6 +28,7 @@ class Sample:
     key: bytes | None
     value: bytes | None
     detail: str
+    index: int | None = None
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,11 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
         return []
     ledger_of(settings, name)
     reason_filter = f"reason = {quoted_text(reason)} AND " if reason is not None else ""
+    index = ", 'index': position.index" if table.has_elements else ""
     sample = (
         "{'source': position.source, 'partition': position.partition, 'position': position.position,"
-        " 'time': time, 'key': key, 'value': value, 'detail': detail}"
+        " 'time': time, 'key': key, 'value': value, 'detail': detail"
+        f"{index}}}"
     )
     newest = "{'time': time, 'partition': position.partition, 'position': position.position}"
     result = query(

@@ -181,7 +181,7 @@ def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0
     if not recent_batches:
         return finding("rejected_share", [], "no batch was merged in the last 24 hours")
     counts = sums(recent_batches)
-    read = counts["read"] - counts["filtered"]
+    read = sum(entry.commit.judged for entry in recent_batches) - counts["filtered"]
     share = counts["rejected"] / read if read else 0.0
     since = f"since {recent_batches[-1].committed_at:%Y-%m-%d %H:%M} UTC"
     statement = f"at most {limit:.0%} of the records read {since} are rejected (last 24 hours, at most 100 commits)"

@@ -1,5 +1,6 @@
 """How a table is stored: its columns, partitions and properties. Makes the text of statements; no input or output."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from lakehouse.decoding.nested_types import nested
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 KEY = "lakehouse.key"  # the columns of the key, sorted by name
+ROWS = "lakehouse.rows_from"  # the path to the array whose elements are rows, as JSON; only in such tables
 VERSION_COLUMN = "lakehouse.version"  # the version column that orders the values of kept columns, or the deletes
 NO_VERSION = "(none)"  # its value for deletes without a version
 DECLARATION_PROPERTY = (
@@ -90,6 +92,7 @@ class Layout:
     ``kept_version_column`` is the version column whose values are stored with kept columns or deletes: once there are
     rows, it never changes.
     ``sync``: on a local disk, a commit is flushed to the disk before it is reported.
+    ``rows_path`` is the path to the array whose elements are rows, which never changes; ``None`` if there is none.
     """
 
     name: str
@@ -109,6 +112,7 @@ class Layout:
     kept_version_column: str = ""
     fixed_columns: Sequence[str] = ()
     sync: bool = True
+    rows_path: Sequence[str] | None = None
 
     @property
     def partitions(self) -> list[str]:
@@ -169,6 +173,7 @@ class Layout:
         """The table properties that are restored if another program changes them."""
         properties = {KEY: ",".join(sorted(self.key))} if self.key else {}
         properties |= {VERSION_COLUMN: self.kept_version_column} if self.kept_version_column else {}
+        properties |= {} if self.rows_path is None else {ROWS: json.dumps(list(self.rows_path))}
         return self.retention_properties | properties | ({CHANGE_DATA: "true"} if self.change_data else {})
 
     def corrections(self, stored_properties: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.bounds import ChangeBounds
 from lakehouse.storage.layout import text_literal
-from lakehouse.storage.row_order import ORDER, compare_orders, order_fields
+from lakehouse.storage.row_order import compare_orders, order_columns, order_fields
 
 
 def compare_with(
@@ -37,7 +37,7 @@ def record_fields(table: TableParts, source: SourceId | None) -> dict[str, str]:
 def literal_fields(table: TableParts, order: RecordOrder) -> dict[str, str]:
     """Return the fields of an order as SQL literals, by name."""
     version_type = table.by_name[table.version].type if table.version else "STRING"
-    types = {field.name: field.type for field in ORDER} | {"version": version_type}
+    types = {field.name: field.type for field in order_columns(table)} | {"version": version_type}
     values = {name: None if value is None else str(value) for name, value in order}
     literals = {
         name: f"CAST({'NULL' if values.get(name) is None else text_literal(str(values[name]))} AS {type_})"

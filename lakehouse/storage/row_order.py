@@ -2,8 +2,8 @@
 
 The order is total. It compares the declared version column first, then the source's own order (``sequence``, NULL if
 the source has none, like Kafka), then broker timestamp, partition and position; in a change stream, the source's own
-order, then the position. Rows without a position are compared by
-the number of the commit that inserted them from base files. The order is stored in one column (``_record``; for kept
+order, then the position. Rows of one record are in the order of its array. Rows without a position are compared by the
+number of the commit that inserted them from base files. The order is stored in one column (``_record``; for kept
 columns in ``_kept``) and compared as a struct, in which NULL is smallest: base rows are older than any record.
 """
 
@@ -26,6 +26,8 @@ POSITION = (
     TableColumn("sequence", "BIGINT", "Position in the source's own order; NULL if it has none, like Kafka."),
 )
 """The position of a record, the same in every table that stores one."""
+INDEX = TableColumn("index", "INT", "Place of the row in the array of its record, from 0.")
+"""The place of a row in its record, in tables with ``rows_from``: the last field of each position."""
 _POSITION_FIELDS = ("source", "partition", "position")
 IDENTITY_FIELDS = (*_POSITION_FIELDS, "time")
 """The fields that identify a record. The sequence does not: it may become known later."""
@@ -33,6 +35,23 @@ _RECORD_FIELDS = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker r
 _BASE_FIELD = TableColumn("base", "BIGINT", "Number of the commit that inserted the base row; NULL for records.")
 ORDER = (*_RECORD_FIELDS, _BASE_FIELD)
 """The fields of the order of a record or a base row; of a base row all but ``base`` are NULL."""
+
+
+def order_columns(table: TableParts) -> tuple[TableColumn, ...]:
+    """Return the fields of the order of a row: ``ORDER``, and ``INDEX`` if a record has many rows."""
+    return (*ORDER, INDEX) if table.has_elements else ORDER
+
+
+def position_columns(table: TableParts) -> tuple[TableColumn, ...]:
+    """Return the fields of the position of a row: ``POSITION``, and ``INDEX`` if a record has many rows."""
+    return (*POSITION, INDEX) if table.has_elements else POSITION
+
+
+def identity_fields(table: TableParts) -> tuple[str, ...]:
+    """Return the names of the fields that identify a row of a log table."""
+    return (*IDENTITY_FIELDS, INDEX.name) if table.has_elements else IDENTITY_FIELDS
+
+
 KEPT = "_kept"
 _KEYED_DOC = "The newest record of the row; for a base row, the commit that inserted it."
 _LOG_DOC = "The record of the row: its position, and when the broker received it."
@@ -46,6 +65,7 @@ def merged_layout(table: TableParts, settings: Settings) -> Layout:
     """
     columns = [TableColumn.from_declaration(column) for column in table.stored_columns]
     doc, fields = (_LOG_DOC, _RECORD_FIELDS) if table.is_log else (_KEYED_DOC, ORDER)
+    fields = (*fields, INDEX) if table.has_elements else fields
     columns.append(TableColumn.struct(RECORD, doc, fields))
     if table.keep:
         orders = [TableColumn.struct(name, _kept_doc(name), kept_order(table)) for name in table.keep]
@@ -69,13 +89,15 @@ def merged_layout(table: TableParts, settings: Settings) -> Layout:
         fixed_columns=[*table.key, *([table.version] if table.version else [])],
         declaration_facts=facts_of(table),
         kept_version_column=table.version or "" if table.keep else "",
+        rows_path=table.rows_path,
         sync=settings.sync,
     )
 
 
 def identity(table: TableParts) -> tuple[str, ...]:
     """Return the SQL of what identifies a row of the merged table: the key, or position and time of its record."""
-    return tuple(f"`{name}`" for name in table.key) or tuple(f"{RECORD}.{name} AS _{name}" for name in IDENTITY_FIELDS)
+    record_fields = (f"{RECORD}.{name} AS _{name}" for name in identity_fields(table))
+    return tuple(f"`{name}`" for name in table.key) or tuple(record_fields)
 
 
 def same_place(left: str, right: str) -> str:
@@ -83,18 +105,21 @@ def same_place(left: str, right: str) -> str:
     return " AND ".join(f"{left}.{name} = {right}.{name}" for name in _POSITION_FIELDS)
 
 
-def same_record(left: str, right: str, *fields: str) -> str:
-    """Return the SQL condition that two rows have the same record and are equal in ``fields``; NULL equals NULL."""
-    return " AND ".join(f"{left}.{name} <=> {right}.{name}" for name in (*IDENTITY_FIELDS, *fields))
+def same_record(table: TableParts, left: str, right: str, *fields: str) -> str:
+    """Return the SQL condition that two rows have the same record, and the same place in it if it has many rows.
+
+    They are also equal in ``fields``; NULL equals NULL.
+    """
+    return " AND ".join(f"{left}.{name} <=> {right}.{name}" for name in (*identity_fields(table), *fields))
 
 
 def kept_order(table: TableParts) -> tuple[TableColumn, ...]:
     """Return the order fields of a kept column: those of a row, and the declared version."""
     if not table.version:
-        return ORDER
+        return order_columns(table)
     return (
         TableColumn("version", table.by_name[table.version].type, "Version of the record; NULL is oldest."),
-        *ORDER,
+        *order_columns(table),
     )
 
 
@@ -137,7 +162,8 @@ def _order_names(table: TableParts) -> tuple[str, ...]:
     """Return the fields that order records; times of the broker may repeat or go back within a change stream."""
     if table.has_changes:
         return ("sequence", "position", "partition")
-    return ("position",) if table.order == "offset" else ("sequence", "time", "partition", "position")
+    names = ("position",) if table.order == "offset" else ("sequence", "time", "partition", "position")
+    return (*names, INDEX.name) if table.has_elements else names
 
 
 def order_fields(table: TableParts, side: str, name: str | None = None) -> dict[str, str]:
@@ -150,7 +176,7 @@ def order_fields(table: TableParts, side: str, name: str | None = None) -> dict[
         return stored_order_fields(table, name)
     prefix = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
     version = f"{prefix}version" if name else f"{side}.`{table.version}`" if side else f"`{table.version}`"
-    return {"version": version} | {field.name: f"{prefix}{field.name}" for field in ORDER}
+    return {"version": version} | {field.name: f"{prefix}{field.name}" for field in order_columns(table)}
 
 
 def stored_order_fields(table: TableParts, name: str) -> dict[str, str]:
@@ -163,11 +189,12 @@ def stored_order_fields(table: TableParts, name: str) -> dict[str, str]:
     kept_prefix, row_prefix = f"t.{KEPT}.`{name}`.", f"t.{RECORD}."
     has_row_order = f"{kept_prefix}position IS NULL AND {kept_prefix}base IS NULL AND t.`{name}` IS NOT NULL"
     fields = {
-        field.name: f"IF({has_row_order}, {row_prefix}{field.name}, {kept_prefix}{field.name})" for field in ORDER
+        field.name: f"IF({has_row_order}, {row_prefix}{field.name}, {kept_prefix}{field.name})"
+        for field in order_columns(table)
     }
     if table.version:
-        identity_fields = ("source", "position", "partition", "time")
-        is_same_record = " AND ".join(f"{fields[field]} = {row_prefix}{field}" for field in identity_fields)
+        names = ("source", "position", "partition", "time", *((INDEX.name,) if table.has_elements else ()))
+        is_same_record = " AND ".join(f"{fields[name]} = {row_prefix}{name}" for name in names)
         fields["version"] = (
             f"IF({kept_prefix}version IS NULL AND {is_same_record}, t.`{table.version}`, {kept_prefix}version)"
         )

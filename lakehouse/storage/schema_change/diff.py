@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
-from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.snapshot import find_redeclared_columns, find_renamed_columns
 from lakehouse.declaration.widening import is_recast, is_widened
@@ -17,20 +16,22 @@ from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.table_failures import log_failures
-from lakehouse.ledger.understood import LOAD_AGAIN, OLDER
 from lakehouse.storage.layout import (
     COLUMNS_PROPERTY,
     DECLARATION_PROPERTY,
-    KEY,
-    NO_VERSION,
-    VERSION_COLUMN,
     Layout,
     TableColumn,
     paths,
 )
+from lakehouse.storage.schema_change.fixed_parts import (
+    ColumnPath,
+    require_key,
+    require_rows,
+    require_same_rows,
+    require_version,
+)
 
 _ADD_ANOTHER = ", or a column or a table with another name, which a merge fills from the topic"
-ColumnPath = tuple[str, ...]
 ColumnTypes = dict[ColumnPath, str]
 """The type of every column of a table and of every field of a struct, by the path of names to it."""
 
@@ -78,8 +79,9 @@ def compare_schema(layout: Layout, table: DeltaTable, scope: RewriteScope | None
     """
     ledger = read_ledger(layout.uri, layout.name)
     metadata, stored_types = table.metadata(), _read_types(table)
-    _require_key(layout, metadata.configuration)
-    _require_version(layout, metadata.configuration, table)
+    require_key(layout, metadata.configuration)
+    require_rows(layout, metadata.configuration)
+    require_version(layout, metadata.configuration, table)
     _require_names(layout, metadata.configuration.get(DECLARATION_PROPERTY, ""))
     type_changes = _find_type_changes(layout, stored_types, scope)
     stored_partitions = metadata.partition_columns if list(metadata.partition_columns) != layout.partitions else None
@@ -138,7 +140,7 @@ def _find_missing_columns(
         for path, column in paths(layout.columns)
         if path[:-1] in stored_types and path not in stored_types
     ]
-    _require_same_rows(layout, stored_types)
+    require_same_rows(layout, stored_types)
     if missing_columns:
         _require_new(layout, [path[0] for path, _ in missing_columns if len(path) == 1], ledger)
     return missing_columns
@@ -187,31 +189,6 @@ def _partitions_error(layout: Layout, stored_partitions: Sequence[str]) -> Table
     )
 
 
-def _require_key(layout: Layout, properties: Mapping[str, str]) -> None:
-    """Raise if the rows were merged by another key: several of them may have the same value of the new key."""
-    stored_key, declared_key = properties.get(KEY, ""), layout.enforced_properties.get(KEY, "")
-    if stored_key and layout.key and stored_key != declared_key:
-        raise TableError(
-            f"The key of {layout.name} is {stored_key} in the table and {declared_key} in its declaration",
-            where=layout.uri,
-            action="Declare the key of the table, or a table with another name, which a merge fills from the topic.",
-        )
-
-
-def _require_version(layout: Layout, properties: Mapping[str, str], table: DeltaTable) -> None:
-    """Raise if stored orders have another version column: its numbers cannot be compared with those of this one."""
-    stored_column, column = properties.get(VERSION_COLUMN, ""), layout.kept_version_column
-    if stored_column and column and stored_column != column and table.get_add_actions().num_rows:
-        stored_version = None if stored_column == NO_VERSION else stored_column
-        raise TableError(
-            f"The stored orders of {layout.name} have versions from column {stored_column}, and the declaration names"
-            f" {column}",
-            where=layout.uri,
-            action=f"Declare version={stored_version!r}, or a table with another name, which a merge fills from the"
-            " topic.",
-        )
-
-
 def _require_names(layout: Layout, former_declaration: str) -> None:
     """Raise if a column replaces another that read the same source: the values would be split between the two."""
     can_compare = former_declaration and layout.declaration_facts
@@ -244,24 +221,6 @@ def _require_same_fields(layout: Layout, properties: Mapping[str, str], column_n
                 f" {name} as before.",
             )
     return former_declaration
-
-
-def _require_same_rows(layout: Layout, stored_paths: Collection[ColumnPath]) -> None:
-    """Raise if a struct that identifies a row has other fields: the rows of a log table differ from keyed rows."""
-    declared_paths = [path for path, _ in paths(layout.columns)]
-    differences = {*declared_paths} ^ {*stored_paths}
-    differences = {path for path in differences if len(path) > 1 and path[0] in layout.anchors}
-    differences = {path for path in differences if path[:-1] in stored_paths}
-    if differences == {(RECORD, "base")}:
-        verb = "have" if differences <= {*stored_paths} else "have no"
-        raise TableError(
-            f"The rows of {layout.name} {verb} {RECORD}.base: they were written with a key and the declaration has"
-            " none, or the other way round",
-            where=layout.uri,
-            action="Declare the key as before, or a table with another name.",
-        )
-    if differences & {*declared_paths}:
-        raise TableError(f"The table {layout.name} {OLDER}", where=layout.uri, action=LOAD_AGAIN)
 
 
 def _require_new(layout: Layout, missing_columns: Sequence[str], ledger: Ledger) -> None:

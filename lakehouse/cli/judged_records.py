@@ -11,7 +11,21 @@ if TYPE_CHECKING:
 def judge_record(record: "Record", rules: "Rules") -> "Verdict":
     """The row of a record, or why it is rejected; a record without a time is for the caller to reject."""
     from lakehouse.decoding.judge import judge
+
+    return judge(record.value, record.milliseconds * 1000, rules, _parts_of(record))
+
+
+def judge_rows(record: "Record", rules: "Rules") -> "list[tuple[int | None, Verdict]]":
+    """Like ``judge_record``, for each row of a record, with its place; ``None`` if the record is judged as a whole."""
+    from lakehouse.decoding.elements import judge_elements
+
+    if rules.rows_from is None:
+        return [(None, judge_record(record, rules))]
+    judged = judge_elements(record.value, record.milliseconds * 1000, rules, _parts_of(record))
+    return [(index if judged.has_elements else None, verdict) for index, verdict in enumerate(judged.verdicts)]
+
+
+def _parts_of(record: "Record") -> dict[str, bytes | None]:
     from lakehouse.decoding.record_parts import HEADER
 
-    record_parts = {"key": record.key, **{f"{HEADER}{name}": value for name, value in record.headers}}
-    return judge(record.value, record.milliseconds * 1000, rules, record_parts)
+    return {"key": record.key, **{f"{HEADER}{name}": value for name, value in record.headers}}

@@ -118,13 +118,15 @@ def _table_of(proposal: "Proposal", new: str, topic: str) -> "StreamTable":
         apply_as_deletes=proposal.deletes,
         apply_as_truncates=proposal.truncates,
         where=proposal.where,
+        rows_from=proposal.rows_from,
         format=proposal.form,
     )
 
 
 def _origin(proposal: "Proposal", table: "StreamTable") -> str:
     """What the declaration was proposed from, and how many records could not be read."""
-    kind = "changes of rows" if table.has_changes else table.format.name if table.format.is_text else "JSON objects"
+    json_kind = "JSON objects" if table.rows_from is None else "JSON arrays"
+    kind = "changes of rows" if table.has_changes else table.format.name if table.format.is_text else json_kind
     problem = "cannot be read by their schemas" if table.has_schemas else f"are not {kind}"
     unread_text = f"; {proposal.unread:,} of them {problem}" if proposal.unread else ""
     records = f"{count_text(proposal.records, 'record')}{unread_text}"

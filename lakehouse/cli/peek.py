@@ -7,7 +7,7 @@ import typer
 from lakehouse.cli.arguments import JsonOption, examples
 from lakehouse.cli.facts import record_fields, seconds
 from lakehouse.cli.help_texts import starts_broker
-from lakehouse.cli.judged_records import judge_record
+from lakehouse.cli.judged_records import judge_rows
 from lakehouse.cli.output import print_json, print_line, print_notice, print_table, value_text
 from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.decoding import staged
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakehouse.declaration import StreamTable
+    from lakehouse.decoding.judge import Verdict
     from lakehouse.decoding.rules import Rules
     from lakehouse.kafka import Record
     from lakehouse.ledger.positions import Range
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 _LEFT_OUT = "left_out"
-_ROWLESS = {staged.FILTERED: "it does not meet where", _LEFT_OUT: "it is before the start of the table"}
+_ROWLESS = {
+    staged.FILTERED: "it does not meet where",
+    staged.EMPTY: "its array has no element",
+    _LEFT_OUT: "it is before the start of the table",
+}
 
 
 @commands.command(epilog=examples("lakehouse peek temperatures", "lakehouse peek some.topic --limit 3 --json"))
@@ -53,8 +58,9 @@ def peek(
         rules = _find_rules(settings, table, records) if table else None
         left_out = _find_left_out(settings, table) if table else ()
     all_fields = [
-        record_fields(record, "offset", record.offset) | (_decode_record(record, rules, left_out) if rules else {})
+        record_fields(record, "offset", record.offset) | row_fields
         for record in records
+        for row_fields in (_decode_record(record, rules, left_out) if rules else [{}])
     ]
     if rules and table and table.computed and records:
         print_notice(f"Not shown, because only a merge computes them: {', '.join(table.computed)}.")
@@ -113,20 +119,30 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
     return table.rules(schemas)
 
 
-def _decode_record(record: "Record", rules: "Rules", left_out: "Sequence[Range]" = ()) -> dict[str, Any]:
+def _decode_record(record: "Record", rules: "Rules", left_out: "Sequence[Range]" = ()) -> list[dict[str, Any]]:
+    """What becomes of each row of a record; most records have one."""
     from lakehouse.decoding.fields import TIMELESS
-    from lakehouse.decoding.nested_types import shown_value
     from lakehouse.kafka import is_timeless, timeless_detail
 
+    judged = None
     if any(part.partition == record.partition and part.start <= record.offset < part.end for part in left_out):
-        return {"row": None, "deletes": False, "reason": _LEFT_OUT, "detail": _ROWLESS[_LEFT_OUT], "late": False}
-    if is_timeless(record.milliseconds):
-        detail = timeless_detail(record.milliseconds)
-        return {"row": None, "deletes": False, "reason": TIMELESS, "detail": detail, "late": False}
-    verdict = judge_record(record, rules)
+        judged = _LEFT_OUT, _ROWLESS[_LEFT_OUT]
+    elif is_timeless(record.milliseconds):
+        judged = TIMELESS, timeless_detail(record.milliseconds)
+    if judged is None:
+        return [_row_fields(index, verdict, rules) for index, verdict in judge_rows(record, rules)]
+    reason, detail = judged
+    fields = {"row": None, "deletes": False, "reason": reason, "detail": detail, "late": False}
+    return [{"index": None, **fields} if rules.rows_from is not None else fields]
+
+
+def _row_fields(index: int | None, verdict: "Verdict", rules: "Rules") -> dict[str, Any]:
+    from lakehouse.decoding.nested_types import shown_value
+
     fields = [field for field in rules.fields if field.name in verdict.row]
     row = None if verdict.reason else {field.name: shown_value(verdict.row[field.name], field) for field in fields}
     return {
+        **({"index": index} if rules.rows_from is not None else {}),
         "row": row,
         "deletes": verdict.deletes,
         "reason": verdict.reason,
@@ -143,6 +159,7 @@ def _record_row(fields: dict[str, Any]) -> dict[str, Any]:
     record["time"] = seconds(record["time"]) if record["time"] else None
     if "row" not in fields:
         return record
+    record |= {"index": fields["index"]} if "index" in fields else {}
     if fields["reason"] in _ROWLESS:
         return record | {"becomes": f"no row: {_ROWLESS[fields['reason']]}"}
     if fields["row"] is None:

@@ -30,6 +30,7 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     format_lines = wrap(f"format={format_text}", _WIDTH - 5, subsequent_indent="        ", break_long_words=False)
     parts += ["\n".join(format_lines)] if format_text else []
     parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
+    parts += [] if proposal.rows_from is None else [f"rows_from={proposal.rows_from!r}"]
     columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quote, proposal.key))}]"]
     parts += [f"version={quote(proposal.version)}"] if proposal.version else []

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from itertools import count, islice
+from itertools import accumulate, count, islice, pairwise
 from typing import TYPE_CHECKING
 
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lakehouse.declaration import StreamTable
 
 _CHUNK = 5_000  # lines that are decoded together
@@ -60,19 +62,34 @@ def _verdicts(
     """Number of each line; reason and detail if its record, as the table's format encodes it, would be rejected."""
     import pyarrow as pa
 
+    from lakehouse.decoding.fast.plain_elements import decode_plain_elements
     from lakehouse.decoding.fast.plain_records import decode_plain
-    from lakehouse.decoding.staged import DETAIL, FILTERED, REASON
     from lakehouse.decoding.verdicts import decode_slices
     from lakehouse.kafka.publish import write_line
 
     rules, numbers = table.rules()._replace(lateness=None), count(first)
     if rules.where and not rules.where.is_about_value:
         rules = rules._replace(where=None)  # lines have no headers
-    writer = table.format.writer()
+    writer, decode_fast = table.format.writer(), decode_plain_elements if table.has_elements else decode_plain
     values = (write_line(writer, line, number, _CORRECT) for number, line in enumerate(lines, first))
     while chunk := list(islice(values, _CHUNK)):
         now = pa.array([time.time_ns() // 1000] * len(chunk), pa.int64())
-        for decoded in decode_slices(pa.array(chunk, pa.binary()), now, rules, decode_plain):
-            reasons, details = (decoded.verdicts.field(name).to_pylist() for name in (REASON, DETAIL))
-            rejections = (None if reason == FILTERED else reason for reason in reasons)
-            yield from zip(numbers, rejections, details)  # noqa: B905 - numbers are endless
+        for decoded in decode_slices(pa.array(chunk, pa.binary()), now, rules, decode_fast):
+            for rejection in _rejections(decoded.verdicts):
+                yield next(numbers), *rejection
+
+
+def _rejections(verdicts: "pa.Array") -> Iterator[tuple[str | None, str | None]]:
+    """Why each record would be rejected, or the first of its rows that would be: reason and detail, or ``None``."""
+    import pyarrow as pa
+
+    from lakehouse.decoding.staged import DETAIL, NO_ROWS, REASON
+
+    is_list = isinstance(verdicts, pa.ListArray)
+    rows = verdicts.values if is_list else verdicts
+    ends = [0, *accumulate(verdicts.value_lengths().to_pylist())] if is_list else range(len(rows) + 1)
+    reasons, details = (rows.field(name).to_pylist() for name in (REASON, DETAIL))
+    for begin, end in pairwise(ends):
+        rejected = (row for row in range(begin, end) if reasons[row] and reasons[row] not in NO_ROWS)
+        row = next(rejected, None)
+        yield (None, None) if row is None else (reasons[row], details[row])

@@ -86,7 +86,8 @@ def _sample_fields(sample: "Sample") -> dict[str, Any]:
     from lakehouse.ledger.positions import source_words
 
     position_name = source_words(sample.source).position
-    return {**record_fields(sample, position_name, sample.position), "detail": printable(sample.detail)}
+    index = {} if sample.index is None else {"index": sample.index}
+    return {**record_fields(sample, position_name, sample.position), **index, "detail": printable(sample.detail)}
 
 
 def _sample_row(sample: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ def with_event_headers(proposal: Proposal, headers: Sequence[Mapping[str, bytes]
     types = Counter(event["type"] for event in attributes)
     event_key = tuple(f"{_PREFIX}{name}" for name in EVENT_IDENTITY)
     keeps_key = (bool(proposal.key) and len(types) == 1) or not taken_names.isdisjoint(event_key)
+    keeps_key |= proposal.rows_from is not None  # all rows of an event have its attributes
     warnings = [_HEADERS]
     if len(types) > 1:
         shown_types = ", ".join(f"{name} ({count:,})" for name, count in types.most_common(4))

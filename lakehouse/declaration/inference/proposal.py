@@ -35,6 +35,10 @@ _NAMED_BRANCHES = (
     "Unions of several types: each branch is a field of its own, by the name of its type (named_branches=True). It is"
     " NULL in records of another branch. Columns that you do not need can be removed."
 )
+_ARRAY = (
+    "{0} is an array of objects. For a row per object, write rows_from= with the path of {0}, declare the fields of an"
+    " object as columns, and read a field around the array with source=ParentField(...)."
+)
 _NOT_FINITE = "Some records have NaN or Infinity, which {} reads as null. Remove not_finite to reject such records."
 
 
@@ -60,6 +64,7 @@ class Proposal:
     deletes: FieldIs | None = None
     truncates: FieldIs | None = None
     where: FieldIs | HeaderIs | None = None
+    rows_from: tuple[str, ...] | None = None
 
 
 def propose(
@@ -75,7 +80,7 @@ def propose(
     """
     contents = list(values)
     has_named_branches = form.for_schemas(schemas) != form
-    objects, refusals, form = read_objects(contents, form.for_schemas(schemas), schemas)
+    objects, refusals, form, are_arrays = read_objects(contents, form.for_schemas(schemas), schemas)
     objects = read_texts(objects) if form.is_text else objects
     warnings = [_NAMED_BRANCHES] if has_named_branches else []
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
@@ -96,14 +101,15 @@ def propose(
         warnings.append(
             "Columns that all these records have are required. Remove required=True if a record may come without one."
         )
-    warnings += _number_warnings(columns, is_typed=schema_fields is not None)
+    warnings += (*_number_warnings(columns, is_typed=schema_fields is not None), *_array_warnings(columns))
     warnings += text_warnings([(column, _values_at(column.field.names, objects)) for column in columns])
     column_names = {column.name for column in columns}
-    times = [column.name for column in columns if column.name in key and column.type == "TIMESTAMP"]
-    times = [name for name in times if Month(name).name not in column_names]
+    key_times = (column.name for column in columns if column.name in key and column.type == "TIMESTAMP")
+    times = [name for name in key_times if Month(name).name not in column_names]
     month = times[0] if times else None
     (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
-    return Proposal(tuple(columns), key, month, tuple(warnings), len(contents), len(refusals), refusal, form)
+    proposal = Proposal(tuple(columns), key, month, tuple(warnings), len(contents), len(refusals), refusal, form)
+    return replace(proposal, rows_from=() if are_arrays else None)
 
 
 def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[Column]:
@@ -115,6 +121,13 @@ def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[
                 f"Fields {sources} would all be column {name}. Only the first is declared: name the others."
             )
     return list({column.name: column for column in reversed(columns)}.values())[::-1]
+
+
+def _array_warnings(columns: Sequence[Column]) -> Iterator[str]:
+    """How the first array of objects can become rows."""
+    name = next((column.name for column in columns if column.type.startswith("ARRAY<STRUCT")), None)
+    if name is not None:
+        yield _ARRAY.format(name)
 
 
 def _number_warnings(columns: Sequence[Column], *, is_typed: bool) -> Iterator[str]:

@@ -1,19 +1,25 @@
 """The records that a proposal is made from: those that a format can read, as objects."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import Schemas
+from lakehouse.decoding.record_parts import ELEMENT
 
 
 class ReadableRecords(NamedTuple):
-    """The readable values as objects, the reason for each of the others, and the format that reads them."""
+    """The readable values as objects, the reason for each of the others, and the format that reads them.
+
+    ``are_arrays``: the values are arrays, and the objects are their elements.
+    """
 
     objects: list[dict[str, Any]]
     refusals: list[str]
     form: Format
+    are_arrays: bool = False
 
 
 def read_objects(values: Sequence[bytes | None], form: Format, schemas: Schemas) -> ReadableRecords:
@@ -29,4 +35,20 @@ def read_objects(values: Sequence[bytes | None], form: Format, schemas: Schemas)
             refusals.append(rejection.detail)
         except RecursionError:
             refusals.append("nested too deeply")
-    return ReadableRecords(objects, refusals, form)
+    return ReadableRecords(objects, refusals, form) if objects else _read_arrays(values, refusals, form)
+
+
+def _read_arrays(values: Sequence[bytes | None], refusals: list[str], form: Format) -> ReadableRecords:
+    """Read values as arrays of objects; those that are none stay refused."""
+    if not form.may_be_arrays:
+        return ReadableRecords([], refusals, form)
+    parser, objects, other_refusals = form.parser().of_arrays(), list[dict[str, Any]](), list[str]()
+    for value, refusal in zip(values, refusals, strict=True):
+        elements: Any = None
+        with suppress(Rejection, RecursionError):
+            elements = parser(value)[ELEMENT]
+        if isinstance(elements, list):
+            objects += [element for element in elements if isinstance(element, dict)]
+        else:
+            other_refusals.append(refusal)
+    return ReadableRecords(objects, other_refusals if objects else refusals, form, are_arrays=bool(objects))

@@ -95,13 +95,19 @@ def test_peek_shows_which_records_are_before_the_start(monkeypatch: pytest.Monke
     left_out = peek._find_left_out(settings, temperatures)
     rules = temperatures.rules()
     reasons = {
-        (partition, offset): peek._decode_record(Record(partition, offset, 0, None, b"x"), rules, left_out)["reason"]
+        (partition, offset): fields["reason"]
         for partition, offset in ((0, 399), (0, 400), (1, 0))
+        for fields in peek._decode_record(Record(partition, offset, 0, None, b"x"), rules, left_out)
     }
     assert reasons == {(0, 399): "left_out", (0, 400): "invalid_json", (1, 0): "left_out"}
     fields: dict[str, Any] = {**dict.fromkeys(("partition", "offset", "time", "key", "value")), "row": None}
     row = peek._record_row({**fields, "reason": "left_out"})
     assert row["becomes"] == "no row: it is before the start of the table"
+    table = replace(temperatures, base=None, checks=[], rows_from="items")
+    (fields,) = peek._decode_record(Record(0, 399, 0, None, b"x"), table.rules(), left_out)
+    assert (fields["reason"], fields["index"]) == ("left_out", None)
+    (fields,) = peek._decode_record(Record(0, 400, 0, None, b'{"items": []}'), table.rules(), left_out)
+    assert (fields["reason"], fields["index"]) == ("empty", None)
     recreated_state = replace(STATE, source=SourceId("kafka", "c/u"))
     monkeypatch.setattr("lakehouse.kafka.read_topic", lambda *_: recreated_state)
     assert peek._find_left_out(settings, temperatures) == ()

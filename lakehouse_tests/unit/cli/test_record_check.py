@@ -111,3 +111,14 @@ def test_a_file_with_a_wrong_line_is_not_sent_without_force(
     assert "of 23 records would be rejected by table temperatures" in error
     assert "--force" in error
     assert not (tmp_path / "home").exists()
+
+
+def test_a_line_with_a_rejected_element_is_counted_once() -> None:
+    columns = [Column("sku", "STRING", "Article.", required=True)]
+    table = StreamTable("items", "items", "Items.", columns, ["sku"], rows_from="items")
+    lines = [b'{"items": [{"sku": "a"}]}', b'{"items": [{"sku": "a"}, {"sku": 1}, {}]}', b"{}", b"{"]
+    with pytest.raises(LakehouseError) as error:
+        require_records(table, lines, "f")
+    assert error.value.what.startswith("2 of 4 records would be rejected")
+    assert "wrong_type: 1 (line 2: 'items[].sku' is" in error.value.what
+    assert "truncated: 1 (line 4: " in error.value.what

@@ -12,6 +12,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lakehouse.cli import main
 from lakehouse.cli.peek import _decode_record
+from lakehouse.declaration import Column, StreamTable
 from lakehouse.decoding.fields import TIMELESS
 from lakehouse.decoding.rules import Rules
 from lakehouse.examples.tables.temperatures import temperatures
@@ -196,8 +197,19 @@ def test_a_record_with_a_time_in_microseconds_is_listed_with_its_time(tables, ca
 @pytest.mark.invariant("8.7")
 def test_peek_shows_that_a_record_whose_time_is_beyond_any_timestamp_is_rejected():
     record = Record(0, 1, 2**63 - 1, None, b"{}")
-    fields = _decode_record(record, Rules(temperatures.fields, None))
+    (fields,) = _decode_record(record, Rules(temperatures.fields, None))
     assert (fields["row"], fields["reason"], fields["detail"]) == (None, TIMELESS, timeless_detail(2**63 - 1))
+
+
+def test_peek_shows_each_row_of_a_record_with_many_rows() -> None:
+    columns = [Column("sku", "STRING", "Article.")]
+    rules = StreamTable("items", "items", "Items.", columns, [], rows_from="items").rules()
+    value = b'{"items": [{"sku": "a"}, {"sku": 7}]}'
+    first, second = _decode_record(Record(0, 1, 0, None, value), rules)
+    assert (first["index"], first["row"]) == (0, {"sku": "a"})
+    assert (second["index"], second["row"], second["reason"]) == (1, None, "wrong_type")
+    (whole,) = _decode_record(Record(0, 1, 0, None, b"{}"), rules)
+    assert (whole["index"], whole["row"], whole["reason"]) == (None, None, "empty")
 
 
 def test_the_option_reason_accepts_reasons_of_a_format_of_the_project(

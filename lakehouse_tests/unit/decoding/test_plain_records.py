@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 
 from lakehouse.declaration import Column, Late
 from lakehouse.decoding import verdicts
-from lakehouse.decoding.fast import plain_records
+from lakehouse.decoding.fast import plain_judging
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import BEYOND_HORIZON, REASONS, SCHEMA_REASONS, TIMELESS
 from lakehouse.decoding.judge import judge
@@ -84,7 +84,7 @@ def test_unmapped_fields_may_be_nested_as_deeply_as_the_strict_rules_allow(depth
 
 def test_a_record_is_searched_once_even_if_it_has_many_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     searched_values: list[bytes] = []
-    monkeypatch.setattr(plain_records, "_HUGE_EXPONENT", SimpleNamespace(search=searched_values.append))
+    monkeypatch.setattr(plain_judging, "_HUGE_EXPONENT", SimpleNamespace(search=searched_values.append))
     columns = [Column(f"n{number}", "DECIMAL(9,6)", "A number.", default=0) for number in range(9)]
     zeros = b"{" + b",".join(b'"n%d":0' % number for number in range(9)) + b"}"
     rules = Rules(tuple(column.field for column in columns), None)

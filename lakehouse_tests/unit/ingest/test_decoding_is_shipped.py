@@ -20,6 +20,7 @@ from lakehouse.declaration import (
     Json,
     Late,
     Logfmt,
+    ParentField,
     Protobuf,
     StreamTable,
     Text,
@@ -90,6 +91,22 @@ def test_workers_without_the_parser_decode_the_same_rows(
     rows, has_parser = process.stdout.decode().splitlines()
     assert rows == repr(expected)
     assert has_parser == str(is_fast)
+
+
+@pytest.mark.parametrize("missing_modules", [[], ["orjson", "numpy"]])
+def test_records_with_many_rows_are_decoded_on_workers_too(missing_modules: list[str]) -> None:
+    columns = [Column("id", "INT", "Number.", source=ParentField("id")), Column("sku", "STRING", "Article.")]
+    table = StreamTable("t", "t", "", columns, [], rows_from="items")
+    values = [b'{"id": 1, "items": [{"sku": "a"}, {"sku": 7}, 5]}', b'{"id": 2}', b"{"]
+    decode, batch = _decoder(table), pa.array(values, pa.binary())
+    command = [sys.executable, "-c", WORKER, *missing_modules]
+    process = subprocess.run(command, input=cloudpickle.dumps((decode, [batch])), capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    expected = [verdicts.to_pylist() for verdicts in decode(iter([batch]))]
+    assert process.stdout.decode().splitlines()[0] == repr(expected)
+    rows = [(row["_index"], row["_reason"], row["_keeps_raw"]) for rows in expected[0] for row in rows]
+    rejections = [(1, "wrong_type", True), (2, "not_an_object", False)]
+    assert rows == [(0, None, False), *rejections, (None, "empty", False), (None, "truncated", True)]
 
 
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]}'

@@ -34,7 +34,7 @@ def store(folder: Path, commit: Commit, rows: int) -> bool:
     layout = replace(rejected_layout(temperatures, Settings(home=folder)), uri=str(folder / "t"))
     write_deltalake(layout.uri, pa.table({"id": list(range(rows))}, pa.schema([("id", pa.int64())])))
     batch = DecodedBatch(no_session, Plan("t", SourceId("kafka", "c/t"), ()), commit, Ledger("merged"))
-    return store_rejected(StoredTable(no_session, layout), batch, is_committed=False)
+    return store_rejected(temperatures, StoredTable(no_session, layout), batch, is_committed=False)
 
 
 @pytest.mark.invariant("8.2")

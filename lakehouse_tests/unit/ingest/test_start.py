@@ -142,6 +142,21 @@ def test_a_start_is_recorded_once_and_repeated_by_later_commits() -> None:
     assert all(finding.passed for finding in audit(later_ledger))
 
 
+@pytest.mark.invariant("2.6", "7.11")
+def test_a_table_whose_records_have_many_rows_counts_them_from_its_start() -> None:
+    batch_plan = plan({0: 250}, base=None, rows_from="items")
+    ledger = committed(gap_commit(NEW, batch_plan, "run"))
+    commit = ledger.next_commit("batch", "run").with_fields(
+        source=STATE.source, ranges=batch_plan.ranges, progress=dict(batch_plan.progress.positions)
+    )
+    commit = commit.with_fields(read=950, empty=50, rows_read=1_000, rejected=50)
+    assert sum(part.end - part.start for part in batch_plan.ranges) == commit.read
+    later_ledger = committed(commit, ledger)
+    assert later_ledger.left_out == (Range(0, 100, 250),)
+    assert all(finding.passed for finding in audit(later_ledger))
+    assert count_commits(later_ledger.entries, later_ledger)["rows_read"] == 1_000
+
+
 @pytest.mark.invariant("2.6")
 @pytest.mark.parametrize("changed_start", ["latest", NOON, {0: 899}, {7: 0}, None])
 def test_a_changed_start_has_no_effect_on_a_table_that_has_begun(changed_start: Any) -> None:

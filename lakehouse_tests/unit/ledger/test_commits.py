@@ -135,12 +135,12 @@ def test_the_form_of_version_13_is_unchanged():
     assert field_names(Upkeep) == "metadata kind run"
     assert field_names(Commit) == (
         "metadata kind number attempt table_version rows_version stream source ranges progress reached left_out read"
-        " filtered rejected duplicate late deletes_without_row deletes_table snapshot_position snapshot_end truncate"
-        " purged totals_before consumed gap folder reconciled"
+        " empty rows_read filtered rejected duplicate late deletes_without_row deletes_table snapshot_position"
+        " snapshot_end truncate purged totals_before consumed gap folder reconciled"
         " declaration run unaccounted accepted reason"
     )
     assert field_names(Totals) == (
-        "batches read filtered rejected duplicate inserted updated deleted deletes_without_row stale"
+        "batches read empty rows_read filtered rejected duplicate inserted updated deleted deletes_without_row stale"
     )
     assert [field.name for field in fields(SourceId)] == ["kind", "identity"]
     assert [field.name for field in fields(Range)] == ["partition", "start", "end"]

@@ -14,8 +14,8 @@ from lakehouse.declaration.names import RECORD
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.errors import TableError
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.storage.layout import VERSION_COLUMN, Layout, TableColumn
-from lakehouse.storage.row_order import ORDER
+from lakehouse.storage.layout import ROWS, VERSION_COLUMN, Layout, TableColumn
+from lakehouse.storage.row_order import INDEX, ORDER
 from lakehouse.storage.schema_change.apply import ensure_table
 
 NO_SPARK: Any = None
@@ -74,6 +74,23 @@ def test_rows_with_a_key_and_rows_without_one_are_distinguished(
     layout = create_with_records(tmp_path, stored_columns, declared_columns)
     with pytest.raises(TableError, match="written with a key and the declaration has none"):
         ensure_table(NO_SPARK, layout)
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_rows_of_elements_and_rows_of_records_are_distinguished(tmp_path: Path, has_index: bool) -> None:
+    columns = [*ORDER, INDEX] if has_index else ORDER
+    layout = create_with_records(tmp_path, columns, ORDER if has_index else [*ORDER, INDEX])
+    with pytest.raises(TableError, match="written with rows_from and the declaration has none"):
+        ensure_table(NO_SPARK, layout)
+
+
+def test_rows_of_another_array_are_refused(tmp_path: Path) -> None:
+    layout = create(tmp_path, TableColumn("k", "DECIMAL(9,6)", "d"))
+    table = DeltaTable(layout.uri)
+    table.alter.set_table_properties({ROWS: '["items"]'}, raise_if_not_exists=False)
+    assert ensure_table(NO_SPARK, replace(layout, rows_path=("items",))) is not None
+    with pytest.raises(TableError, match="are the elements of 'items' in the table and of the record in its declar"):
+        ensure_table(NO_SPARK, replace(layout, rows_path=("",)))
 
 
 def test_a_table_of_a_former_release_without_a_commit_of_ours_must_be_loaded_again(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
-from lakehouse.storage.row_order import identity, merged_layout, order_of
+from lakehouse.storage.row_order import identity, merged_layout, order_of, same_record
 from lakehouse.storage.schema_change.diff import read_schema_diff
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
@@ -54,6 +54,19 @@ def test_keyed_rows_log_rows_kept_values_and_rejected_records_have_positions_of_
     assert merged["_kept"] == f"STRUCT<`temperature_2m`: {order}>"
     assert types(merged_layout(LOG, settings))["_record"] == f"STRUCT<{POSITION}, `time`: TIMESTAMP>"
     assert types(rejected_layout(temperatures, settings))["position"] == f"STRUCT<{POSITION}>"
+
+
+@pytest.mark.invariant("4.7", "8.1")
+def test_a_place_in_the_array_is_the_last_field_of_tables_whose_records_have_many_rows(settings: Settings) -> None:
+    items, log = (replace(table, base=None, rows_from="items") for table in (temperatures, LOG))
+    order = f"STRUCT<{POSITION}, `time`: TIMESTAMP, `base`: BIGINT, `index`: INT>"
+    assert types(merged_layout(items, settings))["_record"] == order
+    assert types(merged_layout(items, settings))["_kept"] == f"STRUCT<`temperature_2m`: {order}>"
+    assert types(merged_layout(log, settings))["_record"] == f"STRUCT<{POSITION}, `time`: TIMESTAMP, `index`: INT>"
+    assert types(rejected_layout(items, settings))["position"] == f"STRUCT<{POSITION}, `index`: INT>"
+    assert order_of(items).endswith("_position, _index, _base)")
+    assert identity(log)[-1] == "_record.index AS _index"
+    assert same_record(items, "s", "t").endswith("s.time <=> t.time AND s.index <=> t.index")
 
 
 @pytest.mark.invariant("4.1", "4.3")

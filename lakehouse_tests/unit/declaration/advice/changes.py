@@ -42,6 +42,12 @@ EXAMPLES = [
         with_columns(format=Debezium()),
     ),
     Example(
+        "format Debezium and rows_from cannot be combined",
+        "A change is about one row of the database. Remove it.",
+        with_columns(format=Debezium(), rows_from="items"),
+        with_columns(format=Debezium()),
+    ),
+    Example(
         'format Debezium and order="offset" cannot be combined',
         ORDER,
         with_columns(format=Debezium(), order="offset"),

@@ -4,6 +4,7 @@ import pytest
 
 from lakehouse.declaration import Json
 from lakehouse_tests.unit.declaration.advice import (
+    arrays,
     binary,
     changes,
     columns,
@@ -23,7 +24,20 @@ from lakehouse_tests.unit.declaration.advice.example import Example, encode_rati
 from lakehouse_tests.unit.declaration.advice.places import find_overlooked, find_place, places
 
 TOPICS = (
-    *(columns, times, zones, types, forms, binary, formats, tables, rows, references, measures, computed, deletes),
+    arrays,
+    columns,
+    times,
+    zones,
+    types,
+    forms,
+    binary,
+    formats,
+    tables,
+    rows,
+    references,
+    measures,
+    computed,
+    deletes,
     changes,
 )
 EXAMPLES = [example for topic in TOPICS for example in topic.EXAMPLES]
@@ -42,7 +56,7 @@ def test_a_declaration_that_follows_the_advice_is_accepted_and_decodes_records(e
     assert example.ways
     for accepted in example.ways:
         table = accepted.make_table()
-        if isinstance(table.format, Json):
+        if isinstance(table.format, Json) and not table.has_elements:
             row = table.decode(encode_rating(accepted.record), **accepted.other_parts)
             assert {name: row[name] for name in accepted.row} == accepted.row
 

@@ -1,0 +1,125 @@
+"""Records with many rows: each element of an array is merged, rejected and accounted for by itself."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.declaration import Column, Json, ParentField, StreamTable
+from lakehouse.ingest.redrive import redrive
+from lakehouse.kafka import create_topic
+from lakehouse.ledger.audit import audit
+from lakehouse.settings import Settings
+from lakehouse_tests.helpers.brokers.streams import Stream, unique_table
+
+ORDER_ID = Column("order_id", "BIGINT", "Number of the order.", required=True, source=ParentField("id"))
+SKU = Column("sku", "STRING", "Article.", required=True)
+PIECES = Column("pieces", "INT", "How many.", between=(0, 10))
+
+
+def order(number: int, *elements: Any) -> bytes:
+    return json.dumps({"id": number, "items": list(elements)}).encode()
+
+
+def item(sku: str, pieces: int) -> dict[str, Any]:
+    return {"sku": sku, "pieces": pieces}
+
+
+def create(spark: SparkSession, settings: Settings, key: Sequence[str]) -> Stream:
+    name = unique_table().name
+    table = StreamTable(name, name, "Items.", [ORDER_ID, SKU, PIECES], key, rows_from="items", partitions=1)
+    create_topic(settings, table)
+    return Stream(spark, settings, table)
+
+
+def rows(stream: Stream) -> list[tuple[Any, ...]]:
+    uri = stream.settings.table_uri(stream.table.name)
+    query = f"SELECT order_id, sku, pieces, _record.position, _record.index FROM delta.`{uri}` ORDER BY 4, 5"
+    return [tuple(row) for row in stream.spark.sql(query).collect()]
+
+
+def rejected(stream: Stream) -> list[tuple[Any, ...]]:
+    uri = stream.settings.table_uri(stream.table.rejected_name)
+    columns = "position.position, position.index, reason, value IS NOT NULL, resolved_number IS NULL"
+    query = f"SELECT {columns} FROM delta.`{uri}` ORDER BY 1, 2 NULLS FIRST"
+    return [tuple(row) for row in stream.spark.sql(query).collect()]
+
+
+def assert_accounted(stream: Stream) -> None:
+    assert [finding.detail for finding in audit(stream.ledger) if not finding.passed] == []
+
+
+@pytest.mark.invariant("4.7", "7.11")
+def test_the_later_of_two_elements_with_a_key_wins_and_records_and_rows_add_up(
+    spark: SparkSession, broker: Settings
+) -> None:
+    stream = create(spark, broker, ["order_id", "sku"])
+    stream.send(order(1, item("a", 1), item("b", 2), item("a", 3)), order(2), b'{"id": 3}', order(4, item("a", 99)))
+    (outcome,) = stream.merge()
+    commit = outcome.entry.commit
+    assert (commit.read, commit.empty, commit.rows_read) == (4, 2, 4)
+    assert (commit.rejected, commit.duplicate, outcome.entry.metrics.inserted) == (1, 1, 2)
+    assert rows(stream) == [(1, "b", 2, 0, 1), (1, "a", 3, 0, 2)]
+    stream.send(order(1, item("a", 4)), b"[")
+    (outcome,) = stream.merge()
+    assert (outcome.entry.commit.rows_read, outcome.entry.metrics.updated) == (2, 1)
+    expected_rows = [(1, "b", 2, 0, 1), (1, "a", 4, 4, 0)]
+    assert rows(stream) == expected_rows
+    (replayed,) = stream.replay()
+    assert (replayed.entry.stale, rows(stream)) == (2, expected_rows)
+    assert stream.ledger.totals.rows_read == 6
+    assert_accounted(stream)
+
+
+@pytest.mark.invariant("8.15")
+@pytest.mark.parametrize("key", [["order_id", "sku"], []], ids=["keyed", "log"])
+def test_rejected_elements_are_redriven_alone_and_the_bytes_of_their_record_are_stored_once(
+    spark: SparkSession, broker: Settings, key: Sequence[str]
+) -> None:
+    stream = create(spark, broker, key)
+    stream.send(order(1, item("a", 1), item("b", 20), item("c", 30), item("d", 500)), order(2, item("e", 5)))
+    stream.merge()
+    assert rejected(stream) == [
+        (0, 1, "out_of_range", True, True),
+        (0, 2, "out_of_range", False, True),
+        (0, 3, "out_of_range", False, True),
+    ]
+    assert redrive(stream.context) == []
+    columns = [ORDER_ID, SKU, replace(PIECES, between=(0, 100))]
+    stream.table = replace(stream.table, columns=columns)
+    (outcome,) = redrive(stream.context)
+    commit = outcome.entry.commit
+    assert (commit.read, commit.rows_read, commit.rejected, outcome.entry.metrics.inserted) == (1, 3, 1, 2)
+    expected_rows = [(1, "a", 1, 0, 0), (1, "b", 20, 0, 1), (1, "c", 30, 0, 2), (2, "e", 5, 1, 0)]
+    assert rows(stream) == expected_rows
+    assert [row[-1] for row in rejected(stream)] == [False, False, True]
+    assert redrive(stream.context) == []
+    stream.table = replace(stream.table, columns=[ORDER_ID, SKU, replace(PIECES, between=(0, 1_000))])
+    (outcome,) = redrive(stream.context)
+    assert (outcome.entry.commit.rows_read, outcome.entry.metrics.inserted) == (1, 1)
+    assert [row[-1] for row in rejected(stream)] == [False, False, False]
+    stored_rows = rows(stream)
+    (replayed,) = stream.replay()
+    assert (replayed.entry.commit.rows_read, replayed.entry.stale, rows(stream)) == (5, 5, stored_rows)
+    assert_accounted(stream)
+
+
+@pytest.mark.invariant("8.15")
+def test_a_record_that_was_rejected_as_a_whole_is_redriven_with_all_of_its_elements(
+    spark: SparkSession, broker: Settings
+) -> None:
+    stream = create(spark, broker, ["order_id", "sku"])
+    stream.send(b'{"id": 1, "items": [{"sku": "a", "pieces": 1}, {"sku": "b", "pieces": 70}], "n": NaN}')
+    stream.merge()
+    assert rejected(stream) == [(0, None, "not_finite", True, True)]
+    stream.table = replace(stream.table, format=Json(not_finite="null"))
+    (outcome,) = redrive(stream.context)
+    assert (outcome.entry.commit.read, outcome.entry.commit.rows_read, outcome.entry.metrics.inserted) == (1, 2, 1)
+    assert rejected(stream) == [(0, None, "not_finite", True, False), (0, 1, "out_of_range", False, True)]
+    stream.table = replace(stream.table, columns=[ORDER_ID, SKU, replace(PIECES, between=(0, 100))])
+    (outcome,) = redrive(stream.context)
+    assert rows(stream) == [(1, "a", 1, 0, 0), (1, "b", 70, 0, 1)]
+    assert_accounted(stream)

@@ -1,0 +1,117 @@
+"""Arrays whose elements are rows."""
+
+from datetime import timedelta
+
+from lakehouse.declaration import (
+    ConnectJson,
+    Csv,
+    Element,
+    FieldIs,
+    HeaderIs,
+    Json,
+    ParentField,
+    Protobuf,
+    Tombstone,
+    UnmappedFields,
+)
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse_tests.unit.declaration.advice.example import Example
+from lakehouse_tests.unit.declaration.ratings import ID, column, declare, with_columns
+
+NAME_ARRAY = 'Name the field with the array, such as rows_from="items", or its path. If the record is the array: ()'
+REMOVE = "Remove one of the two."
+ROWS = with_columns(rows_from="items")
+EXAMPLES = [
+    Example(
+        "column n: ParentField requires rows_from, without which a record is one row",
+        "Declare rows_from=, or name a field or its path as source.",
+        with_columns(column(source=ParentField("n"))),
+        with_columns(column(source=ParentField("n")), rows_from="items"),
+        with_columns(column(source="n")),
+    ),
+    Example(
+        "rows_from has an empty name, or one that is not valid UTF-8: ('',)",
+        NAME_ARRAY,
+        with_columns(rows_from=""),
+        ROWS,
+        with_columns(rows_from=()),
+        with_columns(rows_from=("order", "items")),
+    ),
+    Example(
+        "rows_from: values of format Csv contain no arrays",
+        "Remove rows_from.",
+        lambda: declare(columns=[ID], format=Csv(["id"]), rows_from="items"),
+        lambda: declare(columns=[ID], format=Csv(["id"])),
+    ),
+    Example(
+        "rows_from=(): a record of format Protobuf is not an array",
+        "Name the field that contains the array.",
+        with_columns(format=Protobuf(), rows_from=()),
+        with_columns(format=Protobuf(), rows_from="items"),
+    ),
+    Example(
+        "rows_from=(): a record of format ConnectJson is not an array",
+        "Name the field that contains the array.",
+        with_columns(format=ConnectJson(), rows_from=()),
+        with_columns(format=ConnectJson(), rows_from="items"),
+        with_columns(format=Json(in_text=True), rows_from=()),
+    ),
+    Example(
+        "column n: rows_from and UnmappedFields() cannot be combined",
+        'To keep an element with all of its fields, declare source=Element() and written="json".',
+        with_columns(column(type_="STRING", source=UnmappedFields()), rows_from="items"),
+        with_columns(column(type_="STRING", source=UnmappedFields())),
+        with_columns(column(type_="STRING", source=Element(), written="json"), rows_from="items"),
+    ),
+    Example(
+        "rows_from and apply_as_truncates cannot be combined",
+        f"An element is about one row. {REMOVE}",
+        with_columns(rows_from="items", apply_as_truncates=FieldIs("op", ["t"])),
+        ROWS,
+        with_columns(apply_as_truncates=FieldIs("op", ["t"])),
+    ),
+    Example(
+        "rows_from and purge_deletes cannot be combined",
+        f"The order of a purged delete has no place for an element. {REMOVE}",
+        with_columns(rows_from="items", apply_as_deletes=FieldIs("op", ["d"]), purge_deletes=timedelta(days=9)),
+        with_columns(rows_from="items", apply_as_deletes=FieldIs("op", ["d"])),
+    ),
+    Example(
+        "rows_from and base cannot be combined",
+        f"Base files have no records around their rows. {REMOVE}",
+        with_columns(rows_from="items", base=temperatures.base),
+        ROWS,
+        with_columns(base=temperatures.base),
+    ),
+    Example(
+        "apply_as_deletes: a tombstone has no elements, but rows_from makes rows of elements",
+        "Use FieldIs with a field of the elements, or remove one of the two.",
+        with_columns(rows_from="items", apply_as_deletes=Tombstone()),
+        with_columns(rows_from="items", apply_as_deletes=FieldIs("gone", [True])),
+    ),
+    Example(
+        "where: the record is an array, which has no fields",
+        "Use HeaderIs, or remove where. A condition on the elements belongs into a view.",
+        with_columns(rows_from=(), where=FieldIs("type", ["a"])),
+        with_columns(rows_from=(), where=HeaderIs("type", ["a"])),
+    ),
+    Example(
+        "column n: formerly is not allowed for an element as a whole",
+        "Remove formerly.",
+        with_columns(column(source=Element(), formerly="m"), rows_from="items"),
+        with_columns(column(source=Element()), rows_from="items"),
+    ),
+    Example(
+        "column n: ParentField is not allowed, because the record itself is the array",
+        "No field is around the elements. Name a field of an element.",
+        with_columns(column(source=ParentField("n")), rows_from=()),
+        with_columns(column(source="n"), rows_from=()),
+    ),
+    Example(
+        "column n: ParentField order contains the array of the rows, or is in it",
+        "Every row would repeat the array. Name another field, or one of an element, as source.",
+        with_columns(column(source=ParentField("order")), rows_from=("order", "items")),
+        with_columns(column(source=ParentField(("order", "n"))), rows_from=("order", "items")),
+        with_columns(column(source="order"), rows_from=("order", "items")),
+    ),
+]

@@ -1,0 +1,188 @@
+"""One record with many rows: each element of an array is a row, judged for itself."""
+
+import gzip
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lakehouse.declaration import (
+    BrokerTime,
+    Column,
+    Compressed,
+    Element,
+    FieldIs,
+    HeaderIs,
+    Json,
+    Late,
+    ParentField,
+    RecordHeader,
+    RecordKey,
+    Rejection,
+    StreamTable,
+)
+from lakehouse.decoding.elements import judge_elements
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+
+ORDER_ID = Column("order_id", "BIGINT", "Number of the order.", required=True, source=ParentField("id"))
+SKU = Column("sku", "STRING", "Article.", required=True)
+PIECES = Column("pieces", "INT", "How many.", source=("amount", "pieces"))
+ITEMS = StreamTable("items", "orders", "Items.", [ORDER_ID, SKU, PIECES], ["order_id", "sku"], rows_from="items")
+
+
+def items(*elements: Any, **parent: Any) -> bytes:
+    return json.dumps({"id": 1, "items": list(elements)} | parent).encode()
+
+
+def rows_of(table: StreamTable, value: bytes | None, **parts: Any) -> list[Any]:
+    """The rows of a record; in place of a rejected element its reason, of a rejected record the reason alone."""
+    try:
+        rows = table.decode_rows(value, **parts)
+    except Rejection as rejection:
+        return [rejection.reason]
+    return [row.reason if isinstance(row, Rejection) else row for row in rows]
+
+
+def log(*columns: Column, **options: Any) -> StreamTable:
+    return StreamTable("log", "log", "A log.", columns, [], **{"rows_from": "items"} | options)
+
+
+def test_each_element_is_a_row_with_fields_of_the_record_around_it() -> None:
+    value = items({"sku": "a", "amount": {"pieces": 2}}, {"sku": "b"}, id=7)
+    assert rows_of(ITEMS, value) == [
+        {"order_id": 7, "sku": "a", "pieces": 2},
+        {"order_id": 7, "sku": "b", "pieces": None},
+    ]
+
+
+def test_elements_are_rejected_one_by_one() -> None:
+    value = items({"sku": "a"}, {"sku": 5}, {}, 7, None, [], {"sku": "b", "amount": 3}, {"sku": "c"})
+    reasons = ["wrong_type", "missing_field", "not_an_object", "not_an_object", "not_an_object", "wrong_type"]
+    rows = rows_of(ITEMS, value)
+    assert (rows[0]["sku"], rows[1:-1], rows[-1]["sku"]) == ("a", reasons, "c")
+
+
+@pytest.mark.parametrize("record", [{"id": 1}, {"id": 1, "items": None}, {"id": 1, "items": []}, {"items": "null"}])
+def test_a_record_without_elements_has_no_row(record: dict[str, Any]) -> None:
+    assert rows_of(ITEMS, json.dumps(record).encode()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"id": 1, "items": {"sku": "a"}}', "wrong_type"),
+        (b'{"id": 1, "items": "a"}', "wrong_type"),
+        (b'{"id": 1, "items": "[{"}', "truncated"),
+        (b'[{"sku": "a"}]', "not_an_object"),
+        (b'{"id": 1, "items": [{"sku": "a", "sku": "b"}]}', "duplicate_name"),
+        (b'{"id": 1, "items": [{"sku": "a"}, {"sku"', "truncated"),
+        (None, "tombstone"),
+    ],
+)
+def test_a_record_that_cannot_be_taken_apart_is_rejected_as_a_whole(value: bytes | None, reason: str) -> None:
+    assert rows_of(ITEMS, value) == [reason]
+    assert not judge_elements(value, None, ITEMS.rules()).has_elements
+
+
+def test_a_parent_field_that_cannot_be_read_rejects_each_element() -> None:
+    assert rows_of(ITEMS, items({"sku": "a"}, {"sku": "b"}, id="x")) == ["wrong_type"] * 2
+    assert rows_of(ITEMS, items(id="x")) == []
+
+
+def test_messages_name_the_field_of_an_element() -> None:
+    (row,) = ITEMS.decode_rows(items({"sku": 5}))
+    assert isinstance(row, Rejection)
+    assert row.detail == "'items[].sku' is a number '5', expected STRING"
+
+
+def test_a_record_that_is_an_array_has_its_elements_as_rows() -> None:
+    table = replace(ITEMS, columns=[SKU, PIECES], key=["sku"], rows_from=())
+    assert rows_of(table, b'[{"sku": "a"}, 1]') == [{"sku": "a", "pieces": None}, "not_an_object"]
+    assert [rows_of(table, value) for value in (b"[]", b"null", b"{}", b"7")] == [
+        [],
+        [],
+        ["wrong_type"],
+        ["wrong_type"],
+    ]
+    packed = replace(table, format=Compressed(Json(encoding="latin-1"), "gzip"))
+    assert rows_of(packed, gzip.compress('[{"sku": "é"}]'.encode("latin-1"))) == [{"sku": "é", "pieces": None}]
+    framed = replace(table, format=Json(framed=True))
+    assert rows_of(framed, b'\0\0\0\0\1[{"sku": "a"}]') == [{"sku": "a", "pieces": None}]
+
+
+def test_an_element_as_a_whole_is_a_column() -> None:
+    table = log(Column("tag", "STRING", "A tag.", source=Element()))
+    assert rows_of(table, items("a", None, 5)) == [{"tag": "a"}, {"tag": None}, "wrong_type"]
+    texts = log(Column("element", "STRING", "Its text.", source=Element(), written="json"))
+    assert rows_of(texts, items({"a": [1]}, 2)) == [{"element": '{"a":[1]}'}, {"element": "2"}]
+
+
+def test_texts_on_the_way_to_rows_and_within_them_are_opened() -> None:
+    element = json.dumps({"sku": "a", "amount": json.dumps({"pieces": 3})})
+    value = json.dumps({"id": 1, "items": json.dumps([element, "{bad", {"sku": "b"}])}).encode()
+    first, second, third = rows_of(ITEMS, value)
+    assert (first["pieces"], second, third["sku"]) == (3, "invalid_json", "b")
+    nested = replace(ITEMS, rows_from=("order", "items"))
+    assert len(rows_of(nested, json.dumps({"id": 1, "order": json.dumps({"items": [{"sku": "a"}]})}).encode())) == 1
+
+
+def test_other_parts_of_the_record_are_the_same_for_all_rows() -> None:
+    columns = [
+        Column("shop", "STRING", "Shop.", source=RecordKey()),
+        Column("trace", "INT", "Trace.", source=RecordHeader("trace")),
+        Column("sent_at", "TIMESTAMP", "When.", source=BrokerTime()),
+        SKU,
+    ]
+    time = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = rows_of(log(*columns), items({"sku": "a"}, {"sku": "b"}), key=b"north", headers={"trace": b"7"}, time=time)
+    assert [(row["shop"], row["trace"], row["sku"]) for row in rows] == [("north", 7, "a"), ("north", 7, "b")]
+    assert {row["sent_at"].replace(tzinfo=UTC) for row in rows} == {time}
+
+
+def test_where_is_about_the_record_and_deletes_are_about_the_element() -> None:
+    table = replace(ITEMS, where=FieldIs("kind", ["order"]), apply_as_deletes=FieldIs("gone", [True]))
+    value = items({"sku": "a", "gone": True, "amount": 5}, {"sku": "b", "gone": False}, kind="order", gone=True)
+    verdicts = judge_elements(value, None, table.rules()).verdicts
+    assert [(verdict.deletes, verdict.row["sku"]) for verdict in verdicts] == [(True, "a"), (False, "b")]
+    assert rows_of(table, items({"sku": "a"}, kind="other")) == ["filtered"]
+    by_header = replace(ITEMS, where=HeaderIs("type", ["order"]))
+    assert rows_of(by_header, b"not JSON", headers={"type": b"other"}) == ["filtered"]
+
+
+def test_a_delete_needs_only_its_key_of_the_parent() -> None:
+    note = Column("note", "INT", "A note.", source=ParentField("note"))
+    table = replace(ITEMS, columns=[*ITEMS.columns, note], apply_as_deletes=FieldIs("gone", [True]))
+    rows = rows_of(table, items({"sku": "a", "gone": True}, {"sku": "b"}, note="x"))
+    assert rows == [{"order_id": 1, "sku": "a", "pieces": None, "note": None}, "wrong_type"]
+
+
+def test_lateness_is_that_of_each_element() -> None:
+    at = Column("at", "TIMESTAMP", "When.", epoch="seconds")
+    rules = log(at, late=Late("at", timedelta(seconds=5))).rules()
+    verdicts = judge_elements(items({"at": 100}, {"at": 1}, {}), 100 * 10**6, rules).verdicts
+    assert [(verdict.reason, verdict.late) for verdict in verdicts] == [(None, False), ("late", True), (None, False)]
+
+
+def test_decode_refuses_a_table_whose_records_have_many_rows() -> None:
+    with pytest.raises(ValueError, match="call decode_rows"):
+        ITEMS.decode(items())
+    plain = replace(ITEMS, columns=[SKU], key=["sku"], rows_from=None)
+    assert plain.decode_rows(b'{"sku": "a"}') == [{"sku": "a"}]
+
+
+@pytest.mark.invariant("8.11")
+def test_a_record_with_too_many_elements_is_rejected_as_a_whole() -> None:
+    value = b'{"id": 1, "items": [' + b"0," * (MAX_RECORD_MEMORY // 1_000) + b"0]}"
+    assert rows_of(log(Column("n", "INT", "n", source=Element())), value) == ["too_large"]
+
+
+@pytest.mark.invariant("8.11")
+def test_a_long_text_that_every_row_repeats_counts_for_each() -> None:
+    table = log(SKU, Column("note", "STRING", "A note.", source=ParentField("note")))
+    elements = [{"sku": "a"}] * 2_000
+    assert len(rows_of(table, items(*elements, note="x" * 10_000))) == 2_000
+    assert rows_of(table, items(*elements, note="x" * 100_000)) == ["too_large"]
+    by_key = log(SKU, Column("note", "STRING", "A note.", source=RecordKey()))
+    assert rows_of(by_key, items(*elements), key=b"x" * 100_000) == ["too_large"]

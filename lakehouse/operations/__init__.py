@@ -4,18 +4,10 @@
 changed. ``rewrite_tables`` rewrites tables with other types or partitions, ``maintain`` compacts and vacuums.
 ``repair`` records the decisions of a person if records or the history are gone. ``restore`` returns a table to an
 earlier version. ``status`` reports the progress of a table, ``open_rejections`` the number of open rejected records,
-<<<<<<< HEAD
 ``rejections`` the records themselves, ``sampled_reasons`` the reasons of one run. ``verify`` checks the data, and
-``verify_changes`` what a change stream did not send.
-``compare`` compares a table with the table of a database (``source_database``), by the texts of ``canonical_rows``. A
-new command that reads or maintains tables belongs here; ``lakehouse.cli`` and ``lakehouse.defs`` call it. This package
-may use batches, derived tables and queries, and everything below them. It does not know which tables are declared, nor
-Dagster.
-=======
-``rejections`` the records themselves, ``sampled_reasons`` the reasons of one run. ``verify`` checks the data.
-``compare`` compares a table with the table of a database (``source_database``), by the texts of ``canonical_rows``.
-``table_pair`` reads the two, and ``comparison_passes`` reports how far that is. A new command that reads or maintains
-tables belongs here; ``lakehouse.cli`` and ``lakehouse.defs`` call it. This package may use batches, derived tables and
-queries, and everything below them. It does not know which tables are declared, nor Dagster.
->>>>>>> 85e875b (Show how far a comparison with a database is)
+``verify_changes`` what a change stream did not send. ``compare`` compares a table with the table of a database
+(``source_database``), by the texts of ``canonical_rows``. ``table_pair`` reads the two, and ``comparison_passes``
+reports how far that is. A new command that reads or maintains tables belongs here; ``lakehouse.cli`` and
+``lakehouse.defs`` call it. This package may use batches, derived tables and queries, and everything below them. It does
+not know which tables are declared, nor Dagster.
 """

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from benchmarks.turns import Measurement, take_turns
 from lakehouse.declaration import Avro, Month
 from lakehouse.decoding import staged
-from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules

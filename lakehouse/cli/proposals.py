@@ -74,7 +74,7 @@ def _with_notes(proposal: "Proposal", values: "Sequence[bytes | None]") -> "Prop
 
 def _require_known_schemas(values: "Sequence[bytes | None]", topic: str) -> None:
     """Refuse records in Avro's single-object encoding: their schemas are neither in a registry nor in the records."""
-    from lakehouse.decoding.formats.single_objects import is_single_object, shown_fingerprint, split_single_object
+    from lakehouse.decoding.formats.avro.single_objects import is_single_object, shown_fingerprint, split_single_object
 
     objects = [value for value in values if value and is_single_object(value)]
     if len(objects) * 2 > sum(map(bool, values)):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.formats.json_format import JsonParser
+from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.memory import column_memory_per_byte, row_memory
 from lakehouse.decoding.opened_texts import with_opened_texts

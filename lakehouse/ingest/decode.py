@@ -23,7 +23,7 @@ from lakehouse.decoding import staged
 from lakehouse.decoding.element_verdicts import first_rejected, with_rows
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
-from lakehouse.decoding.formats.json_format import JsonParser
+from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.record_parts import HEADER, JSON_KEY, KEY, SCHEMA, TIME, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdict_arrays import DecodedRecords

@@ -13,7 +13,7 @@ from aiokafka.errors import MessageSizeTooLargeError
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import UnwritableError
-from lakehouse.decoding.formats.json_format import JsonParser
+from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.record_parts import JSON_KEY, KEY, VALUE
 from lakehouse.decoding.values import convert

@@ -17,8 +17,8 @@ from google.protobuf import (
 from hypothesis import strategies as st
 
 from lakehouse.decoding.fields import UnrepresentableValue
-from lakehouse.decoding.formats.avro_logical import non_finite_decimal, shortest_float
-from lakehouse.decoding.formats.protobuf_values import CONVERTERS, WRAPPERS
+from lakehouse.decoding.formats.avro.logical import non_finite_decimal, shortest_float
+from lakehouse.decoding.formats.protobuf.values import CONVERTERS, WRAPPERS
 
 FIELD = descriptor_pb2.FieldDescriptorProto
 INTEGERS = {

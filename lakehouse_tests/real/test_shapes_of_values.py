@@ -19,7 +19,7 @@ from lakehouse.declaration import (
     UnmappedFields,
 )
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.compression import compress
+from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, counts

@@ -74,7 +74,7 @@ FORMATS = ROOT / "lakehouse" / "decoding" / "formats"
 
 def format_classes() -> set[str]:
     """The class names of the formats and their parsers."""
-    nodes = (node for file in FORMATS.glob("*.py") for node in ast.walk(ast.parse(file.read_text("utf-8"))))
+    nodes = (node for file in FORMATS.rglob("*.py") for node in ast.walk(ast.parse(file.read_text("utf-8"))))
     bases = {node.name: {*map(ast.unparse, node.bases)} for node in nodes if isinstance(node, ast.ClassDef)}
     classes = {"Format", "Parser"}
     while derived := {name for name, base_names in bases.items() if base_names & classes} - classes:
@@ -118,7 +118,7 @@ def format_decisions(source: str) -> list[str]:
     [
         "isinstance(table.format, Avro)",
         "isinstance(form, (Json, int))",
-        "isinstance(parser, avro_format.AvroParser)",
+        "isinstance(parser, avro.AvroParser)",
         "type(form) is Json",
         "form == Json(framed=True)",
         "kind = Avro",
@@ -145,14 +145,14 @@ def test_only_format_modules_decide_by_the_class_of_a_format() -> None:
 
 def test_only_format_modules_name_the_type_of_a_schema() -> None:
     modules = modules_with(r"""["'](AVRO|PROTOBUF)["']""")
-    assert "decoding/formats/avro_nodes.py" in modules
+    assert "decoding/formats/avro/nodes.py" in modules
     assert [module for module in modules if not module.startswith("decoding/formats/")] == []
 
 
 def test_only_the_modules_of_a_format_name_its_own_reason() -> None:
     modules = modules_with(r"""["']invalid_avro["']""")
     assert modules
-    assert {module for module in modules if not module.startswith("decoding/formats/avro_")} == set()
+    assert {module for module in modules if not module.startswith("decoding/formats/avro/")} == set()
 
 
 KAFKA_WORDS = ("cluster_id", "topic_id", "incarnation", "offset", "offsets")

@@ -19,7 +19,7 @@ from lakehouse.declaration.inference.proposed_types import type_of
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.debezium_values import iso_time
+from lakehouse.decoding.formats.debezium.values import iso_time
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.parser import Change
 from lakehouse.decoding.records import parse

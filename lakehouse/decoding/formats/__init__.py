@@ -1,27 +1,12 @@
-"""How the values of records are written: one module for each format, and the list of formats.
+"""How the values of records are written: one package for each kind of format, and the list of formats.
 
 ``format`` defines the base class of formats and ``parser`` that of their parsers, ``framing`` the schema id in front of
-a value. ``json_format`` is JSON, ``avro_format`` is Avro, ``protobuf_format`` is Protobuf, ``debezium_format`` are
-changes of a database, written as JSON or Avro. ``text_format`` is the base of formats that have only texts:
-``csv_format`` and ``logfmt_format``. ``compressed_format`` goes around another format. ``json_schemas`` reads a JSON
-Schema for a proposal. ``connect_format`` is JSON of Kafka Connect, whose schema ``connect_schemas`` reads.
+a value. ``json`` is JSON, and ``connect`` JSON of Kafka Connect. ``avro`` is Avro, and ``protobuf`` is Protobuf.
+``debezium`` are changes of a database, written as JSON or Avro. ``texts`` are formats that have only texts, such as CSV
+and logfmt. ``compressed_format`` goes around another format: ``unpacking`` decompresses its values.
 
-``unpacking`` decompresses values with ``compression`` and ``zstd_frames``, and converts them to UTF-8 with
-``text_encodings``. ``recognition`` finds the format of texts, ``shown_options`` writes a format into a file.
-
-``debezium_reader`` reads a change, ``debezium_position`` its position in the log of the database, ``debezium_schemas``
-the types of its fields, ``debezium_values`` times and decimals, ``debezium_connector`` the settings of its connector.
-``avro_reader`` reads Avro by a schema, with ``avro_bytes`` for primitive types, ``avro_nodes`` for the readers of
-schemas, ``avro_unions`` for unions and ``avro_logical`` for logical types. ``avro_schemas`` checks schemas,
-``avro_declared`` derives one from a declaration, ``avro_writing`` writes lines by one, ``avro_fields`` derives columns
-from one. ``avro_own_schemas`` reads the schemas of a format without a registry, and ``single_objects`` the fingerprint
-in front of its values.
-
-Protobuf has the same parts: ``protobuf_reader`` with ``protobuf_messages``, ``protobuf_nodes``, ``protobuf_bytes`` and
-``protobuf_values``; ``protobuf_schemas``, ``protobuf_declared``, ``protobuf_writing`` with ``protobuf_lines``, and
-``protobuf_fields``. ``protobuf_text`` parses ``.proto`` files, cut by ``protobuf_tokens``; ``protobuf_known`` has the
-types that each may import. Both formats use ``schema_format``, ``schema_parser``, ``schema_types``, ``declared_fields``
-and ``varints``. ``writer_schemas`` prepares a schema of either.
+Formats that have schemas use ``schema_format``, ``schema_parser``, ``schema_types``, ``declared_fields`` and
+``varints``. ``writer_schemas`` prepares a schema of any of them. ``shown_options`` writes a format into a file.
 
 To add a format, write a module with a subclass of ``Format`` and list it in ``FORMAT_KINDS``, and in ``FORMATS`` if a
 proposal may choose it by reading values. No module outside this package checks which format it has: it asks the format.
@@ -31,18 +16,18 @@ from collections.abc import Iterable, Iterator
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import REASONS
-from lakehouse.decoding.formats.avro_format import Avro
+from lakehouse.decoding.formats.avro.format import Avro
 from lakehouse.decoding.formats.compressed_format import Compressed
-from lakehouse.decoding.formats.connect_format import ConnectJson
-from lakehouse.decoding.formats.csv_format import Csv
-from lakehouse.decoding.formats.debezium_format import Debezium
+from lakehouse.decoding.formats.connect.format import ConnectJson
+from lakehouse.decoding.formats.debezium.format import Debezium
 from lakehouse.decoding.formats.format import Format
 from lakehouse.decoding.formats.framing import has_frame
-from lakehouse.decoding.formats.json_format import Json
-from lakehouse.decoding.formats.logfmt_format import Logfmt
-from lakehouse.decoding.formats.protobuf_format import Protobuf
-from lakehouse.decoding.formats.recognition import likely_codec, likely_text_formats
-from lakehouse.decoding.formats.text_format import Text
+from lakehouse.decoding.formats.json.format import Json
+from lakehouse.decoding.formats.protobuf.format import Protobuf
+from lakehouse.decoding.formats.texts.csv import Csv
+from lakehouse.decoding.formats.texts.logfmt import Logfmt
+from lakehouse.decoding.formats.texts.recognition import likely_codec, likely_text_formats
+from lakehouse.decoding.formats.texts.text import Text
 
 FORMATS: tuple[Format, ...] = (
     Json(),

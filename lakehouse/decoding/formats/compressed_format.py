@@ -10,7 +10,6 @@ from typing import Any
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.compression import INVALID_COMPRESSION, Codec, compress, decompressor
 from lakehouse.decoding.formats.format import (
     NO_SCHEMAS,
     Format,
@@ -21,9 +20,10 @@ from lakehouse.decoding.formats.format import (
     WriterSchema,
 )
 from lakehouse.decoding.formats.framing import FRAME_SIZE
-from lakehouse.decoding.formats.json_format import JsonParser
+from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.formats.unpacking import UnpackingParser
+from lakehouse.decoding.formats.unpacking.compression import INVALID_COMPRESSION, Codec, compress, decompressor
+from lakehouse.decoding.formats.unpacking.parser import UnpackingParser
 
 _MAX_SAMPLE = 64 * 1000 * 1000  # bytes of values that show their format
 _OF_WRITTEN = (

@@ -7,7 +7,7 @@ import fastavro
 import pytest
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.avro_reader import reader_of
+from lakehouse.decoding.formats.avro.reader import reader_of
 from lakehouse.decoding.formats.format import WriterSchema
 from lakehouse_tests.helpers.brokers.registries import body as encode
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import zstandard
 
-from lakehouse.decoding.formats.compression import Codec
+from lakehouse.decoding.formats.unpacking.compression import Codec
 
 CODECS: tuple[Codec, ...] = ("gzip", "zstd")
 for_each_codec = pytest.mark.parametrize("codec", CODECS)

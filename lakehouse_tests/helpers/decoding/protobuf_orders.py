@@ -8,8 +8,8 @@ from lakehouse import writer_schema
 from lakehouse.declaration import Column, Protobuf, StreamTable
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import Schemas
-from lakehouse.decoding.formats.protobuf_lines import varint
-from lakehouse.decoding.formats.protobuf_reader import reader_of
+from lakehouse.decoding.formats.protobuf.lines import varint
+from lakehouse.decoding.formats.protobuf.reader import reader_of
 from lakehouse.decoding.rules import Rules
 
 FIRST = b"\x00"

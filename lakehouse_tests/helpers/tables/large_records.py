@@ -9,9 +9,9 @@ import pyarrow as pa
 from lakehouse.declaration import Avro, Column, Compressed, Csv, Debezium, Json, Logfmt, StreamTable
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.compression import Codec, compress
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.formats.unpacking.compression import Codec, compress
 from lakehouse.decoding.memory import MAX_UNPACKED_SIZE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices

@@ -11,7 +11,7 @@ import requests
 from deltalake import DeltaTable
 
 from lakehouse.declaration import Column
-from lakehouse.decoding.formats.avro_schemas import fingerprint, writer_schema
+from lakehouse.decoding.formats.avro.schemas import fingerprint, writer_schema
 from lakehouse.kafka import create_topic
 from lakehouse.kafka import registry_client as registries
 from lakehouse.settings import Settings

@@ -11,7 +11,7 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.declaration import Avro, Json
-from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.kafka import Record, registry_client
 from lakehouse_tests.helpers.brokers.registries import SECOND, Answer, answering_registry, encode_records, schema_answer

@@ -13,7 +13,7 @@ from lakehouse.cli.proposed_file import declaration_text
 from lakehouse.declaration import Avro, Debezium, Json, Protobuf, StreamTable
 from lakehouse.declaration.inference.proposal import Proposal, propose
 from lakehouse.decoding.formats import likely_formats
-from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse_tests.helpers.brokers.registries import CUSTOMER, FIRST, SECOND, encode_records

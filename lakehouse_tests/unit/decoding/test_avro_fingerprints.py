@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lakehouse.decoding.formats.avro_reader import reader_of
-from lakehouse.decoding.formats.avro_schemas import fingerprint, writer_schema
+from lakehouse.decoding.formats.avro.reader import reader_of
+from lakehouse.decoding.formats.avro.schemas import fingerprint, writer_schema
 from lakehouse.decoding.formats.format import WriterSchema
 from lakehouse_tests.helpers.brokers.registries import RECORD
 

@@ -14,10 +14,10 @@ from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KNOWN_REASONS
-from lakehouse.decoding.formats.avro_schemas import parsing_fingerprint
+from lakehouse.decoding.formats.avro.schemas import parsing_fingerprint
+from lakehouse.decoding.formats.avro.single_objects import add_fingerprint
 from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.formats.single_objects import add_fingerprint
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.brokers.registries import body as encode
 from lakehouse_tests.helpers.decoding.avro_sales import ALL_TYPES, COLUMNS, SALES, SCHEMAS

@@ -9,7 +9,7 @@ import pytest
 
 from lakehouse.declaration import Avro
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.avro_reader import reader_of
+from lakehouse.decoding.formats.avro.reader import reader_of
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse_tests.helpers.decoding.avro_bodies import record_of, schema_of

@@ -3,9 +3,9 @@
 import pytest
 
 from lakehouse.declaration import Protobuf
-from lakehouse.decoding.formats import protobuf_nodes
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.formats.protobuf_lines import varint
+from lakehouse.decoding.formats.protobuf import nodes
+from lakehouse.decoding.formats.protobuf.lines import varint
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse_tests.helpers.decoding.protobuf_orders import (
     FIRST,
@@ -127,7 +127,7 @@ def test_a_small_record_that_would_take_too_much_memory_is_rejected(
     monkeypatch: pytest.MonkeyPatch, fields: list[str], body: bytes
 ) -> None:
     """With a fortieth of the memory limit, and so in a fortieth of the time."""
-    monkeypatch.setattr(protobuf_nodes, "MAX_RECORD_MEMORY", MAX_RECORD_MEMORY // 40)
+    monkeypatch.setattr(nodes, "MAX_RECORD_MEMORY", MAX_RECORD_MEMORY // 40)
     assert rejection_reason(proto(*fields), body) == "too_large"
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import Avro, Column, Debezium, Json, Rejection, StreamTable
-from lakehouse.decoding.formats.avro_nodes import KIND
-from lakehouse.decoding.formats.debezium_position import source_position
-from lakehouse.decoding.formats.debezium_values import converter_of
+from lakehouse.decoding.formats.avro.nodes import KIND
+from lakehouse.decoding.formats.debezium.position import source_position
+from lakehouse.decoding.formats.debezium.values import converter_of
 from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules

@@ -24,8 +24,8 @@ from lakehouse.declaration import (
 )
 from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.compression import compress
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
+from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.decoding.verdicts import decode_values
 

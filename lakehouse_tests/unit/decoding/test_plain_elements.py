@@ -32,8 +32,8 @@ from lakehouse.decoding.elements import judge_elements
 from lakehouse.decoding.fast import record_batches
 from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.compression import compress
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
+from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.record_parts import JSON_KEY, KEY, TIME
 from lakehouse.decoding.staged import NO_ROWS
 from lakehouse.decoding.verdicts import decode_slices, decode_values

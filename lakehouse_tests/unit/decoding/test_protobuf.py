@@ -15,7 +15,7 @@ from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.formats.protobuf_reader import reader_of
+from lakehouse.decoding.formats.protobuf.reader import reader_of
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.protobuf_orders import (
     COLUMNS,

@@ -16,8 +16,8 @@ from lakehouse.decoding.formats.format import (
     UnusableSchemaError,
     WriterSchema,
 )
-from lakehouse.decoding.formats.protobuf_known import known_files
-from lakehouse.decoding.formats.protobuf_text import MessageDefinition, parse_proto
+from lakehouse.decoding.formats.protobuf.known import known_files
+from lakehouse.decoding.formats.protobuf.text import MessageDefinition, parse_proto
 
 GOOGLE = Path(next(iter(google.type.__path__))).parent
 FILES = sorted((GOOGLE / "type").glob("*.proto")) + sorted((GOOGLE / "api").glob("*.proto"))

@@ -22,8 +22,8 @@ from lakehouse.declaration import (
 )
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.compression import compress
 from lakehouse.decoding.formats.format import Schemas
+from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.staged import FILTERED
 from lakehouse.decoding.verdicts import decode_values
 

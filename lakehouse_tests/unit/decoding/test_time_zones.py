@@ -11,7 +11,7 @@ import pytest
 
 from lakehouse.declaration import Avro, Column, StreamTable, Zone
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.values import convert_value
 from lakehouse.decoding.zones import offsets_of
 from lakehouse_tests.helpers.brokers.registries import encode_records

@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from lakehouse.declaration import Avro, Column, FieldIs, RecordHeader, StreamTable, TextBoolean, TextNumber
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.fast.plain_records import decode_plain
-from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Avro
-from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError
 from lakehouse.examples.tables.movie_ratings import movie_ratings

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from lakehouse.declaration import Avro
-from lakehouse.decoding.formats.avro_schemas import writer_schema
+from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError
 from lakehouse.kafka import registry_client

@@ -10,9 +10,9 @@ import pytest
 
 from lakehouse.declaration import Avro, Column, Json, RecordHeader, StreamTable, TextBoolean, TextNumber
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.avro_declared import schema_of_fields
-from lakehouse.decoding.formats.avro_schemas import writer_schema
-from lakehouse.decoding.formats.avro_writing import line_writer
+from lakehouse.decoding.formats.avro.declared import schema_of_fields
+from lakehouse.decoding.formats.avro.schemas import writer_schema
+from lakehouse.decoding.formats.avro.writing import line_writer
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, UnwritableError
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.errors import TopicError

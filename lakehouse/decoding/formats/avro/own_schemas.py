@@ -1,0 +1,83 @@
+"""The schemas of an Avro format that needs no registry: they are in its declaration.
+
+Only the driver reads their texts; Spark's workers get what is made of them, with the format.
+"""
+
+# ruff: noqa: PLC0415 - fastavro is slow to import, and a worker may not have it
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.formats.avro.single_objects import SINGLE_OBJECT_FRAMING, shown_fingerprint
+from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, WriterSchema
+from lakehouse.decoding.formats.framing import NO_FRAMING, Framing
+
+
+class OwnSchemas(NamedTuple):
+    """Declared schemas, by the ids that ``framing`` finds in values.
+
+    ``meanings`` has a hash of each schema, which changes with what records mean. ``errors`` says of unusable schemas
+    why they are, ``twins`` names schemas with the fingerprint of another one. A declaration with either is refused.
+    """
+
+    framing: Framing
+    schemas: Schemas
+    meanings: tuple[str, ...]
+    errors: tuple[str, ...]
+    twins: tuple[str, ...]
+
+    @property
+    def newest(self) -> tuple[int, WriterSchema]:
+        """The last schema, by which lines are written, after its id."""
+        return list(self.schemas.by_id.items())[-1]
+
+
+def read_own_schemas(schema: str | None, schemas: Sequence[str] | None) -> OwnSchemas | None:
+    """Read the declared texts: ``schema`` of values without a header, or ``schemas`` of single objects.
+
+    Returns ``None`` if there are none. What is not a text is left out: another rule refuses it.
+    """
+    if schema is None and schemas is None:
+        return None
+    framing = NO_FRAMING if schemas is None else SINGLE_OBJECT_FRAMING
+    texts = {"schema": schema} if schemas is None else {f"schemas[{n}]": text for n, text in enumerate(schemas)}
+    by_id: dict[int, WriterSchema] = {}
+    meanings, errors, twins = list[str](), list[str](), list[str]()
+    for place, text in texts.items():
+        try:
+            read_schema = _read_schema(text) if isinstance(text, str) else None
+        except UnusableSchemaError as error:
+            errors.append(f"{place} of Avro cannot be used: {error}")
+            continue
+        if read_schema is None:
+            continue
+        fingerprint, writer_schema, meaning = read_schema
+        if fingerprint in by_id:
+            twins.append(f"{place} of Avro has the same fingerprint as one before it: {shown_fingerprint(fingerprint)}")
+        by_id[fingerprint if schemas is not None else 0] = writer_schema
+        meanings.append(meaning)
+    return OwnSchemas(framing, Schemas(by_id, {}), tuple(meanings), tuple(errors), tuple(twins))
+
+
+def own_schema_problems(
+    schema: str | None, schemas: Sequence[str] | None, own_schemas: OwnSchemas | None
+) -> Iterator[Problem]:
+    """Yield what is wrong with the options for declared schemas, and with the schemas themselves."""
+    if schema is not None and schemas is not None:
+        advice = "Keep schema= for values without a header, or schemas= for single-object encoding."
+        yield "Avro has both schema and schemas", advice
+    if schemas is not None and not schemas:
+        yield "schemas of Avro is empty", "List the text of each schema that records were written with."
+    for error in own_schemas.errors if own_schemas else ():
+        yield error, "Correct the text of the schema. It must be that of a record, with all types that it refers to."
+    for twin in own_schemas.twins if own_schemas else ():
+        yield twin, "Remove one of them. A record could not say which of them wrote it."
+
+
+def _read_schema(text: str) -> tuple[int, WriterSchema, str]:
+    """The fingerprint of a schema, the schema, and a hash of what it means; raises ``UnusableSchemaError``."""
+    from lakehouse.decoding.formats.avro.schemas import fingerprint, parsing_fingerprint, writer_schema
+
+    schema = writer_schema(text)
+    return parsing_fingerprint(text), schema, fingerprint(schema)

@@ -1,0 +1,172 @@
+"""Debezium: each record says how a row of a database changed.
+
+Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.fields import Field, Rejection
+from lakehouse.decoding.formats.avro.format import Avro
+from lakehouse.decoding.formats.debezium.connector import binary_settings, converter_settings, transform_settings
+from lakehouse.decoding.formats.debezium.reader import ChangeReader, ChangeRules
+from lakehouse.decoding.formats.debezium.schemas import connect_types, has_envelope, json_byte_names
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, RegisteredSchema, Schemas, WriterSchema
+from lakehouse.decoding.formats.json.format import Json
+from lakehouse.decoding.formats.parser import Change, Parser
+from lakehouse.decoding.json_parsing import NotFinite
+
+
+@dataclass(frozen=True)
+class Debezium(Format):
+    """Records are changes of the rows of a table in a database, as connectors of Debezium write them.
+
+    The newest change is the one with the greatest position in the log of the database. ``written`` is how values are
+    written: ``Json()``, with or without schemas in the records, or ``Avro()``. ``flattened``: the single message
+    transform ``ExtractNewRecordState`` left only the row, with ``op`` and the position as further fields.
+    ``decimal_handling_mode`` is that option of the connector: with ``string``, the text of a number is a number.
+    ``accepted_snapshot`` is the position of a snapshot that a merge accepts even if it is smaller than that of a change
+    before it.
+    """
+
+    written: Json | Avro = field(default_factory=Json)
+    flattened: bool = False
+    decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
+    accepted_snapshot: int | None = field(default=None, repr=False, compare=False)
+    framed: bool = field(init=False, repr=False, compare=False)
+    schema_kind: str | None = field(init=False, repr=False, compare=False)
+    needs_schemas: bool = field(init=False, repr=False, compare=False)
+    not_finite: NotFinite = field(init=False, repr=False, compare=False)
+    typed = True
+    has_changes = True
+    reasons = ("invalid_change", "unknown_operation", "no_source_position", "unavailable_value")
+
+    def __post_init__(self) -> None:
+        """Take over what the format of the values determines."""
+        for name in ("framed", "schema_kind", "needs_schemas", "not_finite"):
+            object.__setattr__(self, name, getattr(self.written, name))
+
+    @property
+    def declared_as(self) -> str:
+        """The format with the options that differ from their defaults."""
+        options = [self.written.declared_as] if self.written.declared_as else []
+        options += ["flattened=True"] if self.flattened else []
+        mode = self.decimal_handling_mode
+        options += [] if mode == "precise" else [f'decimal_handling_mode="{mode}"']
+        return f"Debezium({', '.join(options)})"
+
+    @property
+    def has_bytes(self) -> bool:
+        """That of the format of the values: JSON has bytes as texts."""
+        return self.written.has_bytes
+
+    @property
+    def fingerprint_parts(self) -> tuple[str, ...]:
+        """Those of the format of the values."""
+        return self.written.fingerprint_parts
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield that changes in Avro need a registry."""
+        if self.written.typed and not self.needs_schemas:
+            advice = "Use Debezium(Avro()): connectors write Avro with a registry, which has the types of the database."
+            yield "Debezium cannot use Avro with schemas of its own", advice
+
+    def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
+        """Return a parser of changes."""
+        rules = ChangeRules(self.flattened, self.decimal_handling_mode == "string", self.needs_schemas)
+        return DebeziumParser(ChangeReader(self.written.parser(schemas), schemas, rules))
+
+    def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
+        """Return a writer of lines; each line is a whole change."""
+        return self.written.writer(schema_id, schema)
+
+    def may_read(self, value: bytes) -> bool:
+        """Whether a value is a change with a position of its source; its schema shows it if values need one."""
+        if self.needs_schemas:
+            return bool(value)
+        try:
+            return bool(self.parser()(value))
+        except Rejection:
+            return False
+
+    def fingerprint(self, schema: WriterSchema) -> str:
+        """A hash of what a schema means, and of the types of Kafka Connect in it."""
+        parts = (self.written.fingerprint(schema), *connect_types(schema))
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def declared_schema(self, name: str, fields: Iterable[Field]) -> str:
+        """A schema of plain rows; to publish changes, register the schema of the connector."""
+        return self.written.declared_schema(name, fields)
+
+    def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
+        """Return a schema in the form that decodes values."""
+        return self.written.writer_schema(registered)
+
+    def with_text_numbers(self) -> "Debezium":
+        """The format of a connector with ``decimal.handling.mode=string``."""
+        return replace(self, decimal_handling_mode="string")
+
+    def connector_settings(self, fields: Iterable[Field]) -> dict[str, str]:
+        """The settings of the connector, its converters and its transform; of the transform, those for PostgreSQL.
+
+        JSON with precise decimals carries its schema: the scale of a decimal is only there.
+        """
+        column_fields = list(fields)
+        is_precise = self.decimal_handling_mode == "precise"
+        needs_types = is_precise and any("DECIMAL" in column_field.type for column_field in column_fields)
+        return {
+            **converter_settings(self.written, needs_types=needs_types),
+            **binary_settings(column_fields, has_bytes=self.has_bytes),
+            "decimal.handling.mode": self.decimal_handling_mode,
+            "skipped.operations": "none",
+            **(transform_settings() if self.flattened else {}),
+        }
+
+    def byte_names(self, value: bytes | None) -> frozenset[str]:
+        """The names of the fields with bytes, by the schema that a change in JSON carries."""
+        try:
+            content = {} if self.needs_schemas else self.written.parser()(value)
+        except Rejection:
+            content = {}
+        return json_byte_names(content.get("schema"), is_flattened=self.flattened)
+
+    def may_use(self, schema: WriterSchema) -> bool:
+        """Whether a schema describes changes."""
+        return has_envelope(schema)
+
+    def schema_name(self, schema: WriterSchema) -> str:
+        """The name that a schema gives its records."""
+        return self.written.schema_name(schema)
+
+    def as_json(self, parsed: dict[str, Any]) -> dict[str, Any]:
+        """The values of a row as JSON is parsed."""
+        return self.written.as_json(parsed)
+
+
+class DebeziumParser(Parser):
+    """Parses changes; as a parser of values, it returns the row of a change."""
+
+    has_changes = True
+
+    def __init__(self, reader: ChangeReader) -> None:
+        self._reader = reader
+        self.memory_by_byte = reader.parser.memory_by_byte
+        self.smallest_item = reader.parser.smallest_item
+
+    def __call__(self, value: bytes | None) -> dict[str, Any]:
+        """Parse one change into the values of its row."""
+        change = self.read_change(value, ())
+        if change.is_rowless:
+            raise Rejection("tombstone", "the record has no value of a row")
+        return change.fields
+
+    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
+        """Parse one change."""
+        return self._reader.read(value, fields)
+
+    def memory_of(self, value: bytes | None) -> int:
+        """Memory in bytes of a parsed value at most."""
+        return self._reader.parser.memory_of(value)

@@ -1,0 +1,98 @@
+"""The values of a change stream by the types of its connector: times, dates and decimals.
+
+A schema names the type of a field, for example ``io.debezium.time.MicroTimestamp``. Pure and self-contained (the
+standard library only).
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from hashlib import md5
+from math import isfinite
+from typing import Any
+from uuid import UUID
+
+from lakehouse.decoding.fields import UnrepresentableValue
+from lakehouse.decoding.formats.avro.logical import TIME_CONVERTERS, to_date
+from lakehouse.decoding.unscaled_decimals import base64_converter, variable_decimal
+
+_PLACEHOLDER = "__debezium_unavailable_value"
+_PLACEHOLDER_BYTES = _PLACEHOLDER.encode()
+_TEXTS = frozenset(
+    {
+        _PLACEHOLDER,
+        b64encode(_PLACEHOLDER_BYTES).decode(),
+        _PLACEHOLDER_BYTES.hex(),
+        f'{{"{_PLACEHOLDER}":"{_PLACEHOLDER}"}}',
+        str(UUID(bytes=md5(_PLACEHOLDER_BYTES, usedforsecurity=False).digest(), version=3)),
+    }
+)
+"""Texts that stand for a value that was not sent: as text, as bytes in Base64 or hex, as hstore, as UUID."""
+Convert = Callable[[Any], Any]
+"""Convert a value that is not null; a value that does not have the form of its type stays as it is."""
+
+_WHOLE_LIMIT = 2**63
+_ISO_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-](?:0\d|1[0-4]):[0-5]\d)", re.ASCII
+)
+_DECIMAL, _VARIABLE_DECIMAL = "org.apache.kafka.connect.data.Decimal", "io.debezium.data.VariableScaleDecimal"
+
+
+def converter_of(type_name: Any, parameters: Any) -> Convert | None:
+    """Return what converts values of a named type; ``None`` if they stay as they are."""
+    if type_name == _DECIMAL and isinstance(parameters, dict):
+        return base64_converter(str(parameters.get("scale")))
+    return _CONVERTERS.get(type_name) if isinstance(type_name, str) else None
+
+
+def is_unavailable(raw: Any) -> bool:
+    """Whether a value is the placeholder of one that did not change, and that the database did not log again."""
+    if isinstance(raw, list):
+        return raw == list(_PLACEHOLDER_BYTES) or (len(raw) == 1 and is_unavailable(raw[0]))
+    if isinstance(raw, dict):
+        return raw == {_PLACEHOLDER: _PLACEHOLDER}
+    return raw == _PLACEHOLDER_BYTES if isinstance(raw, bytes) else isinstance(raw, str) and raw in _TEXTS
+
+
+def iso_time(raw: Any) -> Any:
+    """Return the time that a text in ISO 8601 with a zone writes, rounded to microseconds; ties are rounded up."""
+    match = _ISO_TIME.fullmatch(raw) if isinstance(raw, str) else None
+    if match is None:
+        return raw
+    minute, second, fraction, zone = match.groups()
+    nanoseconds = int((fraction or "").ljust(9, "0"))
+    try:
+        time = datetime.fromisoformat(f"{minute}:{second or '00'}{zone}").astimezone(UTC)
+        return time + timedelta(microseconds=(nanoseconds + 500) // 1000)
+    except (ValueError, OverflowError):
+        return UnrepresentableValue(raw)
+
+
+def _of_whole(convert: Convert) -> Convert:
+    """Return what converts a whole number; other values stay as they are."""
+
+    def convert_number(raw: Any) -> Any:
+        if isinstance(raw, bool) or not isinstance(raw, int | Decimal) or not isfinite(raw):
+            return raw
+        if not -_WHOLE_LIMIT <= raw < _WHOLE_LIMIT:
+            return UnrepresentableValue(str(raw)[:80])
+        return convert(int(raw)) if raw == int(raw) else raw
+
+    return convert_number
+
+
+_MILLISECONDS, _MICROSECONDS, _NANOSECONDS = (
+    TIME_CONVERTERS[f"timestamp-{unit}"] for unit in ("millis", "micros", "nanos")
+)
+_CONVERTERS: Mapping[str, Convert] = {
+    "io.debezium.time.Date": _of_whole(to_date),
+    "org.apache.kafka.connect.data.Date": _of_whole(to_date),
+    "io.debezium.time.Timestamp": _of_whole(_MILLISECONDS),
+    "org.apache.kafka.connect.data.Timestamp": _of_whole(_MILLISECONDS),
+    "io.debezium.time.MicroTimestamp": _of_whole(_MICROSECONDS),
+    "io.debezium.time.NanoTimestamp": _of_whole(_NANOSECONDS),
+    "io.debezium.time.ZonedTimestamp": iso_time,
+    _VARIABLE_DECIMAL: variable_decimal,
+}

@@ -1,0 +1,195 @@
+"""JSON: each value is one object, in UTF-8 or another encoding.
+
+Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.fields import Field, Rejection, json_kind
+from lakehouse.decoding.formats.format import (
+    NO_SCHEMAS,
+    Format,
+    Path,
+    RegisteredSchema,
+    SchemaField,
+    Schemas,
+    UnusableSchemaError,
+    UnwritableError,
+    WriterSchema,
+)
+from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_frame
+from lakehouse.decoding.formats.json.schemas import KIND, schema_fields, writer_schema
+from lakehouse.decoding.formats.parser import Parser
+from lakehouse.decoding.formats.shown_options import show_options
+from lakehouse.decoding.formats.unpacking.encodings import (
+    INVALID_ENCODING,
+    UTF_8,
+    encode_text,
+    encoded_parser,
+    encoding_problems,
+    is_utf8,
+)
+from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK, NotFinite, parse_json, utf8_text
+from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, MAX_RECORD_MEMORY, json_memory, too_large_rejection
+from lakehouse.decoding.records import parse, parse_array, require_value
+
+_ANY_OBJECT = '{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}'  # the declaration is stricter
+
+
+@dataclass(frozen=True)
+class Json(Format):
+    """Records are JSON objects, decoded strictly.
+
+    ``framed``: each has the id of its schema in front, as clients of a schema registry write it. The schema itself is
+    not read: the declaration is stricter. ``not_finite``: ``NaN`` and ``Infinity``, which some programs write although
+    JSON does not have them, reject the record, or with ``"null"`` are null. ``encoding`` is UTF-8, or an encoding with
+    one byte for each character. ``in_text``: each value is a text of JSON that holds the object, written twice.
+    """
+
+    framed: bool = field(default=False, repr=False)
+    not_finite: NotFinite = field(default="reject", repr=False)
+    encoding: str = field(default=UTF_8, kw_only=True)
+    in_text: bool = field(default=False, kw_only=True)
+    schema_kind = KIND
+    may_be_arrays = True
+    reasons = (INVALID_ENCODING,)
+
+    def __repr__(self) -> str:
+        """Return the format without its frame, which ``fingerprint_parts`` has."""
+        options = {"not_finite": "reject", "encoding": UTF_8, "in_text": False}
+        values = {name: getattr(self, name) for name in options}
+        return f"Json({', '.join(f'{name}={value!r}' for name, value in values.items() if value != options[name])})"
+
+    @property
+    def declared_as(self) -> str:
+        """Empty for unframed JSON in UTF-8, which is the default format of a table."""
+        return "" if self == Json() else show_options(self)
+
+    @property
+    def fingerprint_parts(self) -> tuple[str, ...]:
+        """Empty unless framed, so that fingerprints of tables are the same as before ``framed`` existed."""
+        return ("framed",) if self.framed else ()
+
+    def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:  # noqa: ARG002 - JSON is decoded without schemas
+        """Return a parser of JSON objects, after a schema id if the format is framed."""
+        parser = FramedJsonParser(self.not_finite) if self.framed else JsonParser(self.not_finite)
+        parser = JsonInTextParser(self.not_finite, framed=self.framed) if self.in_text else parser
+        return encoded_parser(parser, self.encoding, framed=self.framed)
+
+    def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:  # noqa: ARG002 - as above
+        """Return a function that adds the frame, if the format is framed; bytes in UTF-8 are unchanged."""
+        encode: Callable[[bytes], bytes] = bytes if is_utf8(self.encoding) and not self.in_text else self._encode
+        return (lambda line: add_frame(schema_id, encode(line))) if self.framed else encode
+
+    def _encode(self, line: bytes) -> bytes:
+        try:
+            text = utf8_text(line)
+            return encode_text(json.dumps(text, ensure_ascii=False) if self.in_text else text, self.encoding)
+        except Rejection as rejection:
+            raise UnwritableError(rejection.detail) from None
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the encoding."""
+        yield from encoding_problems(self.encoding)
+
+    def notes(self, values: Sequence[bytes]) -> Iterator[str]:
+        """Yield that a byte order mark is dropped, and that texts are opened."""
+        if self.in_text:
+            yield "Each value is a text that holds an object: in_text=True. Its producer writes JSON twice."
+        if any(value.startswith(BYTE_ORDER_MARK.encode()) for value in values):
+            yield "Values begin with a byte order mark of UTF-8. It is dropped."
+
+    def may_read(self, value: bytes) -> bool:
+        """Whether a value is an object with at least one field."""
+        try:
+            return bool(self.parser()(value))
+        except Rejection:
+            return False
+
+    def with_null_numbers(self) -> "Json":
+        """The format in which NaN and infinities are null."""
+        return replace(self, not_finite="null")
+
+    def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
+        """Return a JSON Schema, for a proposal; records are decoded by their declaration alone."""
+        if registered.kind != KIND:
+            raise UnusableSchemaError(f"it is a schema of {registered.kind}, not of {self.name}")
+        return writer_schema(registered.text)
+
+    def schema_fields(self, schemas: Iterable[WriterSchema], limit: int) -> Mapping[Path, SchemaField] | None:
+        """The fields that JSON Schemas describe; ``None`` if there are none."""
+        return schema_fields(schemas, limit) or None
+
+    def declared_schema(self, name: str, fields: Iterable[Field]) -> str:  # noqa: ARG002 - the same for all
+        """A schema that allows any object: the declaration is stricter."""
+        return _ANY_OBJECT
+
+
+class JsonParser(Parser):
+    """Parses JSON objects strictly."""
+
+    memory_by_byte = JSON_MEMORY_PER_BYTE
+    smallest_item = 2
+    is_json = True
+    _parse = staticmethod(parse)
+
+    def __init__(self, not_finite: NotFinite = "reject") -> None:
+        self.not_finite: NotFinite = not_finite
+
+    def __call__(self, value: bytes | None) -> dict[str, Any]:
+        """Parse one object, with numbers exactly as written."""
+        return self._parse(value, self.not_finite)
+
+    def of_arrays(self) -> Parser:
+        """Return the parser for records that are arrays."""
+        parser = copy(self)
+        parser._parse = parse_array
+        return parser
+
+    def memory_of(self, value: bytes | None) -> int:
+        """Memory in bytes of a parsed value at most; the parts of a long value are counted."""
+        return json_memory(value or b"")
+
+
+class FramedJsonParser(JsonParser):
+    """Parses JSON objects that follow a schema id."""
+
+    is_json = False
+
+    def __call__(self, value: bytes | None) -> dict[str, Any]:
+        """Parse one object that follows a schema id."""
+        _, framed_value = split_frame(value)
+        return self._parse(framed_value[FRAME_SIZE:], self.not_finite)
+
+
+class JsonInTextParser(JsonParser):
+    """Parses texts of JSON that hold an object."""
+
+    is_json = False
+
+    def __init__(self, not_finite: NotFinite, *, framed: bool) -> None:
+        super().__init__(not_finite)
+        self._framed = framed
+        self._content = b""
+
+    def __call__(self, value: bytes | None) -> dict[str, Any]:
+        """Parse the object that a text holds."""
+        self._content = b""
+        value = split_frame(value)[1][FRAME_SIZE:] if self._framed else value
+        value = require_value(value)
+        if json_memory(value) > MAX_RECORD_MEMORY:
+            raise too_large_rejection()
+        text = parse_json(utf8_text(value), self.not_finite)
+        if not isinstance(text, str):
+            raise Rejection("wrong_type", f"the value is {json_kind(text)}, expected a text that holds an object")
+        self._content = text.encode("utf-8", "surrogatepass")
+        return self._parse(self._content, self.not_finite)
+
+    def memory_of(self, value: bytes | None) -> int:
+        """Memory in bytes of a parsed value at most, with its text."""
+        return super().memory_of(value) + json_memory(self._content)

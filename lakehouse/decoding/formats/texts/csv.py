@@ -1,0 +1,170 @@
+"""CSV: each value is one row of fields, separated by a comma, a tab or another character.
+
+Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.fields import Rejection, is_text
+from lakehouse.decoding.formats.shown_options import show_options
+from lakehouse.decoding.formats.texts.text import (
+    FIELD_MEMORY,
+    TextFormat,
+    TextParser,
+    reject_unknown_fields,
+    scalar_text,
+    without_line_end,
+)
+from lakehouse.decoding.formats.unpacking.encodings import INVALID_ENCODING
+from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK
+
+_INVALID = "invalid_csv"
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_ITEM = 64  # bytes of memory of a short text in a list
+_RESERVED = '"\r\n'
+_SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+
+
+@dataclass(frozen=True)
+class Csv(TextFormat):
+    r"""Each value is one row of CSV, with the fields of ``columns`` in their order.
+
+    Quotes are those of RFC 4180. A field without quotes that is empty is null, ``""`` is an empty text. ``delimiter``
+    is one character, for example ``"\t"`` for TSV.
+    """
+
+    columns: Sequence[str]
+    delimiter: str = ","
+    reasons = (INVALID_ENCODING, _INVALID, "wrong_field_count", "header_line")
+    __repr__ = show_options
+
+    def __post_init__(self) -> None:
+        """Make a list of columns a tuple, so that both are the same declaration."""
+        if isinstance(self.columns, list):
+            object.__setattr__(self, "columns", tuple(self.columns))
+
+    @property
+    def field_names(self) -> Sequence[str]:
+        """The columns."""
+        return self.columns
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the columns, the delimiter and the encoding."""
+        yield from super().problems()
+        if not self.columns or not all(self.columns):
+            yield "Csv needs the names of its columns", 'Name each field of a row, for example columns=["id", "price"].'
+        for name, count in Counter(self.columns).items():
+            if count > 1:
+                yield f"column {name!r} of Csv is listed twice", "Give each field of a row its own name."
+        if len(self.delimiter) != 1 or self.delimiter in _RESERVED or not is_text(self.delimiter):
+            message = f"delimiter {self.delimiter!r} of Csv is not one character other than a quote or a line break"
+            yield message, 'Write one character, for example "," or "\\t".'
+        elif not self._can_write_delimiter:
+            yield f"no text in {self.encoding} contains the delimiter {self.delimiter!r}", "Correct one of the two."
+
+    @property
+    def _can_write_delimiter(self) -> bool:
+        """Whether a text in the encoding may contain the delimiter; unknown encodings have a problem of their own."""
+        try:
+            return self.delimiter != BYTE_ORDER_MARK and bool(self.delimiter.encode(self.encoding))
+        except UnicodeError:
+            return False
+        except LookupError:
+            return True
+
+    def text_parser(self) -> TextParser:
+        """Return a parser of rows."""
+        return CsvParser(tuple(self.columns), self.delimiter)
+
+    def text_of(self, fields: Mapping[str, Any]) -> str:
+        """Return the fields as a row; a missing field is null."""
+        reject_unknown_fields(fields, self.columns)
+        return self.delimiter.join(self._quote(scalar_text(name, fields.get(name))) for name in self.columns)
+
+    def _quote(self, text: str | None) -> str:
+        if text is None:
+            return ""
+        is_plain = text and not any(letter in text for letter in (self.delimiter, *_RESERVED, "\ufeff"))
+        return text if is_plain else '"' + text.replace('"', '""') + '"'
+
+    def notes(self, values: Sequence[bytes]) -> Iterator[str]:  # noqa: ARG002 - the same for all values
+        """Yield why it was recognised, and that its columns have no names yet."""
+        separators = _SEPARATORS.get(self.delimiter, repr(self.delimiter))
+        yield (
+            f"Each value has {len(self.columns)} fields, separated by {separators}, so the format is Csv. Their names"
+            f" {self.columns[0]} to {self.columns[-1]} are placeholders: replace them in columns= of Csv and in each"
+            " Column."
+        )
+
+
+class CsvParser(TextParser):
+    """Parses rows with a fixed number of fields."""
+
+    def __init__(self, columns: tuple[str, ...], delimiter: str) -> None:
+        self._columns, self._delimiter = columns, delimiter
+        self._separator, escaped = delimiter.encode(), re.escape(delimiter)
+        self._field = re.compile(rf'(?:"((?:[^"]++|"")*+)"|([^"\r\n{escaped}]*+))({escaped}|\r?\n|)')
+        self._header = list(columns)
+
+    def parse_text(self, text: str) -> dict[str, Any]:
+        """Parse one row; raises ``Rejection`` if it is not one, or does not have these fields."""
+        fields = self.split_row(text)
+        if len(fields) != len(self._columns):
+            counts = f"{len(fields):,} {'field' if len(fields) == 1 else 'fields'}, expected {len(self._columns):,}"
+            raise Rejection("wrong_field_count", f"the row has {counts}")
+        if fields == self._header:
+            raise Rejection("header_line", "the row is the header: it has the names of the columns")
+        return dict(zip(self._columns, fields, strict=True))
+
+    def split_row(self, text: str) -> list[str | None]:
+        """The fields of one row, however many; raises ``Rejection`` if the text is not one row."""
+        if '"' in text:
+            return self._quoted_fields(text)
+        if "\n" in text or "\r" in text:
+            text = without_line_end(text)
+            if _LINE_BREAK.search(text):
+                _reject_line_break(text, 0)
+        fields = text.split(self._delimiter)
+        return [field or None for field in fields] if "" in fields else list(fields)
+
+    def _quoted_fields(self, text: str) -> list[str | None]:
+        """The fields of a row in which some are quoted."""
+        fields: list[str | None] = []
+        for match in self._field.finditer(text):
+            quoted, plain, separator = match.groups()
+            if not separator and match.end() < len(text):
+                _reject_quote(text, match.start(), match.end())
+            fields.append((plain or None) if quoted is None else quoted.replace('""', '"'))
+            if separator != self._delimiter:
+                if match.end() < len(text):
+                    raise Rejection("trailing_bytes", f"a second line begins at character {match.end()}")
+                break
+        return fields
+
+    def fields_memory(self, value: bytes) -> int:
+        """Memory in bytes of the fields of a value at most, without their letters."""
+        return len(self._columns) * FIELD_MEMORY + value.count(self._separator) * _ITEM
+
+
+def _reject_line_break(text: str, begin: int) -> NoReturn:
+    """Reject a row with a line break after ``begin`` that is neither quoted nor at the end of the row."""
+    match = _LINE_BREAK.search(text, begin)
+    end = match.end() if match else len(text)
+    if match and match[0] == "\r":
+        raise Rejection(_INVALID, f"the carriage return at character {end - 1} has no line feed")
+    raise Rejection("trailing_bytes", f"a second line begins at character {end}")
+
+
+def _reject_quote(text: str, begin: int, end: int) -> NoReturn:
+    """Reject a row with a character at ``end`` that cannot follow the field that begins at ``begin``."""
+    if text[end] == "\r":
+        _reject_line_break(text, end)
+    if text[begin] == '"' and begin == end:
+        raise Rejection("truncated", f"the quote at character {begin} is not closed")
+    quote, place = ("closing", "before") if text[begin] == '"' else ("stray", "at")
+    raise Rejection(_INVALID, f"a {quote} quote {place} character {end}; quotes enclose whole fields and are doubled")

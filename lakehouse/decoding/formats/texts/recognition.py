@@ -1,0 +1,68 @@
+"""What the bytes of values show about their format: how they are compressed, and which format of texts they have."""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.formats.format import Format
+from lakehouse.decoding.formats.framing import FRAME_SIZE
+from lakehouse.decoding.formats.texts.csv import Csv, CsvParser
+from lakehouse.decoding.formats.texts.logfmt import Logfmt, LogfmtParser
+from lakehouse.decoding.formats.texts.text import Text
+from lakehouse.decoding.formats.unpacking.compression import MAGIC, Codec
+from lakehouse.decoding.json_parsing import utf8_text
+
+_DELIMITERS = "\t;|,"
+_MAX_COLUMNS = 1_000  # more separators are letters of a text
+_PAIR = re.compile(r"(?:^|[ \t])[A-Za-z_@][\w.@-]*=(?=[^=\s])", re.ASCII)
+_NO_TEXT = re.compile(r"[{\[]|.*[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", re.DOTALL)  # damaged JSON, or binary
+
+
+def likely_codec(values: Sequence[bytes], *, framed: bool) -> Codec | None:
+    """The codec with whose bytes most values begin, after the id of a schema if they are framed."""
+    begin = FRAME_SIZE if framed else 0
+    counts = {codec: sum(value.startswith(magic, begin) for value in values) for codec, magic in MAGIC.items()}
+    return next((codec for codec, count in counts.items() if count * 2 > len(values)), None)
+
+
+def likely_text_formats(values: Sequence[bytes]) -> tuple[Format, ...]:
+    """The format of texts that these values have; empty if they are binary, or JSON that is damaged."""
+    samples = [value for value in values if value.strip()]
+    if _count(samples, _is_plain_text) * 2 <= len(samples):
+        return ()
+    if _count(samples, _is_logfmt) * 2 > len(samples):
+        return (Logfmt(),)
+    tables = [form for delimiter in _DELIMITERS if (form := _csv_of(samples, delimiter))]
+    return (max(tables, key=lambda form: len(form.columns)),) if tables else (Text(),)
+
+
+def _count(values: Sequence[bytes], matches: Callable[[str], bool]) -> int:
+    """The number of values whose text matches."""
+    count = 0
+    for value in values:
+        with suppress(Rejection):
+            count += matches(utf8_text(value))
+    return count
+
+
+def _is_logfmt(text: str) -> bool:
+    """Whether most of a line are pairs with a value."""
+    return len(_PAIR.findall(text)) * 2 > len(LogfmtParser().parse_text(text))
+
+
+def _is_plain_text(text: str) -> bool:
+    return _NO_TEXT.match(text) is None
+
+
+def _csv_of(values: Sequence[bytes], delimiter: str) -> Csv | None:
+    """CSV with a placeholder for each column, if all rows have equally many fields."""
+    parser = CsvParser((), delimiter)
+    try:
+        counts = {len(parser.split_row(utf8_text(value))) for value in values}
+    except Rejection:
+        return None
+    count = counts.pop() if len(counts) == 1 else 0
+    if not 1 < count <= _MAX_COLUMNS:
+        return None
+    return Csv([f"column_{number}" for number in range(1, count + 1)], delimiter)

@@ -9,6 +9,7 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.reliability import Attack
 from lakehouse_tests.helpers.histories.avro_histories import AvroHistories
 from lakehouse_tests.helpers.histories.delete_histories import DeleteHistories, PurgeHistories
+from lakehouse_tests.helpers.histories.element_histories import ElementHistories
 from lakehouse_tests.helpers.histories.histories import BegunHistories, Histories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
 
@@ -25,6 +26,7 @@ HISTORY_KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)]
 HISTORY_KINDS += [("of a log table", LogHistories)] * 3
 HISTORY_KINDS += [("with deletes and truncates", DeleteHistories)] * 4
 HISTORY_KINDS += [("with purged deletes", PurgeHistories)] * 2
+HISTORY_KINDS += [("of elements, beside records of another type", ElementHistories)] * 2
 HISTORY_KINDS += [("of Avro, whose registry comes, goes and lies", AvroHistories)] * 3
 
 

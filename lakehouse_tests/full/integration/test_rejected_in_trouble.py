@@ -115,6 +115,25 @@ def test_records_of_an_undone_redrive_are_listed_again_even_without_history(stre
 
 
 @pytest.mark.invariant("8.5")
+def test_a_redrive_that_was_undone_and_brought_back_is_marked_by_the_next_redrive(stream):
+    first_offset = end(stream)
+    hot(stream, 1)
+    (batch,) = stream.merge()
+    (redriven,) = redrive_records(stream, "out_of_range")
+    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {batch.entry.version}")
+    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {redriven.entry.version}")
+    assert list_rejections(stream, first_offset) == {}
+    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {batch.entry.version}")
+    stream.send_hours(1)
+    stream.merge()
+    stream.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {redriven.entry.version}")
+    assert list_rejections(stream, first_offset) == {"out_of_range": [first_offset]}
+    (outcome,) = redrive_records(stream, "out_of_range")
+    assert counts(outcome.entry) == dict(read=1, rejected=0, duplicate=0, inserted=0, updated=0, stale=1)
+    assert list_rejections(stream, first_offset) == {}
+
+
+@pytest.mark.invariant("8.5")
 def test_records_redriven_after_a_backup_are_rejected_again_after_its_restore(stream, tmp_path):
     first_offset = end(stream)
     (hour,) = hot(stream, 1)

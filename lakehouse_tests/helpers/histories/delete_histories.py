@@ -63,7 +63,7 @@ class DeleteHistories(Histories):
     def note_truncate(self) -> None:
         """Record the truncate of the batch that died, if it was committed."""
         progress, before = self.progress(), self.model.now.truncate
-        records = [r for partition, sent in self.model.topic.items() for r in sent[progress[partition] :]]
+        records = [r for p, sent in self.model.topic.items() for rows in sent[progress[p] :] for r in rows]
         if self.model.moment_of_truncate(r for r in records if self.model.reason(r) is None):
             self.model.committed(self.tables.version)
         else:
@@ -97,7 +97,7 @@ class PurgeHistories(DeleteHistories):
     @rule(data=st.data())
     def purge(self, data: st.DataObject) -> None:
         """Purge as if a moment between two records were the begin of the period."""
-        times = sorted({record.broker_time for sent in self.model.topic.values() for record in sent})
+        times = sorted({row.broker_time for sent in self.model.topic.values() for rows in sent for row in rows})
         begin = data.draw(st.sampled_from(times), label="begin")
         version = self.tables.version
         purge_deletes(TableContext(self.spark, self.settings, self.table), begin + PERIOD)

@@ -106,6 +106,9 @@ class Histories(RuleBasedStateMachine):
         commit, metrics = outcome.entry.commit, outcome.entry.metrics
         actual_counts = ModelCounts(
             read=commit.read,
+            empty=commit.empty,
+            judged=commit.judged,
+            filtered=commit.filtered,
             rejected=commit.rejected,
             late=commit.late,
             duplicate=commit.duplicate,

@@ -106,8 +106,8 @@ class LogHistories(Histories):
 
     def _expect_uncounted(self, version: int, planned_on: int) -> None:
         progress = self.model.now.progress
-        unmerged = [record for p, records in self.model.topic.items() for record in records[progress.get(p, 0) :]]
-        self.model.now.decided |= {record.position: record.reason(self.model.rules) for record in unmerged}
+        unmerged = [row for p, sent in self.model.topic.items() for rows in sent[progress.get(p, 0) :] for row in rows]
+        self.model.decide({record.position: record.reason(self.model.rules) for record in unmerged})
         self.model.restore(version)
         self.model.committed(planned_on + 1)
         for record in (entry for entry in unmerged if entry.reason(self.model.rules) is None):

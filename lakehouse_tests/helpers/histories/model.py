@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from lakehouse_tests.helpers.histories.model_rejections import Rejections
 from lakehouse_tests.helpers.histories.model_values import (
     Key,
     ModelCounts,
@@ -21,20 +22,25 @@ from lakehouse_tests.helpers.histories.model_values import (
     rollup_values,
 )
 
-_COUNTED = "read rejected duplicate inserted updated deleted deletes_without_row stale".split()
+_COUNTED = "read empty filtered rejected duplicate inserted updated deleted deletes_without_row stale".split()
 
 
 class Model:
-    """The expected tables of one stream table. ``now`` is the state of the newest version."""
+    """The expected tables of one stream table. ``now`` is the state of the newest version.
 
-    def __init__(self) -> None:
+    ``topic`` has the sent records of each partition, and of each record its rows: itself, or its elements.
+    """
+
+    def __init__(self, *, has_elements: bool = False) -> None:
         self.rules = Rules()
-        self.topic: dict[int, list[Record]] = {}
+        self.topic: dict[int, list[tuple[Record, ...]]] = {}
+        self._has_elements = has_elements
         self.base: dict[Key, float | None] = {}
         self.base_version: int | None = None
         self.now = Moment()
         self.moments: dict[int, Moment] = {}
         self.truncated: Moment | None = None
+        self._rejections = Rejections()
 
     def committed(self, version: int) -> None:
         """Record the current state as that of a version; the version before it may be that of a truncate."""
@@ -51,27 +57,32 @@ class Model:
             self.now.progress[partition] = end
         for name in _COUNTED:
             self.now.totals[name] += getattr(counts, name)
+        self.now.totals["rows_read"] += counts.judged if self._has_elements else 0
         self.now.totals["batches"] += 1
         return counts
 
     def replay(self, ranges: Mapping[int, tuple[int, int]]) -> ModelCounts:
         """Merge records without changing the progress."""
-        return self._decide([r for p, (start, end) in ranges.items() for r in self.topic[p][start:end]])
+        return self._decide([rows for p, (start, end) in ranges.items() for rows in self.topic[p][start:end]])
 
     def redrive(self) -> ModelCounts | None:
         """Decide the rejected records again; return ``None`` if all are rejected again."""
-        records = [self.topic[p][offset] for p, offset in self.rejected()]
-        reasons = {record.position: self.reason(record) for record in records}
+        rejected = self.rejected()
+        sent = [self.topic[p][offset] for p, offset in sorted({position[:2] for position in rejected})]
+        records = [tuple(row for row in rows if row.position in rejected) for rows in sent]
+        reasons = {row.position: self.reason(row) for rows in records for row in rows}
         if all(reasons.values()):
-            self.now.decided |= reasons
+            self._rejections.store(reasons, self.now.commits)
             return None
         return self._decide(records)
 
-    def _decide(self, records: list[Record]) -> ModelCounts:
+    def _decide(self, sent: list[tuple[Record, ...]]) -> ModelCounts:
+        judged = [row for rows in sent for row in rows]
+        records = [row for row in judged if not row.filtered]
         reasons = {record.position: self.reason(record) for record in records}
         accepted = [record for record in records if reasons[record.position] is None]
         self.truncated = self.moment_of_truncate(accepted)
-        self.now.decided |= reasons
+        self.decide(reasons)
         accepted_count = len(accepted)
         keyed_records = [(r.key, r) for r in accepted if r.key is not None and not r.truncates]
         erasing_orders = {r.order for _, r in keyed_records if r.says_null and self.rules.null_erases and not r.deletes}
@@ -83,7 +94,12 @@ class Model:
         late = sum(r.is_late and r.reason(self.rules) in (None, "late") for r in records)
         duplicate = counts.duplicate + accepted_count - len(keyed_records)
         rejected = len(records) - accepted_count
-        return replace(counts, read=len(records), rejected=rejected, duplicate=duplicate, late=late)
+        read = dict(read=len(sent), empty=sent.count(()), judged=len(judged), filtered=len(judged) - len(records))
+        return replace(counts, **read, rejected=rejected, duplicate=duplicate, late=late)
+
+    def decide(self, reasons: Mapping[Position, str | None]) -> None:
+        """Store the reasons of a commit, which are ``None`` for records that pass."""
+        self.now.commits |= {self._rejections.store(reasons, self.now.commits)}
 
     def reason(self, record: Record) -> str | None:
         """Return why a record is rejected now: by the rules, or because a purged delete may have deleted it."""
@@ -148,7 +164,7 @@ class Model:
         counts = dict(inserted=0, updated=0, deleted=0, deletes_without_row=0, stale=0)
         for key, row in newest.items():
             counts[self._put(key, row, is_delete=row.order in deletes)] += 1
-        return ModelCounts(read=read, duplicate=read - len(newest), **counts)
+        return ModelCounts(read=read, judged=read, duplicate=read - len(newest), **counts)
 
     def _put(self, key: Key, row: Row, *, is_delete: bool) -> str:
         stored_row = self.now.rows.pop(key, None)
@@ -185,16 +201,14 @@ class Model:
         self.now.rows[key] = replace(row, temperature=temperature, temperature_order=row.temperature_order or row.order)
 
     def restore(self, version: int) -> None:
-        """Restore a version; rejected records of offsets that remain merged are still listed."""
-        decisions = self.now.decided
+        """Restore a version; rejected records are not restored with it."""
         self.now = deepcopy(self.moments[version])
-        for position, reason in decisions.items():
-            self.now.decided[position] = reason or self.now.decided.get(position)
 
     def rejected(self) -> dict[Position, str]:
         """Return the rejected positions below the progress, with their reasons."""
         progress = self.now.progress
-        return {(p, o): reason for (p, o), reason in self.now.decided.items() if reason and o < progress.get(p, 0)}
+        open_rejections = self._rejections.open(self.now.commits)
+        return {(p, o, *place): why for (p, o, *place), why in open_rejections.items() if o < progress.get(p, 0)}
 
     def changes(self) -> set[tuple[Any, ...]]:
         """Return the changes of all versions: key, version, kind, temperature before and after."""

@@ -1,7 +1,7 @@
 """The values of the model: records and rules, the rows and counts that follow, and how rows combine and change.
 
 A key is (latitude, longitude, hour). An order is a tuple: ``(0, number of the commit)`` for base rows and
-``(1, broker time, partition, offset)`` for records. The greater order is newer.
+``(1, broker time, partition, offset)`` for records; of an element, its index follows. The greater order is newer.
 """
 
 from collections import defaultdict
@@ -12,15 +12,17 @@ from typing import Any
 
 Key = tuple[Decimal, Decimal, datetime]
 Order = tuple[Any, ...]
-Position = tuple[int, int]
+Position = tuple[Any, ...]
+"""Partition and offset; of an element, its index follows, which is ``None`` for the record as a whole."""
 LATE_AFTER = timedelta(days=5)
 
 
 @dataclass(frozen=True)
 class Record:
-    """A sent record; ``malformed`` is the reason for which every declaration rejects it.
+    """A sent record, or an element of one; ``malformed`` is the reason for which every declaration rejects it.
 
-    If the temperature is ``None``, ``says_null`` distinguishes a null from a missing field.
+    If the temperature is ``None``, ``says_null`` distinguishes a null from a missing field. ``place`` is the index of
+    an element, ``(None,)`` for a record that has elements and is judged as a whole, and empty for others.
     """
 
     partition: int
@@ -32,14 +34,16 @@ class Record:
     says_null: bool = False
     deletes: bool = False
     truncates: bool = False
+    filtered: bool = False
+    place: Position = ()
 
     @property
     def position(self) -> Position:
-        return self.partition, self.offset
+        return self.partition, self.offset, *self.place
 
     @property
     def order(self) -> Order:
-        return 1, self.broker_time, self.partition, self.offset
+        return 1, self.broker_time, self.partition, self.offset, *self.place
 
     @property
     def is_late(self) -> bool:
@@ -81,9 +85,12 @@ class Row:
 
 @dataclass(frozen=True)
 class ModelCounts:
-    """The counts of one commit."""
+    """The counts of one commit: the records that it read, those without elements, and then counts of rows."""
 
     read: int = 0
+    empty: int = 0
+    judged: int = 0
+    filtered: int = 0
     rejected: int = 0
     late: int = 0
     duplicate: int = 0
@@ -98,7 +105,7 @@ class ModelCounts:
 class Moment:
     """The state of one version of the merged table, with the newest delete of each key, and the newest of all rows.
 
-    ``purged`` is the greatest order of a delete that was forgotten.
+    ``purged`` is the greatest order of a delete that was forgotten. ``commits`` decided records up to this version.
     """
 
     rows: dict[Key, Row] = field(default_factory=dict)
@@ -108,7 +115,7 @@ class Moment:
     progress: dict[int, int] = field(default_factory=dict)
     base_version: int | None = None
     totals: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    decided: dict[Position, str | None] = field(default_factory=dict)
+    commits: frozenset[int] = frozenset()
 
 
 def combine_rows(stored_row: Row | None, row: Row | None) -> Row | None:

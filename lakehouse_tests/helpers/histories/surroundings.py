@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -20,7 +21,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import unique_table
-from lakehouse_tests.helpers.histories.model_values import LATE_AFTER, Key, Record, Rules
+from lakehouse_tests.helpers.histories.model_values import LATE_AFTER, Key, Position, Record, Rules
 from lakehouse_tests.helpers.waiting import wait_until
 
 PLACES = [(Decimal("13.000000"), Decimal("77.600006")), (Decimal("51.500000"), Decimal("-0.099991"))]
@@ -56,6 +57,28 @@ class Letter:
     malformed: str | None = None
     deletes: bool = False
     truncates: bool = False
+
+    @property
+    def broker_time(self) -> datetime:
+        return self.key[2] + self.delay
+
+    def rows(self, partition: int, offset: int) -> tuple[Record, ...]:
+        """Return what the model knows of the letter at this position."""
+        return (self.as_record(partition, offset, self.broker_time),)
+
+    def as_record(self, partition: int, offset: int, broker_time: datetime, place: Position = ()) -> Record:
+        return Record(
+            partition=partition,
+            offset=offset,
+            broker_time=broker_time,
+            key=None if self.malformed else self.key,
+            temperature=self.temperature,
+            malformed=self.malformed,
+            says_null=self.temperature is None and self.without == "null",
+            deletes=self.deletes and not self.malformed and not self.truncates,
+            truncates=self.truncates and not self.malformed,
+            place=place,
+        )
 
     @property
     def value(self) -> bytes | None:
@@ -110,37 +133,37 @@ def _partitions_of(settings: Settings, topic: str) -> int:
         return 0
 
 
-def post(settings: Settings, topic: str, partition: int, sent_letters: list[Letter]) -> list[Record]:
-    """Send letters to a partition in order; return their records."""
+class Mail(Protocol):
+    """Something to send: a letter, or a packet of letters."""
+
+    @property
+    def value(self) -> bytes | None: ...
+
+    @property
+    def broker_time(self) -> datetime: ...
+
+    def rows(self, partition: int, offset: int) -> tuple[Record, ...]:
+        """Return what the model knows of it at this position."""
+        ...
+
+
+def post(settings: Settings, topic: str, partition: int, mail: Sequence[Mail]) -> list[tuple[Record, ...]]:
+    """Send mail to a partition in order; return the rows of each record."""
 
     async def run() -> list[Any]:
         producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers(settings), linger_ms=5)
         await producer.start()
         try:
             futures = [
-                await producer.send(
-                    topic, letter.value, b"key", partition, int((letter.key[2] + letter.delay).timestamp() * 1000)
-                )
-                for letter in sent_letters
+                await producer.send(topic, item.value, b"key", partition, int(item.broker_time.timestamp() * 1000))
+                for item in mail
             ]
             return [await future for future in futures]
         finally:
             await producer.stop()
 
-    return [
-        Record(
-            partition=partition,
-            offset=metadata.offset,
-            broker_time=letter.key[2] + letter.delay,
-            key=None if letter.malformed else letter.key,
-            temperature=letter.temperature,
-            malformed=letter.malformed,
-            says_null=letter.temperature is None and letter.without == "null",
-            deletes=letter.deletes and not letter.malformed and not letter.truncates,
-            truncates=letter.truncates and not letter.malformed,
-        )
-        for letter, metadata in zip(sent_letters, asyncio.run(run()), strict=True)
-    ]
+    sent = zip(mail, asyncio.run(run()), strict=True)
+    return [item.rows(partition, metadata.offset) for item, metadata in sent]
 
 
 def write_base(folder: Path, values: dict[Key, float | None]) -> Path:

@@ -31,9 +31,17 @@ def origin(row: Row, kept_column: str | None = None) -> Origin:
     return Origin(*(stored_record and stored_record[name] for name in Origin._fields))
 
 
-def position(row: Row) -> tuple[int, int]:
-    """Return partition and position of a rejected record."""
-    return row["position"]["partition"], row["position"]["position"]
+def place_in_array(row: Row, kept_column: str | None = None) -> tuple[int, ...]:
+    """Return the index of the element that set a row or the value of a kept column; empty if it is not an element."""
+    stored_record = (row["_kept"][kept_column] if kept_column else row["_record"]) or {}
+    index = stored_record.get("index")
+    return () if index is None else (index,)
+
+
+def position(row: Row) -> tuple[Any, ...]:
+    """Return partition and position of a rejected record, and its index in a table of elements."""
+    names = ("partition", "position", "index")
+    return tuple(row["position"][name] for name in names if name in row["position"])
 
 
 def hour_of(row: Row) -> str:

@@ -9,7 +9,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.histories.model_values import Key, Order, Position, Row
-from lakehouse_tests.helpers.tables.rows import Origin, origin, position, rows_of
+from lakehouse_tests.helpers.tables.rows import Origin, origin, place_in_array, position, rows_of
 
 _MEASURES = ("rows", "readings", "temperature_min", "temperature_max", "temperature_sum", "temperature_avg")
 
@@ -78,11 +78,11 @@ class Tables:
         progress = ledger.progress.positions if ledger.progress else {}
         reasons: dict[Position, str] = {}
         for row in rows_of(self._settings, self._table.rejected_name):
-            (partition, offset), resolved_number = position(row), row["resolved_number"]
-            assert (partition, offset) not in reasons, "a position has two rows"
+            place, resolved_number = position(row), row["resolved_number"]
+            assert place not in reasons, "a position has two rows"
             is_unresolved = resolved_number is None or resolved_number in ledger.undone_numbers
-            if is_unresolved and offset < progress.get(partition, 0):
-                reasons[partition, offset] = row["reason"]
+            if is_unresolved and place[1] < progress.get(place[0], 0):
+                reasons[place] = row["reason"]
         return reasons
 
     def changes(self) -> set[tuple[Any, ...]]:
@@ -111,12 +111,15 @@ def _key(row: dict[str, Any]) -> Key:
 
 def _as_stored(row: dict[str, Any]) -> Row:
     """Return the row for the model; a temperature without its own order has the order of its row."""
-    order, temperature = _order(origin(row)) or (), row["temperature_2m"]
-    temperature_order = _order(origin(row, "temperature_2m")) or (order if temperature is not None else None)
+    order, temperature = _order(origin(row), place_in_array(row)) or (), row["temperature_2m"]
+    kept_column = "temperature_2m"
+    temperature_order = _order(origin(row, kept_column), place_in_array(row, kept_column)) or (
+        order if temperature is not None else None
+    )
     return Row(temperature, order, temperature_order)
 
 
-def _order(source_origin: Origin) -> Order | None:
+def _order(source_origin: Origin, place: tuple[int, ...] = ()) -> Order | None:
     if source_origin.position is not None:
-        return 1, source_origin.time, source_origin.partition, source_origin.position
+        return 1, source_origin.time, source_origin.partition, source_origin.position, *place
     return None if source_origin.base is None else (0, source_origin.base)

@@ -98,10 +98,12 @@ class Compressed(Format):
         """The values that can be decompressed; the first ones of many large values."""
         parser = UnpackingParser(JsonParser(), decompressor(self.codec), framed=self.framed)
         unpacked_values: list[bytes | None] = []
+        size = 0
         for value in values:
             with suppress(Rejection):
                 unpacked_values.append(parser.unpack(value))
-            if sum(len(unpacked or b"") for unpacked in unpacked_values) > _MAX_SAMPLE:
+                size += len(unpacked_values[-1] or b"")
+            if size > _MAX_SAMPLE:
                 break
         return unpacked_values
 

@@ -1,7 +1,8 @@
 """Decoding: its time compared to reading alone and to Spark's ``from_json``, in turns within one run.
 
-The records are those of ``temperatures`` in JSON, in JSON with numbers as texts, and in Avro, with keys and without
-headers. Parquet files hold them in the form in which they are read from a topic.
+The records are those of ``temperatures``, with keys and without headers: in JSON, in JSON with numbers as texts, with
+times of ISO 8601, or with several readings in each, and in Avro. Parquet files hold them in the form in which they are
+read from a topic.
 """
 
 import io
@@ -51,6 +52,13 @@ TEXT_TABLE = replace(
     temperatures,
     columns=[column if column.pattern else replace(column, written="text") for column in temperatures.columns],
 )
+ISO_TABLE = replace(
+    temperatures,
+    columns=[replace(column, pattern="iso8601") if column.pattern else column for column in temperatures.columns],
+)
+ELEMENTS = 5
+"""Readings in each record of ``ELEMENT_TABLE``."""
+ELEMENT_TABLE = replace(temperatures, base=None, rows_from="readings")
 _WARM_UP_ROUNDS = 8  # rounds before the measurement, while Java still compiles the code
 _VERDICTS = "_reason STRING, _detail STRING, _late BOOLEAN"
 
@@ -81,9 +89,11 @@ def run(turns: int, count: int = 400_000) -> dict[str, Measurement]:
             samples = list(TemperatureSamples().stream())
             write_records(Path(folder, "json"), samples, count)
             write_records(Path(folder, "text"), [number_texts(sample) for sample in samples], count)
+            write_records(Path(folder, "iso"), [iso_time(sample) for sample in samples], count)
+            write_records(Path(folder, "elements"), in_arrays(samples), count // ELEMENTS)
             write_records(Path(folder, "avro"), [_encode_avro(sample) for sample in samples], count)
-            records, text_records, avro_records = (
-                spark.read.parquet(f"{folder}/{name}/*.parquet") for name in ("json", "text", "avro")
+            records, text_records, iso_records, element_records, avro_records = (
+                spark.read.parquet(f"{folder}/{name}/*.parquet") for name in ("json", "text", "iso", "elements", "avro")
             )
             schemas = Schemas({1: writer_schema(json.dumps(_AVRO))}, {})
             avro_table = replace(temperatures, format=Avro())
@@ -92,6 +102,8 @@ def run(turns: int, count: int = 400_000) -> dict[str, Measurement]:
                 "from_json": lambda: _from_json(records),
                 "decoded": lambda: decode_records(records, temperatures),
                 "decoded, numbers as text": lambda: decode_records(text_records, TEXT_TABLE),
+                "decoded, times of ISO 8601": lambda: decode_records(iso_records, ISO_TABLE),
+                "decoded, 5 readings in a record": lambda: decode_records(element_records, ELEMENT_TABLE),
                 "decoded, Avro": lambda: decode_records(avro_records, avro_table, schemas),
                 "decoded strictly": lambda: _decode_strictly(records),
             }
@@ -106,6 +118,18 @@ def number_texts(sample: bytes) -> bytes:
     """The same record, with each number as a text."""
     record = json.loads(sample, parse_float=str, parse_int=str)
     return json.dumps(record, separators=(",", ":")).encode()
+
+
+def iso_time(sample: bytes) -> bytes:
+    """The same record, with seconds and an offset in its time."""
+    record = json.loads(sample)
+    return json.dumps({**record, "time": f"{record['time']}:00+02:00"}, separators=(",", ":")).encode()
+
+
+def in_arrays(samples: Sequence[bytes]) -> list[bytes]:
+    """Records that hold several of these each."""
+    groups = (samples[start : start + ELEMENTS] for start in range(0, len(samples), ELEMENTS))
+    return [b'{"readings":[' + b",".join(group) + b"]}" for group in groups if len(group) == ELEMENTS]
 
 
 def _encode_avro(sample: bytes) -> bytes:

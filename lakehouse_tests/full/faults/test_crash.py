@@ -1,6 +1,7 @@
 """A process is killed at every point of its work; a plain rerun gives the tables of an undisturbed run."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -21,13 +22,21 @@ from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.registries import register
 from lakehouse_tests.helpers.brokers.streams import delete, hour, record, send
 from lakehouse_tests.helpers.histories.avro_histories import AS_TEXT
-from lakehouse_tests.helpers.histories.scenes import DELETED_HOURS, WITH_STATION, as_avro, read_state, records, write
+from lakehouse_tests.helpers.histories.scenes import (
+    DELETED_HOURS,
+    WITH_STATION,
+    as_avro,
+    in_arrays,
+    read_state,
+    records,
+    write,
+)
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
 CRASH = "A crash loses nothing"
-FORMS: tuple[Form, ...] = "avro", "truncates"  # those with a topic of their own
+FORMS: tuple[Form, ...] = "avro", "truncates", "elements"  # those with a topic of their own
 TRUNCATED_HOUR = hour(801)  # has a row only until the truncate
 SCENES = {
     "merge": ("merge", "refresh"),
@@ -39,6 +48,7 @@ SCENES = {
     "log": ("merge", "redrive", "replay", "refresh"),
     "avro": ("merge", "refresh"),
     "truncates": ("merge", "replay", "refresh"),
+    "elements": ("merge", "redrive", "replay", "refresh"),
 }
 
 
@@ -131,6 +141,13 @@ CASES = [
     Case("between the truncate and its batch, deletes stored", BETWEEN, "truncates"),
     Case("batch of a truncate: first data file", write("file", nth=2), "truncates"),
     Case("batch of a truncate: after the commit", write("after", nth=2), "truncates"),
+    Case("elements: after the rejected write", write("after", "_rejected"), "elements"),
+    Case("elements: between the deletes and the MERGE", write("after", "_deletes"), "elements"),
+    Case("elements, MERGE: first data file", write("file", nth=1), "elements"),
+    Case("elements, MERGE: log entry", write("version"), "elements"),
+    Case("elements, redrive: after the commit", write("after"), "elements", 1),
+    Case("elements, redrive: marking, first data file", write("file", "_rejected"), "elements", 1),
+    Case("elements, replay: after the commit", write("after"), "elements", 2),
 ]
 
 
@@ -143,14 +160,14 @@ class World:
     standby: Standby
     topic: str
     folder: str
-    sent_count: int
+    sent_counts: dict[str, int]
     expected_states: dict[str, Any] = field(default_factory=dict)
 
     def jobs(self, scene: str) -> list[Job]:
         """The steps of a scene, over new tables."""
-        form: Any = scene if scene in ("log", "avro", "truncates") else "json"
-        topic = self.topic if form in ("json", "log") else f"{self.topic}-{form}"
-        options: dict[str, Any] = dict(max_records=self.sent_count // 2 + 1, folder=self.folder, form=form)
+        form: Any = scene if scene in ("log", *FORMS) else "json"
+        topic = f"{self.topic}-{form}" if form in FORMS else self.topic
+        options: dict[str, Any] = dict(max_records=self.sent_counts[topic] // 2 + 1, folder=self.folder, form=form)
         first = Job("", f"c_{uuid4().hex[:12]}", topic, **options)
         redrives = [do for do in SCENES[scene] if do == "redrive"]
         return [replace(first, do=do, hottest=100.0 if redrives and do != "merge" else 70.0) for do in SCENES[scene]]
@@ -170,21 +187,23 @@ class World:
 @pytest.fixture(scope="module")
 def world(spark: SparkSession, registry: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     topic = f"crash-{uuid4().hex[:8]}"
-    avro_table, truncated_table = (Job("", "t", f"{topic}-{form}", form=form).table for form in FORMS)
+    tables = {form: Job("", "t", f"{topic}-{form}", form=form).table for form in FORMS}
     base = base_folder(tmp_path_factory.mktemp("base"), {hour(number): float(number) for number in range(3, 9)})
-    for table in (Job("", "t", topic).table, avro_table, truncated_table):
+    for table in (Job("", "t", topic).table, *tables.values()):
         create_topic(registry, table)
-    ids = register(registry, avro_table, AS_TEXT), register(registry, avro_table, WITH_STATION)
-    rng = random.Random(4)
+    ids = register(registry, tables["avro"], AS_TEXT), register(registry, tables["avro"], WITH_STATION)
+    rng, sent_counts = random.Random(4), Counter[str]()
     for partition in range(3):
         values = records(rng, 10)
-        send(registry, topic, values, partition)
-        send(registry, avro_table.topic, as_avro(ids, values), partition)
-        values[0] = record(time=TRUNCATED_HOUR) if partition == 0 else values[0]
-        values[-3] = record(operation="TRUNCATE") if partition == 1 else values[-3]
-        send(registry, truncated_table.topic, values, partition)
+        sent = {topic: values, tables["avro"].topic: as_avro(ids, values), tables["elements"].topic: in_arrays(values)}
+        sent[tables["truncates"].topic] = truncated = [*values]
+        truncated[0] = record(time=TRUNCATED_HOUR) if partition == 0 else values[0]
+        truncated[-3] = record(operation="TRUNCATE") if partition == 1 else values[-3]
+        for name, sent_values in sent.items():
+            send(registry, name, sent_values, partition)
+            sent_counts[name] += len(sent_values)
     with standby(registry) as workers:
-        yield World(spark, registry, workers, topic, str(base), sent_count=60)
+        yield World(spark, registry, workers, topic, str(base), sent_counts)
 
 
 @pytest.mark.invariant("1.17")
@@ -212,7 +231,7 @@ def test_a_plain_rerun_after_a_kill_gives_the_tables_of_an_undisturbed_run(case,
                 worker.die(jobs[case.step], case.then)
         world.run(jobs[case.step :])
         state = read_state(world.settings, jobs[-1])
-        assert state[0].read == world.sent_count
+        assert state[0].read == world.sent_counts[jobs[-1].topic]
         assert state == expected_state
         assert case.scene == "log" or not {TRUNCATED_HOUR, *DELETED_HOURS} & merged_hours(world.settings, jobs[-1])
 

@@ -19,7 +19,7 @@ from lakehouse_tests.helpers.attacks.workers import Worker
 from lakehouse_tests.helpers.brokers.registries import register
 from lakehouse_tests.helpers.brokers.streams import Stream, delete, hour, record
 from lakehouse_tests.helpers.histories.avro_histories import AS_TEXT
-from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro
+from lakehouse_tests.helpers.histories.scenes import WITH_STATION, as_avro, in_arrays
 from lakehouse_tests.helpers.histories.upsets import assert_all_is_right
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
@@ -31,7 +31,11 @@ ONE_WRITER = "One writer at a time"
 HOURS = range(12)
 HOT_TEMPERATURE = 80.0
 DELETED_SHARE = 0.25  # of the records
-READ_LABELS = {"log": "into a log table", "avro": "of Avro, with schemas that both store"}
+READ_LABELS = {
+    "log": "into a log table",
+    "avro": "of Avro, with schemas that both store",
+    "elements": "of records with many rows, beside another type",
+}
 
 
 @dataclass
@@ -136,7 +140,7 @@ def test_two_processes_merge_each_batch_once(race, attack, turn):
     race.send(12)
 
 
-@pytest.mark.parametrize("form", ["log", "avro"] * 3)
+@pytest.mark.parametrize("form", [*["log", "avro"] * 3, "elements"])
 def test_two_processes_read_a_new_topic_once(spark, registry, workers, attack, form):
     name = f"n_{uuid4().hex[:12]}"
     job = Job("merge", name, name, max_records=8, form=form)
@@ -147,6 +151,8 @@ def test_two_processes_read_a_new_topic_once(spark, registry, workers, attack, f
     if form == "avro":
         ids = register(registry, job.table, AS_TEXT), register(registry, job.table, WITH_STATION)
         values = as_avro(ids, values)
+    if form == "elements":
+        values = in_arrays(values)
     for partition in range(job.table.partitions):
         race.stream.send(*values[partition :: job.table.partitions], partition=partition)
     with attack(ONE_WRITER, f"two processes read a new topic at once: {READ_LABELS[form]}"):

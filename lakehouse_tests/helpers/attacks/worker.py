@@ -41,7 +41,8 @@ from lakehouse_tests.helpers.brokers.streams import DELETES
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
 LOG_TABLE = log_table()
-Form = Literal["json", "avro", "log", "truncates"]
+IS_WEATHER = FieldIs("type", ["weather"])
+Form = Literal["json", "avro", "log", "truncates", "elements"]
 _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 
 
@@ -59,7 +60,7 @@ class Job:
 
     @property
     def table(self) -> StreamTable:
-        """The temperatures table under another name: with a key and deletes, in JSON or Avro, or as a log table."""
+        """The temperatures table under another name, in a form: each but a log table has a key and deletes."""
         template = LOG_TABLE if self.form == "log" else temperatures
         rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in template.rollups]
         column = replace(template.by_name["temperature_2m"], between=(-100, self.hottest))
@@ -67,6 +68,7 @@ class Job:
         changes |= {"format": Avro()} if self.form == "avro" else {}
         changes |= {} if self.form == "log" else {"apply_as_deletes": DELETES}
         changes |= {"apply_as_truncates": FieldIs("operation", ["TRUNCATE"])} if self.form == "truncates" else {}
+        changes |= dict(base=None, rows_from="readings", where=IS_WEATHER) if self.form == "elements" else {}
         return replace(template, name=self.name, topic=self.topic, **changes)
 
     def run(self, spark: SparkSession, settings: Settings) -> list[int]:

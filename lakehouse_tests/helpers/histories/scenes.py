@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from itertools import groupby
 from typing import Any
 
 from lakehouse.decoding.formats.framing import add_frame
@@ -18,6 +19,7 @@ from lakehouse_tests.helpers.tables.tables import Tables
 
 _ADDED_FIELDS = [{"name": name, "type": "string", "default": "north"} for name in ("station", "operation")]
 WITH_STATION = {**AS_TEXT, "fields": [*_ADDED_FIELDS, *AS_TEXT["fields"]]}
+_ROWS_OF_A_RECORD = 3
 REDRIVEN_HOUR = hour(9)  # its only records are rejected until they are redriven, so a redrive writes a row
 DELETED_HOURS = hour(7), hour(8)  # no record is newer than their deletes
 
@@ -56,6 +58,20 @@ def as_avro(ids: tuple[int, int], values: list[bytes | None]) -> list[bytes | No
         avro_body = body(schemas[index], json.loads(value)) if value and value.endswith(b"}") else b"\x00"
         framed_records.append(None if value is None else add_frame(schema_id, avro_body))
     return framed_records
+
+
+def in_arrays(values: list[bytes | None]) -> list[bytes | None]:
+    """Put valid records that follow each other into arrays of three rows, each followed by a record of another type."""
+    packed = list[bytes | None]()
+    for is_valid, group in groupby(values, lambda value: bool(value and value.endswith(b"}"))):
+        members = list(group)
+        if not is_valid:
+            packed += members
+            continue
+        for start in range(0, len(members), _ROWS_OF_A_RECORD):
+            array = b",".join(filter(None, members[start : start + _ROWS_OF_A_RECORD]))
+            packed += [b'{"type": "weather", "readings": [' + array + b"]}", b'{"type": "other"}']
+    return packed
 
 
 def read_state(settings: Settings, job: Job) -> Any:

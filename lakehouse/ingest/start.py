@@ -28,7 +28,10 @@ def with_start(
     if table.start is None or ledger.progress is not None:
         return state
     if isinstance(table.start, Mapping):
-        return replace(state, starts=_named_positions(table, table.start, state))
+        starts = _named_positions(table, table.start, state)
+        if not ledger.has_undone_progress:  # else merged records may have expired since, which is a gap
+            _require_present(table, starts, state)
+        return replace(state, starts=starts)
     time = start_time(table.start)
     return replace(state, starts=_positions_at(settings, state, time, limit) if time else state.end)
 
@@ -43,12 +46,25 @@ def _named_positions(table: StreamTable, positions: Positions, state: TopicState
         end = state.end.get(partition)
         if end is None or position > end:
             fact = "does not exist" if end is None else f"ends at offset {end}"
-            raise DeclarationError(
-                f"Table {table.name} starts at offset {position} of partition {partition}, but the partition {fact}",
-                where=f"topic {table.topic}",
-                action='Nothing was merged. Correct start= in the declaration, or declare start="latest".',
-            )
+            raise _wrong_start(table, partition, position, fact)
     return {partition: positions.get(partition, 0) for partition in state.end}
+
+
+def _require_present(table: StreamTable, starts: Positions, state: TopicState) -> None:
+    """Raise if a record at a declared offset has expired; 0 is the first record that is left."""
+    for partition, position in starts.items():
+        earliest = state.earliest[partition]
+        if 0 < position < earliest:
+            fact = f"begins at offset {earliest}: records before it have expired"
+            raise _wrong_start(table, partition, position, fact)
+
+
+def _wrong_start(table: StreamTable, partition: int, position: int, fact: str) -> DeclarationError:
+    return DeclarationError(
+        f"Table {table.name} starts at offset {position} of partition {partition}, but the partition {fact}",
+        where=f"topic {table.topic}",
+        action="Nothing was merged. Correct start= in the declaration: 0 is the first record that is left.",
+    )
 
 
 def _positions_at(settings: Settings, state: TopicState, time: datetime, limit: float) -> Positions:

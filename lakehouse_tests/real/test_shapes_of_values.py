@@ -1,6 +1,7 @@
 """Values that are text, compressed or in an envelope: workers read them, and a replay changes nothing."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -46,6 +47,36 @@ def declare(form: Format) -> StreamTable:
     rest = Column("rest", "STRING", "The rest.", source=UnmappedFields())
     name = f"shapes_{uuid4().hex[:8]}"
     return StreamTable(name, name, "Shapes.", columns if form.typed else [*columns, rest], ["id"], format=form)
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("3.1")
+def test_a_column_that_is_added_later_is_filled_by_a_replay_or_from_the_unmapped_fields(
+    spark: Any, broker: Settings
+) -> None:
+    stream = Stream(spark, broker, declare(Json()))
+    create_topic(broker, stream.table)
+    stream.send(b'{"n": 1, "campaign": "may"}', key=KEY_1)
+    stream.send(b'{"n": 2, "campaign": "june"}', key=KEY_2)
+    stream.merge()
+    campaign = Column("campaign", "STRING", "Campaign.", keep=True)
+    stream.table = replace(stream.table, columns=[*stream.table.columns, campaign])
+    stream.replay(max_records=1)
+    place = f"delta.`{stream.uri}`"
+    assert stream.spark.sql(f"SELECT id, n, campaign FROM {place} ORDER BY id").collect() == [
+        (1, 1.0, "may"),
+        (2, 2.0, "june"),
+    ]
+    stream.spark.sql(f"UPDATE {place} SET campaign = NULL").collect()
+    filling = "campaign = get_json_object(rest, '$.campaign') WHERE campaign IS NULL"
+    stream.spark.sql(f"UPDATE {place} SET {filling}").collect()
+    stream.send(b'{"n": 3}', key=KEY_1)
+    stream.merge()
+    assert stream.spark.sql(f"SELECT id, n, campaign FROM {place} ORDER BY id").collect() == [
+        (1, 3.0, "may"),
+        (2, 2.0, "june"),
+    ]
+    stream.assert_accounted()
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lakehouse.declaration import Column, Csv, FieldIs, StreamTable
+from lakehouse.decoding.formats.format import UnwritableError
+from lakehouse.decoding.formats.texts.recognition import likely_text_formats
 from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths, rows_of, verdict_of
 
 COLUMNS = [
@@ -95,6 +97,30 @@ def test_a_field_of_a_text_format_says_which_records_delete() -> None:
     table = StreamTable("rows", "rows", "", columns, ["id"], format=ROWS.format, apply_as_deletes=deletes)
     kept_row, deleted_row = decode_on_both_paths([b"1,Ann,1", b"1,Ann,gone"], table.rules())
     assert (kept_row["_deleted"], deleted_row["_deleted"]) == (False, True)
+
+
+def test_without_quotes_a_quote_is_a_letter_like_any_other() -> None:
+    table = rows_of(Csv(["id", "name", "price"], delimiter="\t", quotes=False), *COLUMNS)
+    for name in ('{"a": 1}', '"', '""', 'a "b', '"a" ', "x"):
+        assert verdict_of(table, f"1\t{name}\t2.50\n".encode())["name"] == name
+    assert verdict_of(table, b"1\t\t2.50")["name"] is None
+    assert verdict_of(table, b'1\t"a\tb"\t2')[0] == "wrong_field_count"
+    assert verdict_of(table, b'1\t"a\n\t2')[0] == "trailing_bytes"
+
+
+def test_a_text_that_would_need_quotes_is_not_written_without_them() -> None:
+    write = Csv(["id", "name"], quotes=False).writer()
+    assert write(b'{"id": 1, "name": "a \\"b\\""}') == b'1,a "b"'
+    assert write(b'{"id": 1}') == b"1,"
+    for name in ("a,b", "a\\n", "\\r", ""):
+        with pytest.raises(UnwritableError, match="which a row without quotes cannot have"):
+            write(f'{{"id": 1, "name": "{name}"}}'.encode())
+
+
+def test_rows_with_quotes_within_fields_are_recognised() -> None:
+    values = [b'1\t{"a": "b"}\tx', b'2\t\t"']
+    assert likely_text_formats(values) == (Csv(["column_1", "column_2", "column_3"], delimiter="\t", quotes=False),)
+    assert likely_text_formats([b'1\t"a"\tx', b"2\tb\t"])[0].quotes
 
 
 def test_rows_are_plain() -> None:

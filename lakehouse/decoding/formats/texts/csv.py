@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from lakehouse.decoding.column_types import Problem
-from lakehouse.decoding.fields import Rejection, is_text
+from lakehouse.decoding.fields import Rejection, is_text, short_text
+from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.formats.texts.text import (
     FIELD_MEMORY,
@@ -35,11 +36,12 @@ class Csv(TextFormat):
     r"""Each value is one row of CSV, with the fields of ``columns`` in their order.
 
     Quotes are those of RFC 4180. A field without quotes that is empty is null, ``""`` is an empty text. ``delimiter``
-    is one character, for example ``"\t"`` for TSV.
+    is one character, for example ``"\t"`` for TSV. With ``quotes=False``, a quote is a letter like any other.
     """
 
     columns: Sequence[str]
     delimiter: str = ","
+    quotes: bool = True
     reasons = (INVALID_ENCODING, _INVALID, "wrong_field_count", "header_line")
     __repr__ = show_options
 
@@ -79,12 +81,19 @@ class Csv(TextFormat):
 
     def text_parser(self) -> TextParser:
         """Return a parser of rows."""
-        return CsvParser(tuple(self.columns), self.delimiter)
+        return CsvParser(tuple(self.columns), self.delimiter, has_quotes=self.quotes)
 
     def text_of(self, fields: Mapping[str, Any]) -> str:
         """Return the fields as a row; a missing field is null."""
         reject_unknown_fields(fields, self.columns)
-        return self.delimiter.join(self._quote(scalar_text(name, fields.get(name))) for name in self.columns)
+        texts = {name: scalar_text(name, fields.get(name)) for name in self.columns}
+        return self.delimiter.join(map(self._quote if self.quotes else self._check, texts.values()))
+
+    def _check(self, text: str | None) -> str:
+        """Return a text that needs no quotes; raise ``UnwritableError`` for any other."""
+        if text == "" or any(letter in (text or "") for letter in (self.delimiter, "\r", "\n")):
+            raise UnwritableError(f"a field is {short_text(text)}, which a row without quotes cannot have")
+        return text or ""
 
     def _quote(self, text: str | None) -> str:
         if text is None:
@@ -95,6 +104,8 @@ class Csv(TextFormat):
     def notes(self, values: Sequence[bytes]) -> Iterator[str]:  # noqa: ARG002 - the same for all values
         """Yield why it was recognised, and that its columns have no names yet."""
         separators = _SEPARATORS.get(self.delimiter, repr(self.delimiter))
+        if not self.quotes:
+            yield "The values have quotes within fields, so quotes are letters like any other: quotes=False."
         yield (
             f"Each value has {len(self.columns)} fields, separated by {separators}, so the format is Csv. Their names"
             f" {self.columns[0]} to {self.columns[-1]} are placeholders: replace them in columns= of Csv and in each"
@@ -105,7 +116,8 @@ class Csv(TextFormat):
 class CsvParser(TextParser):
     """Parses rows with a fixed number of fields."""
 
-    def __init__(self, columns: tuple[str, ...], delimiter: str) -> None:
+    def __init__(self, columns: tuple[str, ...], delimiter: str, *, has_quotes: bool = True) -> None:
+        self._quote = '"' if has_quotes else None
         self._columns, self._delimiter = columns, delimiter
         self._separator, escaped = delimiter.encode(), re.escape(delimiter)
         self._field = re.compile(rf'(?:"((?:[^"]++|"")*+)"|([^"\r\n{escaped}]*+))({escaped}|\r?\n|)')
@@ -123,7 +135,7 @@ class CsvParser(TextParser):
 
     def split_row(self, text: str) -> list[str | None]:
         """The fields of one row, however many; raises ``Rejection`` if the text is not one row."""
-        if '"' in text:
+        if self._quote and self._quote in text:
             return self._quoted_fields(text)
         if "\n" in text or "\r" in text:
             text = without_line_end(text)

@@ -57,12 +57,13 @@ def _is_plain_text(text: str) -> bool:
 
 def _csv_of(values: Sequence[bytes], delimiter: str) -> Csv | None:
     """CSV with a placeholder for each column, if all rows have equally many fields."""
-    parser = CsvParser((), delimiter)
-    try:
-        counts = {len(parser.split_row(utf8_text(value))) for value in values}
-    except Rejection:
-        return None
-    count = counts.pop() if len(counts) == 1 else 0
-    if not 1 < count <= _MAX_COLUMNS:
-        return None
-    return Csv([f"column_{number}" for number in range(1, count + 1)], delimiter)
+    for has_quotes in (True, False):
+        parser = CsvParser((), delimiter, has_quotes=has_quotes)
+        try:
+            counts = {len(parser.split_row(utf8_text(value))) for value in values}
+        except Rejection:
+            continue
+        count = counts.pop() if len(counts) == 1 else 0
+        if 1 < count <= _MAX_COLUMNS:
+            return Csv([f"column_{number}" for number in range(1, count + 1)], delimiter, quotes=has_quotes)
+    return None

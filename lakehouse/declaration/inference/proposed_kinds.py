@@ -20,14 +20,24 @@ def seen_kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, 
     If records are ``is_typed`` by schemas, missing fields only indicate versions of their schema.
     """
     present = present_columns(columns, objects)
-    for column in (column for column in columns if column.type == "STRING" and _TYPE_COLUMN.fullmatch(column.name)):
+    for column in _likely_type_columns(columns, objects):
         kinds, path = defaultdict[str | None, list[set[str]]](list), column.field.names
+        siblings = {other.name for other in columns if len(path) > 1 and other.field.names[:-1] == path[:-1]}
         for content, names in zip(objects, present, strict=True):
-            kinds[value_at(content, path)].append(names)
+            kinds[value_at(content, path)].append(names - siblings - {column.name})
         if 1 < len(kinds) <= _MAX_KINDS and _have_own_columns(kinds.values()):
             counts = ", ".join(f"{_show_kind(kind)} ({len(records):,})" for kind, records in kinds.items())
             return f"by {column.field.source!r}: {counts}"
     return None if is_typed else _by_fields(present_columns(columns, objects, null=True))
+
+
+def _likely_type_columns(columns: Sequence[Column], objects: Sequence[dict[str, Any]]) -> list[Column]:
+    """Return the columns that may name the type of a record, outer ones first; all records have an inner one."""
+    candidates = [column for column in columns if column.type == "STRING" and _TYPE_COLUMN.fullmatch(column.name)]
+    paths = {column.name: column.field.names for column in candidates}
+    missing = {name: sum(value_at(content, path) is None for content in objects) for name, path in paths.items()}
+    likely = [column for column in candidates if len(paths[column.name]) == 1 or not missing[column.name]]
+    return sorted(likely, key=lambda column: (missing[column.name], len(paths[column.name])))
 
 
 def _have_own_columns(kinds: Iterable[Sequence[set[str]]]) -> bool:

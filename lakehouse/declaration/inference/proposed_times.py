@@ -11,7 +11,7 @@ from lakehouse.decoding.time_texts import ISO8601
 from lakehouse.decoding.times import EPOCHS
 from lakehouse.decoding.values import convert_value
 
-_SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch)")
+_SINCE_1970 = re.compile(r"(.*_)?(time|timestamp|ts|at|date|ms|millis|epoch|created|updated|modified|expires)")
 _NANOSECONDS = re.compile(r"(.*_)?(ns|nanos?)")
 _PRESENT_DAYS = 10**9, 4 * 10**9  # seconds since 1970: from 2001 to 2096
 _WITH_OFFSET = re.compile(r"[Tt ].*(Z|z|[+-]\d\d(:?\d\d)?)$", re.ASCII)

@@ -54,6 +54,12 @@ ORDER = {"id": 1, "total": 5, "customer": "Ann"}
 REFUND = {"id": 1, "reason": "late"}
 
 
+def test_an_outer_field_that_all_records_have_names_their_types_before_an_inner_one() -> None:
+    one = {"id": 1, "value": {"elementType": "A", "a": 1}, "valueType": "PROCESS"}
+    two = {"id": 2, "value": {"name": "x"}, "valueType": "VARIABLE"}
+    assert any("by 'valueType': 'PROCESS' (1), 'VARIABLE' (1)" in text for text in infer(one, two).warnings)
+
+
 @pytest.mark.parametrize(
     ("objects", "description"),
     [
@@ -87,6 +93,8 @@ def test_records_of_several_types_are_described_and_have_no_key(objects: list[An
         [{"id": 1, "a": 1}, {"id": 2, "b": 1}, {"id": 3, "a": 1, "b": 1}],
         [{"id": 1, "a": 1}, {"id": 2, "b": 1}, {"id": 3}],
         [{"id": 1, "a": 1, "b": None}, {"id": 2, "a": None, "b": 1}],
+        [{"id": 1, "net": {"type": "gsm", "cell": 7}}, {"id": 2}],
+        [{"id": 1, "net": {"type": "gsm", "cell": 7}}, {"id": 2, "net": {"type": "wifi", "cell": 8}}],
     ],
 )
 def test_records_that_differ_only_by_missing_values_have_one_type(objects: list[Any]) -> None:

@@ -4,7 +4,6 @@ Pure: it runs on the driver and, shipped by value, on Spark's executors.
 """
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
@@ -17,7 +16,7 @@ from lakehouse.decoding.judge import Verdict
 from lakehouse.decoding.memory import MAX_SLICE_MEMORY
 from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.staged import NO_ROWS, REASON
-from lakehouse.decoding.unmapped_fields import count_unmapped
+from lakehouse.decoding.unmapped_fields import UnmappedCounts, count_unmapped
 from lakehouse.decoding.verdict_arrays import (
     DecodedRecords,
     PartArrays,
@@ -36,7 +35,7 @@ def decode_elements(
     If the rows of the first records take so much memory that more would not fit, only they get verdicts.
     """
     if decode_fast is None or not len(values):
-        return _judge_records(records_of(values, broker_times, parts), rules, may_stop=True)
+        return _judge_records(records_of(values, broker_times, parts), rules)
     plain = decode_fast(without_oversized(values, rules), broker_times, rules, parts)
     count = len(plain.late)
     flags = [pa.repeat(pa.scalar(False), count) for _ in rules.flags]  # the strict path decodes these records
@@ -51,7 +50,12 @@ def decode_elements(
     places = pa.array(rows, pa.int64())
     times = None if broker_times is None else broker_times.take(places)
     records = records_of(values.take(places), times, {part: array.take(places) for part, array in parts.items()})
-    strict = _judge_records(records, rules, may_stop=False)
+    strict = _judge_records(records, rules)
+    if len(strict.verdicts) < len(rows):
+        end = rows[len(strict.verdicts)]
+        first_times = None if broker_times is None else broker_times[:end]
+        first_parts = {part: array[:end] for part, array in parts.items()}
+        return decode_elements(values[:end], first_times, rules, decode_fast, first_parts)
     order = list(range(len(verdicts)))
     for index, row in enumerate(rows):
         order[row] = len(verdicts) + index
@@ -79,19 +83,19 @@ def first_rejected(verdicts: pa.ListArray) -> pa.Array:
     return pa.array(is_first)
 
 
-def _judge_records(records: Iterable[tuple[Any, Any, Any]], rules: Rules, *, may_stop: bool) -> DecodedRecords:
+def _judge_records(records: Iterable[tuple[Any, Any, Any]], rules: Rules) -> DecodedRecords:
+    """Decode records one by one; only the first ones if their rows take much memory."""
     verdicts, indices, ends = list[Verdict](), list[int | None](), [0]
-    memory_limits, unmapped_counts, memory = column_memory(rules), Counter[str](), 0
+    memory_limits, memory = column_memory(rules), 0
+    unmapped_counts = UnmappedCounts(rules.mapped_fields, rules.rows_from)
     for value, broker_time, parts in records:
         judged = judge_elements(value, broker_time, rules, parts, memory_limits)
         verdicts += judged.verdicts
         indices += range(len(judged.verdicts)) if judged.has_elements else [None]
         ends.append(len(verdicts))
-        if judged.parsed is not None:
-            unmapped_counts += count_unmapped([judged.parsed], rules.mapped_fields, rules.rows_from)
-        memory += judged.row_memory
-        if may_stop and memory > MAX_SLICE_MEMORY:
+        unmapped_counts.add(judged.parsed, judged.memory)
+        memory += judged.row_memory + judged.memory
+        if memory > MAX_SLICE_MEMORY:
             break
-    return DecodedRecords(
-        pa.ListArray.from_arrays(pa.array(ends, pa.int32()), array_of(verdicts, rules, indices)), unmapped_counts
-    )
+    rows = array_of(verdicts, rules, indices)
+    return DecodedRecords(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), rows), unmapped_counts.total())

@@ -16,7 +16,7 @@ from lakehouse.decoding.judge import Verdict, judge
 from lakehouse.decoding.memory import MAX_SLICE_MEMORY
 from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.staged import FILTERED
-from lakehouse.decoding.unmapped_fields import count_unmapped
+from lakehouse.decoding.unmapped_fields import UnmappedCounts, count_unmapped
 from lakehouse.decoding.values import NO_PARTS, has_explicit_null
 from lakehouse.decoding.verdict_arrays import (
     DecodedRecords,
@@ -33,9 +33,6 @@ FastDecoder = Callable[[pa.Array, pa.Array | None, "Rules", PartArrays], Any]
 
 If the elements of an array are rows: ``lakehouse.decoding.fast.plain_elements.decode_plain_elements``.
 """
-
-
-_MAX_PARSED_MEMORY = 16 * 1000 * 1000  # bytes of parsed records that are kept until their unmapped fields are counted
 
 
 def decode_slices(
@@ -126,7 +123,7 @@ def _judge_records(
     """Decode records one by one; the verdicts do not keep the parsed values."""
     verdicts: list[Verdict] = []
     memory_limits, erasing_fields = column_memory(rules), rules.null_erases
-    unmapped_counts, parsed, memory = Counter[str](), list[dict[str, Any]](), 0
+    unmapped_counts = UnmappedCounts(rules.mapped_fields)
     for value, broker_time, parts in records:
         verdict = judge(value, broker_time, rules, parts, memory_limits)
         has_values = bool(verdict.row) and not verdict.deletes
@@ -134,12 +131,6 @@ def _judge_records(
             [has_values and has_explicit_null(verdict.parsed or {}, field) for field in erasing_fields]
         )
         verdicts.append(verdict._replace(parsed=None, explicit_nulls=explicit_nulls, memory=0))
-        memory += verdict.memory
-        if verdict.parsed is not None:
-            parsed.append(verdict.parsed)
-        if memory > _MAX_PARSED_MEMORY:
-            unmapped_counts += count_unmapped(parsed, rules.mapped_fields)
-            parsed, memory = [], 0
-            if may_stop:
-                break
-    return verdicts, unmapped_counts + count_unmapped(parsed, rules.mapped_fields)
+        if unmapped_counts.add(verdict.parsed, verdict.memory) and may_stop:
+            break
+    return verdicts, unmapped_counts.total()

@@ -72,6 +72,11 @@ class Counts:
         judged = self.read if self.rows_read is None else self.rows_read
         return judged - self.filtered - self.rejected - self.duplicate
 
+    @property
+    def are_all_rejected(self) -> bool:
+        """Whether nothing passes, and nothing turns out to be no row of the table."""
+        return not self.rows + self.duplicate + self.filtered + self.empty
+
     def prune_by_key(self, side: str) -> str:
         """Return the part of ``prune`` about the key, for a table with another alias or other partitions."""
         return self.key_ranges.format(side=side)

@@ -108,27 +108,32 @@ def _unresolved_rows(context: TableContext, ledger: Ledger, reason: str | None) 
     """Return the records to decode again, one row for each."""
     stored_rows = context.stored_table(rejected_layout).rows()
     rows = stored_rows.where(unresolved_sql(ledger)).where("time IS NOT NULL")  # records without a time never pass
-    rows = rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
+    rows = _of_reason(rows, reason)
     return records_with_bytes(stored_rows, rows) if context.table.has_elements else rows
 
 
+def _of_reason(rows: DataFrame, reason: str | None) -> DataFrame:
+    return rows if reason is None else rows.where(F.col("reason") == F.lit(reason))
+
+
 def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
-    """Redrive some records in one commit; ``None`` if none of them passes."""
+    """Redrive some records in one commit; ``None`` if all of them are rejected again."""
     start_time = time.monotonic()
     ledger = whole_ledger(context.settings, context.table)
     rows = part.rows(context, ledger)
     is_beyond = is_beyond_horizon(context.table, ledger, part.source)
     records = stage_records(context, rows.selectExpr(*_RECORD), "redrive", is_beyond)
-    record_count = None
+    unresolved = None
     if context.table.has_elements:
-        stored_rows = context.stored_table(rejected_layout).rows()
-        records, record_count = keep_unresolved(records, stored_rows.where(unresolved_sql(ledger)), part.source)
+        stored_rows = _of_reason(context.stored_table(rejected_layout).rows(), part.reason)
+        unresolved = keep_unresolved(records, stored_rows.where(unresolved_sql(ledger)), part.source)
+        records = unresolved.rows
     counts = count_batch(records, context.table, is_beyond)
-    counts = counts if record_count is None else replace(counts, read=record_count)
+    counts = counts if unresolved is None else replace(counts, read=unresolved.record_count)
     records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     plan = Plan(context.table.topic, part.source, _covering_ranges(records))
     batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
-    if not counts.rows + counts.duplicate:
+    if counts.are_all_rejected and not (unresolved and unresolved.opened_count):
         store_rejected(context.table, context.stored_table(rejected_layout), batch)
         return None
     entry: Entry = merge_decided(context, batch, counts)

@@ -3,6 +3,8 @@
 The bytes of a record are stored with its first rejected element, not with each: a record may have very many of them.
 """
 
+from typing import NamedTuple
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -29,19 +31,38 @@ def records_with_bytes(stored_rows: DataFrame, rejected_rows: DataFrame) -> Data
     return rows.groupBy(*_PLACE).agg(F.expr(f"min_by(struct({columns}), {first})").alias("_first")).select("_first.*")
 
 
-def keep_unresolved(records: DataFrame, unresolved_rows: DataFrame, source: SourceId) -> tuple[DataFrame, int]:
+class Unresolved(NamedTuple):
+    """The staged rows that are unresolved, and the number of their records.
+
+    ``opened_count`` records were rejected as a whole, and have elements now, each with a verdict of its own.
+    """
+
+    rows: DataFrame
+    record_count: int
+    opened_count: int
+
+
+def keep_unresolved(records: DataFrame, unresolved_rows: DataFrame, source: SourceId) -> Unresolved:
     """Keep the staged rows of records that are unresolved elements, or whose record was rejected as a whole.
 
-    Other elements were judged before: they are in the table, or belong to no row of it. Also returns the number of
-    records that are left. The raw parts are dropped: they are stored already.
+    Other elements were judged before: they are in the table, or belong to no row of it. The raw parts are dropped: they
+    are stored already.
     """
-    o = "_open.position"
-    is_same_record = (
-        f"{o}.partition = {staged.PARTITION} AND {o}.position = {staged.POSITION} AND _open.time <=> {staged.TIME}"
-    )
-    is_same_element = f"({o}.index IS NULL OR {o}.index <=> {staged.INDEX})"
-    open_rows = unresolved_rows.where(F.col("position.source") == source.text).alias("_open")
-    rows = records.join(open_rows, F.expr(f"{is_same_record} AND {is_same_element}"), "left_semi")
+    place = [staged.PARTITION, staged.POSITION, staged.TIME]
+    stored_place = ["position.partition", "position.position", "time"]
+    open_rows = unresolved_rows.where(F.col("position.source") == source.text)
+    open_rows = open_rows.select(*map(F.col, stored_place), F.col("position.index")).toDF("_p", "_o", "_t", "_i")
+    is_same = f"{place[0]} = _p AND {place[1]} = _o AND {place[2]} <=> _t"
+    marked = records
+    # two joins, because a record can have very many elements: each compares a row with one stored row
+    for name, kind, element in (
+        ("_whole", "_i IS NULL", ""),
+        ("_alone", "_i IS NOT NULL", f" AND {staged.INDEX} = _i"),
+    ):
+        rows = open_rows.where(kind).distinct().withColumn(name, F.lit(True))
+        marked = marked.join(rows, F.expr(is_same + element), "left").drop("_p", "_o", "_t", "_i")
     no_bytes = {name: F.expr(f"IF(false, {name}, NULL)") for name in staged.RAW}
-    staged_rows = rows.withColumns(no_bytes).localCheckpoint()
-    return staged_rows, staged_rows.select(staged.PARTITION, staged.POSITION, staged.TIME).distinct().count()
+    kept = marked.where("_whole OR _alone").drop("_alone").withColumns(no_bytes).localCheckpoint()
+    opened = F.count_if(F.expr(f"_whole AND {staged.INDEX} = 0"))
+    ((record_count, opened_count),) = kept.agg(F.count_distinct(F.struct(*place)), opened).collect()
+    return Unresolved(kept.drop("_whole"), record_count, opened_count)

@@ -92,8 +92,9 @@ def store_rejected(
     """Store which records of a batch are rejected, for their positions only.
 
     Returns whether records wait to be marked as resolved. A record that is already stored is updated, or marked as
-    resolved by the commit in which it passes. If the resolving commit was undone, or the merged table was restored
-    from a backup without it, the record is unresolved again, at any position. Writes nothing if nothing changes.
+    resolved by the commit in which it passes, or turns out to be no row of the table. If the resolving commit was
+    undone, or the merged table was restored from a backup without it, the record is unresolved again, at any position.
+    Writes nothing if nothing changes.
 
     A batch stores its rejected records before it commits: until then they lie at or after the progress. No commit
     marks a record as resolved before it has merged it (``is_committed``): another commit may take its number, and the
@@ -142,7 +143,7 @@ def _rows_to_store(table: StreamTable, joined_rows: DataFrame, batch: DecodedBat
     """Return the rows that differ from the stored ones, and those that wait to be marked."""
     has_no_registry = batch.commit.kind == "replay"  # only a registry reports why a schema cannot be used
     columns, is_same_record = [c.name for c in rejected_columns(table)], _is_same(table, of="_")
-    passes = f"({is_same_record} AND s.{staged.REASON} IS NULL AND {open_sql('t.', batch.ledger)})"
+    passes = f"({is_same_record} AND NOT {_FAILS} AND {open_sql('t.', batch.ledger)})"
     keeps_reason = f"s.{staged.REASON} = 'unknown_schema' AND t.position IS NOT NULL"
     has_new_reason = f"{_FAILS} AND NOT ({keeps_reason})" if has_no_registry else _FAILS
     values = {"position": f"IF({has_new_reason}, s.position, t.position)"}

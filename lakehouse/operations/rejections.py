@@ -56,7 +56,8 @@ def list_rejected(settings: Settings, table: StreamTable, reason: str | None = N
         " 'time': time, 'key': key, 'value': value, 'detail': detail"
         f"{index}}}"
     )
-    newest = "{'time': time, 'partition': position.partition, 'position': position.position}"
+    newest = "{'time': time, 'partition': position.partition, 'position': position.position"
+    newest += ", 'index': -coalesce(position.index, 0)}" if table.has_elements else "}"  # the first one has the bytes
     result = query(
         settings,
         f"SELECT reason, count(*), max_by({sample}, {newest}, {max(1, limit)}) FROM {name}"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Json, ParentField, StreamTable
+from lakehouse.declaration import Column, FieldIs, Json, ParentField, StreamTable
 from lakehouse.ingest.redrive import redrive
 from lakehouse.kafka import create_topic
 from lakehouse.ledger.audit import audit
@@ -104,6 +104,62 @@ def test_rejected_elements_are_redriven_alone_and_the_bytes_of_their_record_are_
     stored_rows = rows(stream)
     (replayed,) = stream.replay()
     assert (replayed.entry.commit.rows_read, replayed.entry.stale, rows(stream)) == (5, 5, stored_rows)
+    assert_accounted(stream)
+
+
+@pytest.mark.invariant("8.3", "8.5")
+def test_a_record_that_was_rejected_as_a_whole_is_resolved_once_its_elements_are_judged_or_it_has_none(
+    spark: SparkSession, broker: Settings
+) -> None:
+    stream = create(spark, broker, ["order_id", "sku"])
+    stream.send(b'{"id": 1, "items": [{"sku": "a", "pieces": 70}], "n": NaN}', b'{"id": 2, "n": NaN}')
+    stream.merge()
+    assert rejected(stream) == [(0, None, "not_finite", True, True), (1, None, "not_finite", True, True)]
+    stream.table = replace(stream.table, format=Json(not_finite="null"))
+    (outcome,) = redrive(stream.context)
+    commit = outcome.entry.commit
+    assert (commit.read, commit.empty, commit.rows_read, commit.rejected) == (2, 1, 1, 1)
+    assert rejected(stream) == [
+        (0, None, "not_finite", True, False),
+        (0, 0, "out_of_range", False, True),
+        (1, None, "not_finite", True, False),
+    ]
+    assert redrive(stream.context) == []
+    numbers = f"SELECT DISTINCT resolved_number FROM delta.`{stream.settings.table_uri(stream.table.rejected_name)}`"
+    assert {row[0] for row in stream.spark.sql(numbers).collect()} == {commit.number, None}
+    assert rows(stream) == []
+    assert_accounted(stream)
+
+
+@pytest.mark.invariant("8.15")
+def test_a_redrive_of_one_reason_leaves_elements_with_other_reasons(spark: SparkSession, broker: Settings) -> None:
+    stream = create(spark, broker, ["order_id", "sku"])
+    stream.send(order(1, item("a", 20), {"sku": 7}, item("b", 30)))
+    stream.merge()
+    stream.table = replace(stream.table, columns=[ORDER_ID, replace(SKU, written="text_or_number"), PIECES])
+    assert redrive(stream.context, "out_of_range") == []
+    stream.table = replace(stream.table, columns=[*stream.table.columns[:2], replace(PIECES, between=(0, 25))])
+    (outcome,) = redrive(stream.context, "out_of_range")
+    assert (outcome.entry.commit.read, outcome.entry.commit.rows_read, outcome.entry.commit.rejected) == (1, 2, 1)
+    assert [row[-1] for row in rejected(stream)] == [False, True, True]
+    (outcome,) = redrive(stream.context, "wrong_type")
+    assert (outcome.entry.commit.rows_read, outcome.entry.metrics.inserted) == (1, 1)
+    assert_accounted(stream)
+
+
+@pytest.mark.invariant("8.5")
+def test_a_rejected_record_that_belongs_to_another_table_is_resolved(spark: SparkSession, broker: Settings) -> None:
+    name = unique_table().name
+    columns = [Column("id", "BIGINT", "Number.", required=True), Column("n", "INT", "How many.", between=(0, 9))]
+    stream = Stream(spark, broker, StreamTable(name, name, "Orders.", columns, ["id"], partitions=1))
+    create_topic(broker, stream.table)
+    stream.send(b'{"id": 1, "n": 3}', b'{"id": 2, "n": 30, "type": "other"}')
+    stream.merge()
+    stream.table = replace(stream.table, where=FieldIs("type", ["order"]))
+    (outcome,) = redrive(stream.context)
+    commit = outcome.entry.commit
+    assert (commit.read, commit.filtered, commit.rejected, outcome.entry.metrics.source_rows) == (1, 1, 0, 0)
+    assert redrive(stream.context) == []
     assert_accounted(stream)
 
 

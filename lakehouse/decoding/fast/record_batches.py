@@ -65,12 +65,12 @@ def _memory_per_byte(rules: Rules) -> int:
 
 
 def _rows_memory(batch: RecordBatch, sizes: Any) -> Any:
-    """Bytes of memory of each record's rows at most; of a record that is not parsed, as many as its size allows."""
+    """Bytes of memory of each record's rows at most; the strict path measures a record that is not parsed, itself."""
     rules, is_plain = batch.rules, batch.is_plain
     per_row, outer_count = column_memory(rules)[0], len(rules.outer_fields)
     arrays = values_at(batch.objects, rules.rows_from or ())
     counts = np.fromiter((len(array) if type(array) is list else 1 for array in arrays), np.int64, len(arrays))
-    counts = np.where(is_plain, counts, sizes // rules.parser.smallest_item)
+    counts = np.where(is_plain, counts, 1)
     repeated_sizes = sizes.astype(np.int64)
     for part_values in batch.part_values.values():
         repeated_sizes += [len(part) if type(part) is bytes else 0 for part in part_values]

@@ -61,6 +61,14 @@ def require_same_rows(layout: Layout, stored_paths: Collection[ColumnPath]) -> N
     differences = {*declared_paths} ^ {*stored_paths}
     differences = {path for path in differences if len(path) > 1 and path[0] in layout.anchors}
     differences = {path for path in differences if path[:-1] in stored_paths}
+    if any(path[1:] == ("index",) for path in differences):
+        verb = "have" if {path for path in differences if path[1:] == ("index",)} <= {*stored_paths} else "have no"
+        raise TableError(
+            f"The rows of {layout.name} {verb} index: they were written with rows_from and the declaration has none, or"
+            " the other way round",
+            where=layout.uri,
+            action="Declare rows_from= and the key as before, or a table with another name.",
+        )
     if differences == {(RECORD, "base")}:
         verb = "have" if differences <= {*stored_paths} else "have no"
         raise TableError(
@@ -68,14 +76,6 @@ def require_same_rows(layout: Layout, stored_paths: Collection[ColumnPath]) -> N
             " none, or the other way round",
             where=layout.uri,
             action="Declare the key as before, or a table with another name.",
-        )
-    if differences and all(path[1:] == ("index",) for path in differences):
-        verb = "have" if differences <= {*stored_paths} else "have no"
-        raise TableError(
-            f"The rows of {layout.name} {verb} index: they were written with rows_from and the declaration has none, or"
-            " the other way round",
-            where=layout.uri,
-            action="Declare rows_from= as before, or a table with another name.",
         )
     if differences & {*declared_paths}:
         raise TableError(f"The table {layout.name} {OLDER}", where=layout.uri, action=LOAD_AGAIN)

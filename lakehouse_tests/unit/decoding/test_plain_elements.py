@@ -1,6 +1,7 @@
 """The fast path for records with many rows gives the rows of the strict path, or leaves a record to it."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -234,14 +235,37 @@ def test_elements_of_typed_formats_are_rows(form: Format, schema: WriterSchema) 
 
 @pytest.mark.invariant("8.11")
 @pytest.mark.parametrize("is_fast", [True, False])
-def test_records_with_many_rows_are_decoded_in_slices(monkeypatch: pytest.MonkeyPatch, is_fast: bool) -> None:
+@pytest.mark.parametrize("is_text", [[False], [True], [True, False]], ids=["arrays", "texts of arrays", "both"])
+def test_records_with_many_rows_are_decoded_in_slices(
+    monkeypatch: pytest.MonkeyPatch, is_fast: bool, is_text: list[bool]
+) -> None:
     for module in (record_batches, element_verdicts):
         monkeypatch.setattr(module, "MAX_SLICE_MEMORY", 100_000)
-    record = json.dumps({"id": 1, "items": [{"sku": str(n)} for n in range(30)]}).encode()
-    records = pa.array([record] * 20, pa.binary())
+    items = [{"sku": str(n)} for n in range(30)]
+    arrays = [json.dumps(items) if text else items for text in is_text * 20]
+    records = pa.array([json.dumps({"id": 1, "items": array, "more": 1}).encode() for array in arrays], pa.binary())
     slices = list(decode_slices(records, None, KEYED.rules(), decode_plain_elements if is_fast else None))
-    assert [len(rows) for part in slices for rows in part.verdicts.to_pylist()] == [30] * 20
-    assert max(len(part.verdicts) for part in slices) < 10
+    assert [len(rows) for part in slices for rows in part.verdicts.to_pylist()] == [30] * len(arrays)
+    assert max(len(part.verdicts) for part in slices) < 20
+    assert sum((part.unmapped_counts for part in slices), Counter()) == {"more": len(arrays)}
+
+
+@pytest.mark.invariant("8.11")
+def test_records_that_the_native_parser_cannot_read_do_not_fill_a_slice() -> None:
+    """Else the rest of the slice would be parsed again after each of them."""
+    record = b'{"id": 1, "items": [{"sku": "a"}], "extra": "\\ud800' + b"x" * 3_000 + b'"}'
+    records = pa.array([record] * 500, pa.binary())
+    slices = list(decode_slices(records, None, KEYED.rules(), decode_plain_elements))
+    assert [len(part.verdicts) for part in slices] == [250, 250]
+
+
+@pytest.mark.invariant("8.10")
+def test_arrays_in_elements_that_no_column_reads_may_be_too_deep() -> None:
+    table = replace(KEYED, columns=[COLUMNS[0]], key=[])
+    records: list[bytes | None] = [b'{"id": 1, "items": [' + b"[" * deep + b"]" * deep + b"]}" for deep in (1, 990)]
+    fast, strict = (decode(table, records, fast=fast).verdicts.to_pylist() for fast in (True, False))
+    assert fast == strict
+    assert [row["_reason"] for rows in fast for row in rows] == [None, "invalid_json"]
 
 
 @given(records=st.lists(values | spoiled(), max_size=6))

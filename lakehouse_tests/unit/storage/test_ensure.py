@@ -77,9 +77,12 @@ def test_rows_with_a_key_and_rows_without_one_are_distinguished(
 
 
 @pytest.mark.parametrize("has_index", [True, False])
-def test_rows_of_elements_and_rows_of_records_are_distinguished(tmp_path: Path, has_index: bool) -> None:
-    columns = [*ORDER, INDEX] if has_index else ORDER
-    layout = create_with_records(tmp_path, columns, ORDER if has_index else [*ORDER, INDEX])
+@pytest.mark.parametrize("record_fields", [ORDER, LOG_FIELDS], ids=["with a key", "without a key"])
+def test_rows_of_elements_and_rows_of_records_are_distinguished(
+    tmp_path: Path, has_index: bool, record_fields: list[TableColumn]
+) -> None:
+    columns = [*ORDER, INDEX] if has_index else record_fields
+    layout = create_with_records(tmp_path, columns, record_fields if has_index else [*ORDER, INDEX])
     with pytest.raises(TableError, match="written with rows_from and the declaration has none"):
         ensure_table(NO_SPARK, layout)
 

@@ -14,10 +14,10 @@ from lakehouse.decoding.time_texts import ISO8601
 from lakehouse.decoding.values import convert
 
 _TIMES = (
-    *(("TIMESTAMP", f"%Y-%m-%d{separator}%H:%M{seconds}{zone}") for separator in "T " for seconds in
-      ("", ":%S", ":%S.%f") for zone in ("", "Z", "+00:00")),
+    *(("TIMESTAMP", f"%Y-%m-%d{separator}%H:%M{seconds}{zone}") for separator in "T " for seconds in ("", ":%S") for
+      zone in ("", "Z")),
     ("DATE", "%Y-%m-%d"),
-    ("TIMESTAMP", ISO8601),
+    ("TIMESTAMP", ISO8601),  # also of times with a fraction, because many programs leave out a fraction of zero
 )  # fmt: skip
 _MAX_NAMES_RATIO = 4  # more names in total than this many times those of the largest object are keys of a map
 _MAX_LEVELS = 9  # of nested values, including the scalar ones

@@ -110,12 +110,13 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
     from lakehouse.decoding.formats.format import NO_SCHEMAS
 
     schemas = NO_SCHEMAS
-    if table.has_schemas:
+    if table.schema_format:
         from lakehouse.ingest.kept_schemas import kept_schemas
         from lakehouse.ingest.schema_resolution import look_up_schemas
 
-        values = (record.value for record in records)
-        schemas = look_up_schemas(settings, table.format, values, kept_schemas(settings, table))
+        parts = [record.value for record in records] if table.format.needs_schemas else []
+        parts += [record.key for record in records] if table.key_format else []
+        schemas = look_up_schemas(settings, table.schema_format, parts, kept_schemas(settings, table))
     return table.rules(schemas)
 
 

@@ -46,14 +46,15 @@ def propose_for_topic(settings: "Settings", topic: str, count: int, wish: Wish) 
         formats = likely_formats(values)
         if not formats[0].needs_schemas:
             schemas_of_json = _known_schemas(settings, formats[0], values)
-            return _with_notes(_propose(records, topic, wish, formats[0], schemas_of_json), values)
+            proposal = _propose(records, topic, wish, formats[0], schemas_of_json)
+            return _with_notes(_with_key(settings, proposal, records, wish), values)
         from lakehouse.ingest.schema_resolution import look_up_schemas
 
         with registry(settings, needed=True):
             schemas = [(form, look_up_schemas(settings, form, values)) for form in formats]
-        # of formats that can use equally many schemas, the first one, or changes in their envelope
-        proposal = _propose(records, topic, wish, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
-        return _with_notes(proposal, values)
+            # of formats that can use equally many schemas, the first one, or changes in their envelope
+            proposal = _propose(records, topic, wish, *max(schemas, key=lambda candidate: _count_usable(*candidate)))
+            return _with_notes(_with_key(settings, proposal, records, wish), values)
 
 
 def _known_schemas(settings: "Settings", form: "Format", values: "Sequence[bytes | None]") -> "Schemas | None":
@@ -64,6 +65,25 @@ def _known_schemas(settings: "Settings", form: "Format", values: "Sequence[bytes
     with suppress(RegistryError):
         return look_up_schemas(settings, form, values) if form.framed else None
     return None
+
+
+def _with_key(settings: "Settings", proposal: "Proposal", records: "Sequence[Record]", wish: Wish) -> "Proposal":
+    """The proposal with columns for keys that have the id of a schema in front, if a registry that is running has it.
+
+    A flow has its own key, and a row of a database contains it.
+    """
+    from lakehouse.declaration.inference.schema_keys import are_framed, with_schema_key
+    from lakehouse.decoding.formats import KEY_FORMATS
+
+    keys = [record.key for record in records]
+    if wish.flow or proposal.form.has_changes or not are_framed(keys):
+        return proposal
+    for encoding, form in KEY_FORMATS.items():
+        can_combine = not proposal.form.needs_schemas or proposal.form.schema_kind == form.schema_kind
+        schemas = _known_schemas(settings, form, keys) if can_combine else None
+        if schemas and schemas.by_id:
+            return with_schema_key(proposal, keys, encoding, schemas)
+    return proposal
 
 
 def _with_notes(proposal: "Proposal", values: "Sequence[bytes | None]") -> "Proposal":

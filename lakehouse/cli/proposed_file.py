@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.decoding.formats.shown_options import quote
-from lakehouse.decoding.record_parts import RecordHeader
+from lakehouse.decoding.record_parts import RecordHeader, RecordKey
 
 if TYPE_CHECKING:
     from lakehouse.declaration import FieldIs, HeaderIs
@@ -22,7 +22,8 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     uses |= {"FieldIs": bool(proposal.deletes or proposal.truncates)}
     uses |= dict.fromkeys(re.findall(r"(\w+)\(", format_text), True)
     uses |= {type(proposal.where).__name__: True} if proposal.where else {}
-    uses |= {"RecordHeader": any(isinstance(column.source, RecordHeader) for column in proposal.columns)}
+    sources = {type(column.source) for column in proposal.columns}
+    uses |= {kind.__name__: kind in sources for kind in (RecordHeader, RecordKey)}
     imported_names = sorted(name for name, is_used in uses.items() if is_used)
     doc = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
     parts = [f"name={quote(table)}", f"topic={quote(topic)}", f"doc={quote(doc)}", "file=__file__"]

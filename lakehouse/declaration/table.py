@@ -10,7 +10,9 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.changes import read_change
 from lakehouse.decoding.elements import judge_elements
 from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
+from lakehouse.decoding.record_keys import key_format
 from lakehouse.decoding.record_parts import HEADER, KEY, TIME
 from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.decoding.values import convert
@@ -47,6 +49,16 @@ class StreamTable(TableParts):
         for message, action in table_problems(self):
             raise DeclarationError(f"Table {self.name!r}: {message}", action=action)
 
+    @property
+    def key_format(self) -> Format | None:
+        """The format of keys, if they are decoded by schemas of a registry."""
+        return key_format(self.fields)
+
+    @property
+    def schema_format(self) -> Format | None:
+        """The format of its schemas, ``None`` if it has none; that of keys also takes all schemas of values."""
+        return self.key_format or (self.format if self.format.needs_schemas else None)
+
     def decode(
         self,
         value: bytes | None,
@@ -59,16 +71,16 @@ class StreamTable(TableParts):
         """Decode one record into a value for each column that is read from records; absent and null are ``None``.
 
         ``key``, ``headers`` and the broker's ``time``, which must have a zone, are used if a column reads them. If the
-        format has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness is not
-        checked, because it depends on when the broker received the record. Computed columns are left to Spark. A delete
-        has only its key and version, a truncate only its version, and the tombstone after a delete has no value. Raises
-        ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered`` if it does
-        not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has ``rows_from``.
+        format or the key has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness
+        is not checked, because it depends on when the broker received the record. Computed columns are left to Spark.
+        A delete has only its key and version, a truncate only its version, and the tombstone after a delete has no
+        value. Raises ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered``
+        if it does not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has ``rows_from``.
         """
         if self.has_elements:
             raise ValueError("The table has rows_from, so a record has any number of rows: call decode_rows")
         rules = self.rules(Schemas(schemas, {}))
-        parts = dict(rules.with_json_key(_parts_of(key, headers, time)))
+        parts = dict(rules.with_parsed_key(_parts_of(key, headers, time)))
         change = read_change(value, rules, parts)
         if change is None:
             raise Rejection(FILTERED, "the record does not meet where= of the table")

@@ -15,7 +15,8 @@ from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.nested_types import as_spark_says
-from lakehouse.decoding.record_parts import ELEMENT, UNMAPPED, VALUE, Element, ParentField
+from lakehouse.decoding.record_keys import key_parser
+from lakehouse.decoding.record_parts import ELEMENT, TYPED_ENCODINGS, UNMAPPED, VALUE, Element, ParentField, RecordKey
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import taken_fields
 
@@ -63,8 +64,9 @@ class TableParts:
 
     @property
     def has_schemas(self) -> bool:
-        """Whether its records are decoded by schemas of a registry."""
-        return self.format.needs_schemas
+        """Whether its records, or their keys, are decoded by schemas of a registry."""
+        keys = (column.source for column in self.columns if isinstance(column.source, RecordKey))
+        return self.format.needs_schemas or any(key.written in TYPED_ENCODINGS for key in keys)
 
     @property
     def has_changes(self) -> bool:
@@ -152,13 +154,14 @@ class TableParts:
         return DeleteRule(self.apply_as_truncates.path, tuple(self.apply_as_truncates.values), names)
 
     def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
-        """Return the rules by which its records are judged; ``schemas`` are those of its format."""
+        """Return the rules by which its records are judged; ``schemas`` are those of their values and keys."""
         lateness = self.late.rule if self.late else None
         where = self.where.record_filter if self.where else None
         fields = self.fields
         taken_parts = taken_fields(fields) if any(field.part == UNMAPPED for field in fields) else None
         rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
-        rules = rules._replace(taken_fields=taken_parts, rows_from=self.rows_path)
+        rules = rules._replace(taken_fields=taken_parts)
+        rules = rules._replace(rows_from=self.rows_path, key_parser=key_parser(fields, schemas))
         return rules.with_parser(self.format.parser(schemas))
 
     @property

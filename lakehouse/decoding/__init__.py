@@ -9,9 +9,9 @@ JSON's own form, as ``written_forms`` declares it, with ``json_texts``, ``byte_t
 ``element_verdicts`` decode many at once, into ``verdict_arrays``, and ``fast`` handles those that are certainly valid.
 ``records`` and ``values`` alone define what is valid. ``record_filter`` decides which records belong to the table,
 ``deletes`` which delete or truncate, ``changes`` what a record says. ``memory`` limits the memory of one record.
-``opened_texts`` opens texts that hold JSON, on the way to a field. ``unmapped_fields`` counts fields that no column
-reads, ``unmapped_values`` collects their values. ``staged`` names the columns of records within a
-batch. ``column_types`` defines the types of columns, ``arrow_types`` their Arrow types.
+``record_keys`` parses keys. ``opened_texts`` opens texts that hold JSON, on the way to a field. ``unmapped_fields``
+counts fields that no column reads, ``unmapped_values`` collects their values. ``staged`` names the columns of records
+within a batch. ``column_types`` defines the types of columns, ``arrow_types`` their Arrow types.
 
 A new format is a module in ``formats``. The package is pure: no input or output, no declaration, no Spark. It runs on
 the driver, and it is the only package of this project that is sent to Spark's workers.

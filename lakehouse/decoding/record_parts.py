@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-KeyEncoding = Literal["text", "any_text", "big_endian", "json"]
+KeyEncoding = Literal["text", "any_text", "big_endian", "json", "framed_json", "avro", "protobuf"]
+PARSED_ENCODINGS = ("json", "framed_json", "avro", "protobuf")
+"""Those of keys that are parsed once, for all columns that read them."""
+TYPED_ENCODINGS = ("avro", "protobuf")
+"""Those of keys that are decoded by schemas of a registry, which give types to their values."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,9 @@ class RecordKey:
     ``written`` is its encoding. ``text`` is UTF-8; a control character in a STRING then rejects the record, since
     binary keys often are valid UTF-8. ``any_text`` is UTF-8 with control characters. ``big_endian`` is the four bytes
     of an INT or the eight bytes of a BIGINT, which is how Kafka's serializers write whole numbers. ``json`` is JSON:
-    an object in which ``path`` leads to the value, or without a path the value alone.
+    an object in which ``path`` leads to the value, or without a path the value alone. ``framed_json``, ``avro`` and
+    ``protobuf`` have the id of a schema in front, as clients of a schema registry write keys: before JSON, which is
+    then read like ``json``, and before Avro and Protobuf, which are read by that schema. A Protobuf key has a path.
     """
 
     written: KeyEncoding = "text"
@@ -34,7 +40,7 @@ class RecordKey:
     @property
     def part(self) -> str:
         """The part of the record."""
-        return JSON_KEY if self.written == "json" else KEY
+        return PARSED_KEY if self.written in PARSED_ENCODINGS else KEY
 
     @property
     def shown_name(self) -> str:
@@ -110,7 +116,7 @@ class Element:
 
 
 VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "
-JSON_KEY = "JSON key"
+PARSED_KEY = "parsed key"
 """The key as it was parsed, once for all columns that read it."""
 SCHEMA = "schema"
 """The schema that wrote the value, by which ``where`` may decide."""

@@ -13,18 +13,19 @@ from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.memory import column_memory_per_byte, row_memory
 from lakehouse.decoding.opened_texts import with_opened_texts
 from lakehouse.decoding.record_filter import RecordFilter
-from lakehouse.decoding.record_parts import ELEMENT, JSON_KEY, KEY, UNMAPPED, VALUE
+from lakehouse.decoding.record_keys import KeyParser
+from lakehouse.decoding.record_parts import ELEMENT, KEY, PARSED_KEY, UNMAPPED, VALUE
 from lakehouse.decoding.staged import DELETED, ROWLESS
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.unmapped_values import TakenFields, left_values
-from lakehouse.decoding.values import parse_key
 
 
 class Rules(NamedTuple):
     """The rules for a record: for each field, for lateness, deletes and truncates, and the parser of its value.
 
     ``taken_fields`` is what columns take of its fields, if another column takes the rest. ``rows_from`` is the path to
-    the array whose elements are rows; ``None`` if the record itself is the row.
+    the array whose elements are rows; ``None`` if the record itself is the row. ``key_parser`` parses the key of a
+    record; ``None`` if no column reads a key that is parsed.
     """
 
     fields: tuple[Field, ...]
@@ -35,20 +36,16 @@ class Rules(NamedTuple):
     where: RecordFilter | None = None
     taken_fields: TakenFields | None = None
     rows_from: tuple[str, ...] | None = None
+    key_parser: KeyParser | None = None
 
     def with_parser(self, parser: Parser) -> "Rules":
         """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
         parser = parser.of_arrays() if self.rows_from == (ELEMENT,) else parser
         return self._replace(parser=with_opened_texts(parser, self.mapped_fields, self.rows_from))
 
-    @property
-    def reads_json_key(self) -> bool:
-        """Whether a column reads a key that is JSON, which is then parsed once."""
-        return any(field.part == JSON_KEY for field in self.fields)
-
-    def with_json_key(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def with_parsed_key(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the other parts of a record with its key as it is parsed, if a column reads that."""
-        return {**parts, JSON_KEY: parse_key(parts.get(KEY))} if self.reads_json_key else parts
+        return {**parts, PARSED_KEY: self.key_parser(parts.get(KEY))} if self.key_parser else parts
 
     def with_unmapped(self, parts: Mapping[str, Any], parsed: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the other parts of a record with what columns leave of its fields, if a column takes that."""

@@ -26,6 +26,8 @@ RAW = (KEY, VALUE, HEADERS)
 
 SCHEMA = "_schema"
 """Id of the schema in front of the value, BIGINT; NULL if there is none."""
+KEY_SCHEMA = "_key_schema"
+"""Id of the schema in front of the key, BIGINT; NULL if there is none. Only in tables whose keys have schemas."""
 REASON = "_reason"
 """Why the record is rejected, STRING; NULL if it is not."""
 FILTERED = "filtered"

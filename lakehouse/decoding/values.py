@@ -15,8 +15,7 @@ from lakehouse.decoding.fields import (
     raise_wrong_type,
     short_text,
 )
-from lakehouse.decoding.json_parsing import parse_json, utf8_text
-from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection, value_memory
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
 from lakehouse.decoding.numbers import convert_number, parse_number
 from lakehouse.decoding.record_parts import KEY, VALUE
 from lakehouse.decoding.times import convert_time
@@ -95,18 +94,18 @@ def number_in(text: str) -> Decimal | UnrepresentableValue | None:
 
 
 class ParsedKey(NamedTuple):
-    """A key that is JSON, or why it is not valid."""
+    """A key as it was parsed, or why it is not valid."""
 
     value: Any
     rejection: Rejection | None = None
 
 
 def parse_part(part: bytes | int | ParsedKey | None, field: Field) -> Any:
-    """Parse a key or a header like ``read_text``, a key also as the bytes of a whole number or as JSON.
+    """Parse a key or a header like ``read_text``, a key also as the bytes of a whole number or as it was parsed.
 
     With ``written``, it stays a text; without, a BINARY gets its bytes.
 
-    Raises ``Rejection`` with the reason ``invalid_utf8``, ``invalid_text`` or ``wrong_type``.
+    Raises ``Rejection`` with the reason ``invalid_utf8``, ``invalid_text`` or ``wrong_type``, or that of the parser.
     """
     if isinstance(part, ParsedKey):
         return _value_in_key(part, field)
@@ -121,18 +120,6 @@ def parse_part(part: bytes | int | ParsedKey | None, field: Field) -> Any:
     if field.type == "STRING" and field.part == KEY and field.key_encoding == "text":
         return _reject_control_characters(text, field)
     return read_text(text, field)
-
-
-def parse_key(key: bytes | None) -> ParsedKey | None:
-    """Parse a key that is JSON; ``None`` if the record has none."""
-    if key is None:
-        return None
-    try:
-        if json_memory(key) > MAX_RECORD_MEMORY:
-            raise too_large_rejection()
-        return ParsedKey(parse_json(utf8_text(key)))
-    except Rejection as rejection:
-        return ParsedKey(None, rejection)
 
 
 def _value_in_key(key: ParsedKey, field: Field) -> Any:

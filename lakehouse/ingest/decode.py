@@ -24,15 +24,16 @@ from lakehouse.decoding.element_verdicts import first_rejected, with_rows
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json.format import JsonParser
-from lakehouse.decoding.record_parts import HEADER, JSON_KEY, KEY, SCHEMA, TIME, UNMAPPED, VALUE
+from lakehouse.decoding.record_keys import key_parser
+from lakehouse.decoding.record_parts import HEADER, KEY, PARSED_KEY, SCHEMA, TIME, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdict_arrays import DecodedRecords
 from lakehouse.decoding.verdicts import decode_slices
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
 _SCHEMA = (
-    f"IF(octet_length({staged.VALUE}) >= 5 AND substring({staged.VALUE}, 1, 1) = X'00',"
-    f" CAST(conv(hex(substring({staged.VALUE}, 2, 4)), 16, 10) AS BIGINT), NULL)"
+    "IF(octet_length({0}) >= 5 AND substring({0}, 1, 1) = X'00',"
+    " CAST(conv(hex(substring({0}, 2, 4)), 16, 10) AS BIGINT), NULL)"
 )
 _VERDICT = f"{staged.UNMAPPED_FIELDS} STRING, {staged.REASON} STRING, {staged.DETAIL} STRING, {staged.LATE} BOOLEAN"
 
@@ -49,9 +50,10 @@ def decode_records(
     among them, and the partition column; for each column whose null erases, whether the record has a null
     (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only its key
     and its version; if truncates are declared, and in a change stream, ``_rowless``; in a change stream, ``_sequence``
-    and ``_snapshot``; and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it cannot be read.
-    No declared name begins with an underscore. If the elements of an array are rows, one row for each element, with
-    ``_index``, or one for a record that is judged as a whole; only the first rejected one has the raw parts.
+    and ``_snapshot``; and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it cannot be
+    read, and ``_key_schema`` if its key has one. No declared name begins with an underscore. If the elements of an
+    array are rows, one row for each element, with ``_index``, or one for a record that is judged as a whole; only the
+    first rejected one has the raw parts.
     """
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
     flags = [f"{name} BOOLEAN" for name in table.rules().flags]
@@ -65,7 +67,8 @@ def decode_records(
     decode_once = decode.asNondeterministic()
     parts = [F.expr(_part_sql(part)) for part in _required_parts(table)]  # only these are sent to the workers
     judged_records = records.withColumn("_verdict", decode_once(staged.VALUE, *parts))
-    schema = [F.expr(_SCHEMA).alias(staged.SCHEMA)] if table.format.framed else []
+    schema = [F.expr(_SCHEMA.format(staged.VALUE)).alias(staged.SCHEMA)] if table.format.framed else []
+    schema += [F.expr(_SCHEMA.format(staged.KEY)).alias(staged.KEY_SCHEMA)] if table.key_format else []
     place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
     if table.has_elements:
         return with_computed(_explode(judged_records.select(*place, *staged.RAW, *schema, "_verdict")), table)
@@ -96,7 +99,7 @@ def with_computed(rows: DataFrame, table: StreamTable) -> DataFrame:
 
 def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they do not need this package."""
-    record_format, rules_of_any_format = table.format, table.rules()._replace(parser=JsonParser())
+    record_format, rules_of_any_format = table.format, table.rules()._replace(parser=JsonParser(), key_parser=None)
     _ship_by_value(record_format)
     pickled_path = _pickle_fast_path(table)
     unmapped_column, keeps_raw = staged.UNMAPPED_FIELDS, staged.KEEPS_RAW  # strings: workers may not have the module
@@ -116,6 +119,7 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
 
     def load() -> tuple[Rules, Any]:
         rules = rules_of_any_format.with_parser(record_format.parser(schemas))
+        rules = rules._replace(key_parser=key_parser(rules.fields, schemas))
         try:
             return rules, pickle.loads(pickled_path)  # noqa: S301 - the driver's own function
         except ImportError:
@@ -151,7 +155,7 @@ def _ship_by_value(record_format: Format) -> None:
 
 def _required_parts(table: StreamTable) -> list[str]:
     """Return the parts of a record that decoding requires in addition to its value."""
-    parts = {KEY if field.part == JSON_KEY else field.part for field in table.fields} - {VALUE, UNMAPPED}
+    parts = {KEY if field.part == PARSED_KEY else field.part for field in table.fields} - {VALUE, UNMAPPED}
     parts |= {table.where.record_filter.part} - {VALUE, SCHEMA} if table.where else set()
     return sorted(parts | ({TIME} if table.late else set()))
 

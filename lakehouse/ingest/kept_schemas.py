@@ -42,8 +42,8 @@ def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
 
     Raises ``LedgerError`` if another version of lakehouse wrote them.
     """
-    kind = table.format.schema_kind
-    if not table.has_schemas or kind is None:
+    kind = table.schema_format.schema_kind if table.schema_format else None
+    if kind is None:
         return NO_SCHEMAS
     ledger_of(settings, table.schemas_name)
     uri = settings.table_uri(table.schemas_name)

@@ -41,7 +41,7 @@ def resolve_schemas(context: TableContext, known_schemas: Schemas, ids: Sequence
             _is_unchanged(client, i, known_schemas, context.table, is_in_batch=i in ids) for i in ids_to_confirm
         ]
         schemas, unusable_reasons = _read_schemas(
-            client, context.table.format, unknown_ids, is_trusted=any(confirmations)
+            client, _format_of(context.table), unknown_ids, is_trusted=any(confirmations)
         )
     if schemas:
         _keep_schemas(context, schemas)
@@ -68,6 +68,11 @@ def look_up_schemas(
             client, record_format, first_ids, is_trusted=bool(known_schemas.by_id)
         )
     return Schemas({**known_schemas.by_id, **schemas}, unusable_reasons)
+
+
+def _format_of(table: StreamTable) -> Format:
+    """Return the format of the schemas of a table that has any."""
+    return table.schema_format or table.format
 
 
 def _first_and_last(known_schemas: Schemas) -> list[int]:
@@ -112,7 +117,7 @@ def _is_unchanged(
 
     Raises ``RegistryError`` if it has another schema. If we may not read the schema, raises only if it is in the batch.
     """
-    kept_schema, record_format = known_schemas.by_id[schema_id], table.format
+    kept_schema, record_format = known_schemas.by_id[schema_id], _format_of(table)
     try:
         schema = writer_schema_of(client, schema_id, record_format)
     except UnusableSchemaError as error:
@@ -131,7 +136,7 @@ def _is_unchanged(
 
 def _keep_schemas(context: TableContext, schemas: Mapping[int, WriterSchema]) -> None:
     """Store schemas; raises ``RegistryError`` if another process has stored a different one for an id meanwhile."""
-    record_format = context.table.format
+    record_format = _format_of(context.table)
     rows = [(i, record_format.fingerprint(s), s.text, list(s.references)) for i, s in schemas.items()]
     columns = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
     spec = MergeSpec(equal_keys(["id"]), insert=from_source([column.name for column in COLUMNS]))

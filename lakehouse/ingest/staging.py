@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.ingest.decode import decode_records
@@ -29,29 +30,39 @@ def stage_records(context: TableContext, records: DataFrame, kind: Kind, keep_ra
         return decoded_records
     from lakehouse.ingest.schema_resolution import resolve_schemas  # noqa: PLC0415 - the registry is slow to import
 
-    schemas = resolve_schemas(context, known_schemas, _schema_ids(decoded_records), confirm=kind == "batch")
+    schemas = resolve_schemas(context, known_schemas, _schema_ids(decoded_records, table), confirm=kind == "batch")
     if schemas.by_id.keys() > known_schemas.by_id.keys():
         decoded_records = decode_records(records, table, schemas, keep_raw).localCheckpoint()
-    return _explain_rejections(decoded_records, schemas.unusable_reasons)
+    return _explain_rejections(decoded_records, table, schemas.unusable_reasons)
 
 
-def _schema_ids(records: DataFrame) -> list[int]:
-    """Return the schema ids of records, the most common first; of filtered ones, none was needed."""
-    is_needed = f"{staged.SCHEMA} IS NOT NULL AND NOT {staged.REASON} <=> '{staged.FILTERED}'"
-    counts = records.where(is_needed).groupBy(staged.SCHEMA).count()
-    rows = counts.orderBy(F.desc("count"), staged.SCHEMA).limit(_MAX_IDS).collect()
+def _schema_ids(records: DataFrame, table: StreamTable) -> list[int]:
+    """Return the schema ids of values and keys, the most common first; of filtered records, none was needed."""
+    names = [staged.SCHEMA] if table.format.needs_schemas else []
+    names += [staged.KEY_SCHEMA] if table.key_format else []
+    needed_records = records.where(f"NOT {staged.REASON} <=> '{staged.FILTERED}'")
+    ids = needed_records.select(F.explode(F.array(*names)).alias("id")).where("id IS NOT NULL")
+    rows = ids.groupBy("id").count().orderBy(F.desc("count"), "id").limit(_MAX_IDS).collect()
     return [int(row[0]) for row in rows]
 
 
-def _explain_rejections(records: DataFrame, unusable_reasons: Mapping[int, str]) -> DataFrame:
+def _explain_rejections(records: DataFrame, table: StreamTable, unusable_reasons: Mapping[int, str]) -> DataFrame:
     """Set the reason and the detail of records with an unusable schema, without decoding them again."""
     if not unusable_reasons:
         return records
-    is_unusable = f"{staged.REASON} = 'unknown_schema' AND {staged.SCHEMA} IN ({', '.join(map(str, unusable_reasons))})"
+    # the detail of a value begins with its schema, that of a key with the column
+    of_both = f"IF({staged.DETAIL} LIKE 'schema %', {staged.SCHEMA}, {staged.KEY_SCHEMA})"
+    schema_id = staged.SCHEMA if not table.key_format else of_both if table.format.framed else staged.KEY_SCHEMA
+    is_unusable = f"{staged.REASON} = 'unknown_schema' AND {schema_id} IN ({', '.join(map(str, unusable_reasons))})"
     cases = " ".join(f"WHEN {i} THEN {quoted(f'schema {i}: {reason}'[:500])}" for i, reason in unusable_reasons.items())
+    explanation = f"CASE {schema_id} {cases} END"
+    if table.key_format:  # the column stays in front
+        fact = f"concat('schema ', {schema_id}, ' is not known')"
+        is_unusable = f"{is_unusable} AND endswith({staged.DETAIL}, {fact})"
+        explanation = f"substring(replace({staged.DETAIL}, {fact}, {explanation}), 1, 500)"
     return records.withColumns(
         {
-            staged.DETAIL: F.expr(f"IF({is_unusable}, CASE {staged.SCHEMA} {cases} END, {staged.DETAIL})"),
+            staged.DETAIL: F.expr(f"IF({is_unusable}, {explanation}, {staged.DETAIL})"),
             staged.REASON: F.expr(f"IF({is_unusable}, 'unusable_schema', {staged.REASON})"),
         }
     )

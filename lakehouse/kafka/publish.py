@@ -15,7 +15,7 @@ from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.record_parts import JSON_KEY, KEY, VALUE
+from lakehouse.decoding.record_parts import KEY, PARSED_KEY, VALUE
 from lakehouse.decoding.values import convert
 from lakehouse.errors import TopicError
 from lakehouse.kafka.admin import create_topic
@@ -121,7 +121,7 @@ def require_own_keys(table: StreamTable) -> None:
     """
     for column in table.record_columns:
         part = column.field.part
-        if part in (KEY, JSON_KEY) or (part != VALUE and column.name in table.key):
+        if part in (KEY, PARSED_KEY) or (part != VALUE and column.name in table.key):
             raise TopicError(
                 f"Column {column.name} is the {column.field.source}, which lines do not contain",
                 where=f"table {table.name}",

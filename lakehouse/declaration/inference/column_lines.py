@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats.shown_options import quote
-from lakehouse.decoding.record_parts import RecordHeader
+from lakehouse.decoding.record_parts import RecordHeader, RecordKey
 
 _TEXT_OPTIONS = ("pattern", "epoch", "written")
 
@@ -23,6 +23,9 @@ def _source(column: Column) -> str:
     """The expression for the source of a column; empty if it is the field with the column's name."""
     if isinstance(column.source, RecordHeader):
         return f"RecordHeader({quote(column.source.name)})"
+    if isinstance(column.source, RecordKey):
+        path = [source_text(column.source.names)] if column.source.names else []
+        return f"RecordKey({', '.join([quote(column.source.written), *path])})"
     names = column.field.names
     return source_text(names) if names != (column.name,) else ""
 

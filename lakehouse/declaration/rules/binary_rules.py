@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
-from lakehouse.decoding.record_parts import JSON_KEY, VALUE
+from lakehouse.decoding.record_parts import PARSED_KEY, TYPED_ENCODINGS, VALUE
 
 _FORMS = 'written="base64", written="base64url" or written="hex"'
 FORM_ADVICE = f"Bytes in a text have one of the forms {_FORMS}. Declare that of the records."
@@ -31,9 +31,10 @@ def binary_problems(column: Column) -> Iterator[Problem]:
 def binary_table_problems(table: TableParts) -> Iterator[Problem]:
     """Columns of bytes in a format without bytes, or in a table with base files, which have none."""
     for column in filter(is_binary, table.record_columns):
-        is_text = column.field.part == JSON_KEY or (column.field.part == VALUE and not table.format.has_bytes)
+        is_json_key = column.field.part == PARSED_KEY and column.field.key_encoding not in TYPED_ENCODINGS
+        is_text = is_json_key or (column.field.part == VALUE and not table.format.has_bytes)
         if column.written is None and is_text:
-            place = "keys that are JSON" if column.field.part == JSON_KEY else f"values of format {table.format.name}"
+            place = "keys that are JSON" if is_json_key else f"values of format {table.format.name}"
             message = f"column {column.name}: {place} have no bytes"
             declaration = f'Column("{column.name}", "BINARY", ..., written="base64")'
             yield message, f"Bytes are a text there. Write {declaration}, or one of the forms base64url and hex."

@@ -9,6 +9,7 @@ from math import ceil, floor
 
 from lakehouse.declaration.names import SHAPE, is_name
 from lakehouse.declaration.rules.binary_rules import binary_problems
+from lakehouse.declaration.rules.key_rules import key_source_problems, typed_key
 from lakehouse.declaration.rules.time_rules import time_problems
 from lakehouse.declaration.rules.written_rules import written_problems
 from lakehouse.declaration.vocabulary import Column
@@ -42,6 +43,7 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
         message = f"type {column.type} is only allowed for a field of a record's value"
         yield message, "Declare another type, or read the column from a field."
     yield from binary_problems(column)
+    typed_by = typed_key(column.source) if isinstance(column.source, RecordKey) else typed_by
     if column.sql is not None:
         yield from _computed_problems(column)
         return
@@ -112,7 +114,9 @@ def _source_problems(column: Column) -> Iterator[Problem]:
         yield "source is empty", "Name the field, or the path that leads to it."
     if any(isinstance(number_in(text), UnrepresentableValue) for text in column.null_values):
         yield "null_values contain a number with an exponent out of range", "Remove it: no record can contain it."
-    yield from _record_part_problems(column)
+    yield from key_source_problems(column)
+    if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
+        yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
     yield from _unmapped_problems(column)
     if column.formerly is None:
         return
@@ -123,24 +127,6 @@ def _source_problems(column: Column) -> Iterator[Problem]:
         yield "formerly is empty", "Name the field, or the path that led to it."
     if column.field.former == column.field.names:
         yield f"formerly is the current name of the field: {column.field.source}", "Write the name that it had before."
-
-
-def _record_part_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a source that is not a field of a record's value."""
-    if (
-        isinstance(column.source, RecordKey)
-        and column.source.written == "big_endian"
-        and column.type not in WHOLE_LIMITS
-    ):
-        message = f"its key is a big-endian integer, but the column is {column.type}"
-        yield message, "Declare INT for four bytes, or BIGINT for eight."
-    if isinstance(column.source, RecordKey) and column.source.names and column.source.written != "json":
-        message = f"{column.source!r} has a path, but only a key that is JSON has fields"
-        yield message, 'Write RecordKey("json", ...), or remove the path.'
-    if isinstance(column.source, RecordKey) and not all(column.source.names):
-        yield f"{column.source!r} has an empty name in its path", "Name a field of the key, or remove the path."
-    if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
-        yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
 
 
 def _unmapped_problems(column: Column) -> Iterator[Problem]:

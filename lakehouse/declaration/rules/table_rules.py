@@ -16,6 +16,7 @@ from lakehouse.declaration.rules.expression_rules import check_problems, compute
 from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.rules.filter_rules import filter_problems
 from lakehouse.declaration.rules.format_rules import format_column_problems
+from lakehouse.declaration.rules.key_rules import key_table_problems
 from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
 from lakehouse.declaration.rules.rows_rules import rows_problems
@@ -51,6 +52,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         computed_problems(table),
         _scalar_columns(table),
         binary_table_problems(table),
+        key_table_problems(table),
         format_column_problems(table),
         key_problems(table.key, table.columns) if table.key else _log_table(table),
         _version(table),

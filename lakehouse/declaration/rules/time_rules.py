@@ -10,7 +10,7 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.nested_types import plain_types
-from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.record_parts import PARSED_KEY, VALUE
 from lakehouse.decoding.time_texts import ISO8601, TIME_SHAPES, UTC_OFFSET
 from lakehouse.decoding.times import DAYS, EPOCHS
 
@@ -22,7 +22,12 @@ _KEEP_HOURS = "Declare TIMESTAMP in place of DATE, or STRING if it has another f
 def time_problems(column: Column, typed_by: str) -> Iterator[Problem]:
     """What is wrong with the format of a column's times; ``typed_by`` names the format of records if it types them."""
     time_types = sorted(plain_types(column.type) & {"TIMESTAMP", "DATE"})
-    if time_types and not column.pattern and not column.epoch and not (typed_by and column.field.part == VALUE):
+    if (
+        time_types
+        and not column.pattern
+        and not column.epoch
+        and not (typed_by and column.field.part in (VALUE, PARSED_KEY))
+    ):
         yield "a time requires a pattern or an epoch", f"Declare its format, for example {_example_for(time_types)}."
     for option in ("pattern", "epoch"):
         if not time_types and getattr(column, option) is not None:

@@ -7,7 +7,7 @@ from lakehouse.declaration.rules.binary_rules import FORM_ADVICE
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import WHOLE_LIMITS, is_text
-from lakehouse.decoding.record_parts import TIME, VALUE, RecordKey
+from lakehouse.decoding.record_parts import PARSED_ENCODINGS, TIME, VALUE, RecordKey
 from lakehouse.decoding.written_forms import BYTE_FORMS, TextBoolean, TextNumber
 
 _TEXT_NUMBER, _TEXT_BOOLEAN = TextNumber.__name__, TextBoolean.__name__
@@ -101,8 +101,8 @@ def _described_type(column: Column) -> str:
 
 
 def _part_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with the form of a key or a header; unless it is JSON, it has no numbers and booleans."""
-    if isinstance(column.source, RecordKey) and column.source.written == "json":
+    """What is wrong with the form of a key or a header; unless it is parsed, it has no numbers and booleans."""
+    if isinstance(column.source, RecordKey) and column.source.written in PARSED_ENCODINGS:
         return
     if isinstance(column.source, RecordKey) and column.source.written == "big_endian":
         yield (

@@ -27,6 +27,7 @@ from lakehouse.decoding.fast.plain_times import parse_times
 from lakehouse.decoding.fast.plain_values import is_valid, keep_types, text_array
 from lakehouse.decoding.fast.plain_written import has_every_digit, read_plainly, read_unscaled
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
+from lakehouse.decoding.record_parts import TYPED_ENCODINGS
 from lakehouse.decoding.times import EPOCHS
 from lakehouse.decoding.values import EXACT_KINDS, convert_value
 
@@ -66,6 +67,12 @@ def convert_typed_column(raw_values: list[Any], field: Field) -> ConvertedColumn
     if is_untyped and not field.inner and field.written != "json" and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
         return convert_column(raw_values, field)
     return _convert_each(raw_values, field, lambda _: True)
+
+
+def convert_part_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    """Convert the values of one field in another part of records; those of keys with a schema have types already."""
+    convert = convert_typed_column if field.key_encoding in TYPED_ENCODINGS else convert_column
+    return convert(raw_values, field)
 
 
 def _convert_each(raw_values: list[Any], field: Field, is_exact: Callable[[Any], bool]) -> ConvertedColumn:

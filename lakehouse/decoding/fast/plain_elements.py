@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.fast.plain_columns import ConvertedColumn, convert_column, convert_typed_column
+from lakehouse.decoding.fast.plain_columns import (
+    ConvertedColumn,
+    convert_column,
+    convert_part_column,
+    convert_typed_column,
+)
 from lakehouse.decoding.fast.plain_judging import (
     explicit_nulls_of,
     is_certainly_no_delete,
@@ -114,7 +119,7 @@ def _convert_outer(batch: RecordBatch, field: Field) -> ConvertedColumn:
     """The column of a field that is the same for all rows of a record, with a value for each record."""
     if field.part == VALUE:
         return _convert_values(batch, values_at(batch.objects, field.names), field)
-    return convert_column(read_written_values(batch.objects, batch.part_values, field), field)
+    return convert_part_column(read_written_values(batch.objects, batch.part_values, field), field)
 
 
 def _convert_values(batch: RecordBatch, raw_values: list[Any], field: Field) -> ConvertedColumn:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakehouse.decoding.fast.plain_texts import json_key_part, read_json_keys, read_parts, read_texts
+from lakehouse.decoding.fast.plain_texts import parsed_key_part, read_parsed_keys, read_parts, read_texts
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.record_parts import JSON_KEY, KEY, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import KEY, PARSED_KEY, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import left_values
 
@@ -35,8 +35,8 @@ def values_of_parts(
 ) -> dict[str, list[Any]]:
     """The values of the other parts of the records with these objects, and what columns leave of the objects."""
     values = {part: array[: len(objects)].to_pylist() for part, array in arrays.items() if array is not None}
-    if rules.reads_json_key:
-        values |= read_json_keys(values.get(KEY, [None] * len(objects)), rules.fields)
+    if rules.key_parser:
+        values |= read_parsed_keys(values.get(KEY, [None] * len(objects)), rules.fields, rules.key_parser)
     if rules.taken_fields is not None:
         values[UNMAPPED] = [left_values(obj, rules.taken_fields) for obj in objects]
     return values
@@ -50,6 +50,8 @@ def read_values(objects: list[Any], part_values: Mapping[str, list[Any]], field:
 def read_written_values(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field that is written as text, in the value of a record or in another part."""
     raws = values_in_part(objects, part_values, field)
+    if field.part == PARSED_KEY:
+        return raws
     return read_texts(raws, field) if field.part == VALUE else read_parts(raws, field)
 
 
@@ -57,4 +59,4 @@ def values_in_part(objects: list[Any], part_values: Mapping[str, list[Any]], fie
     """The values of a field as the part of the records has them."""
     if field.part == VALUE:
         return values_at(objects, field.names)
-    return part_values.get(json_key_part(field) if field.part == JSON_KEY else field.part, [None] * len(objects))
+    return part_values.get(parsed_key_part(field) if field.part == PARSED_KEY else field.part, [None] * len(objects))

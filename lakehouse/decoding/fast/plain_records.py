@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow.compute import if_else
 
-from lakehouse.decoding.fast.plain_columns import convert_column, convert_typed_column
+from lakehouse.decoding.fast.plain_columns import convert_column, convert_part_column, convert_typed_column
 from lakehouse.decoding.fast.plain_judging import (
     explicit_nulls_of,
     is_certainly_no_delete,
@@ -66,7 +66,7 @@ def decode_plain(
     columns = [
         convert_values(read_values(objects, part_values, field), field)
         if field.part in (VALUE, UNMAPPED) and not field.reads_text
-        else convert_column(read_written_values(objects, part_values, field), field)
+        else convert_part_column(read_written_values(objects, part_values, field), field)
         for field in fields
     ]
     is_filtered, is_judged = judge_filter(objects, part_values, rules, values)

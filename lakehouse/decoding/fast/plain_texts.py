@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
-from lakehouse.decoding.record_parts import JSON_KEY
-from lakehouse.decoding.values import ParsedKey, parse_key, parse_part, read_text
+from lakehouse.decoding.record_keys import KeyParser
+from lakehouse.decoding.record_parts import PARSED_KEY, TYPED_ENCODINGS
+from lakehouse.decoding.values import ParsedKey, parse_part, read_text
 
 _MAX_NUMBER_LENGTH = 18  # bytes of a number that 64 bits represent, as a whole number or as its nearest double
 _WHOLE_NUMBER = r"^-?(0|[1-9][0-9]{0,17})$"
@@ -25,19 +26,19 @@ def read_parts(parts: list[Any], field: Field) -> list[Any]:
     return [_read_part(part, field) if type(part) is bytes else part for part in parts]
 
 
-def json_key_part(field: Field) -> str:
+def parsed_key_part(field: Field) -> str:
     """The name under which the values of a field in keys are kept, which is that of its column."""
-    return f"{JSON_KEY} {field.name}"
+    return f"{PARSED_KEY} {field.name}"
 
 
-def read_json_keys(keys: list[bytes | None], fields: Iterable[Field]) -> dict[str, list[Any]]:
-    """Read the fields in keys that are JSON. Each key is parsed once, and only the values of fields are kept."""
-    key_fields = [field for field in fields if field.part == JSON_KEY]
-    values: dict[str, list[Any]] = {json_key_part(field): [] for field in key_fields}
+def read_parsed_keys(keys: list[bytes | None], fields: Iterable[Field], parse_key: KeyParser) -> dict[str, list[Any]]:
+    """Read the fields in keys. Each key is parsed once, and only the values of fields are kept."""
+    key_fields = [field for field in fields if field.part == PARSED_KEY]
+    values: dict[str, list[Any]] = {parsed_key_part(field): [] for field in key_fields}
     for key in keys:
         parsed_key = parse_key(key)
         for field in key_fields:
-            values[json_key_part(field)].append(None if parsed_key is None else _read_part(parsed_key, field))
+            values[parsed_key_part(field)].append(None if parsed_key is None else _read_part(parsed_key, field))
     return values
 
 
@@ -63,6 +64,8 @@ def read_texts(texts: list[Any], field: Field) -> list[Any]:
 def _read_part(part: bytes | ParsedKey, field: Field) -> Any:
     try:
         value = parse_part(part, field)
+        if field.key_encoding in TYPED_ENCODINGS:
+            return value
         return _plain_value(value, part.decode("latin-1") if isinstance(part, bytes) else str(value))
     except Rejection:
         return ()

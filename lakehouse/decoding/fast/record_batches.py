@@ -77,7 +77,9 @@ def _rows_memory(batch: RecordBatch, sizes: Any) -> Any:
     memories = counts * (per_row + outer_count * repeated_sizes * _REPEATED_PER_BYTE)
     for row in np.flatnonzero((memories > _MEASURED) & is_plain) if outer_count else ():
         parts = {part: values[row] for part, values in batch.part_values.items()}
-        memories[row] = counts[row] * (per_row + repeated_memory(batch.objects[row], rules, rules.with_json_key(parts)))
+        memories[row] = counts[row] * (
+            per_row + repeated_memory(batch.objects[row], rules, rules.with_parsed_key(parts))
+        )
     return np.minimum(memories, MAX_RECORD_MEMORY + 1)
 
 

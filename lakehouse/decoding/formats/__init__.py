@@ -12,11 +12,12 @@ To add a format, write a module with a subclass of ``Format`` and list it in ``F
 proposal may choose it by reading values. No module outside this package checks which format it has: it asks the format.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import REASONS
 from lakehouse.decoding.formats.avro.format import Avro
+from lakehouse.decoding.formats.avro.keys import AvroKey
 from lakehouse.decoding.formats.compressed_format import Compressed
 from lakehouse.decoding.formats.connect.format import ConnectJson
 from lakehouse.decoding.formats.debezium.format import Debezium
@@ -28,6 +29,7 @@ from lakehouse.decoding.formats.texts.csv import Csv
 from lakehouse.decoding.formats.texts.logfmt import Logfmt
 from lakehouse.decoding.formats.texts.recognition import likely_codec, likely_text_formats
 from lakehouse.decoding.formats.texts.text import Text
+from lakehouse.decoding.record_parts import KeyEncoding
 
 FORMATS: tuple[Format, ...] = (
     Json(),
@@ -43,6 +45,8 @@ FORMATS: tuple[Format, ...] = (
 """The formats that a proposal chooses from; if several fit, the first one is chosen."""
 FORMAT_KINDS: tuple[type[Format], ...] = (Json, Avro, Protobuf, Debezium, ConnectJson, Text, Csv, Logfmt, Compressed)
 """The classes of formats."""
+KEY_FORMATS: Mapping[KeyEncoding, Format] = {"avro": AvroKey(), "protobuf": Protobuf()}
+"""The formats of keys that are decoded by schemas of a registry, by the encoding that ``RecordKey`` names."""
 
 _LATE = REASONS.index("late")  # this reason and those after it are not given by parsers
 _OF_FORMATS = dict.fromkeys(reason for kind in FORMAT_KINDS for reason in kind.reasons)
@@ -93,6 +97,7 @@ def format_problems(form: Format) -> Iterator[Problem]:
 __all__ = [
     "FORMATS",
     "FORMAT_KINDS",
+    "KEY_FORMATS",
     "KNOWN_REASONS",
     "Avro",
     "Compressed",

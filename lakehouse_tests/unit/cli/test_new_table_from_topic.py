@@ -1,16 +1,19 @@
 """``lakehouse new-table --from-topic``: the format and the types of the newest records of a topic."""
 
 import gzip
+import io
 import json
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import fastavro
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.declaration import Avro, Json
+from lakehouse.declaration import Avro, Json, RecordKey
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.kafka import Record, registry_client
@@ -34,10 +37,10 @@ def outside_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Mon
 
 
 def new_table_from_topic(
-    outside_project: pytest.MonkeyPatch, *values: bytes | None, condition: Sequence[str] = ()
+    outside_project: pytest.MonkeyPatch, *values: bytes | None, condition: Sequence[str] = (), key: bytes | None = None
 ) -> int:
     """The exit code of the command for a topic with these values."""
-    records = [Record(0, offset, 0, None, value) for offset, value in enumerate(values)]
+    records = [Record(0, offset, 0, key, value) for offset, value in enumerate(values)]
     outside_project.setattr("lakehouse.kafka.newest_records", lambda *_: records)
     return new_table("orders", "--from-topic", "orders", *condition)
 
@@ -55,6 +58,63 @@ def test_the_file_for_avro_records_declares_avro_and_decodes_them(
     assert (table.format, table.key) == (Avro(), ["id"])
     row = table.decode(AVRO_VALUES[1], schemas={7: writer_schema(json.dumps(SECOND))})
     assert (row["id"], row["at"], row["customer_name"]) == (2, NOON, SHOP)
+
+
+KEY = {
+    "type": "record",
+    "name": "Key",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "home", "type": {"type": "record", "name": "Home", "fields": [{"name": "region", "type": "string"}]}},
+    ],
+}
+KEY_7 = {"id": 7, "at": NOON, "home": {"region": "north"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "key", "columns"),
+    [
+        (KEY, KEY_7, {"key_id": 7, "at": NOON, "home_region": "north"}),
+        ("string", "é", {"record_key": "é"}),
+        (["null", "long"], 8, {"record_key": 8}),
+    ],
+)
+def test_the_file_has_a_column_for_a_key_whose_schema_is_known(
+    outside_project: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    schema: Any,
+    key: Any,
+    columns: dict[str, Any],
+) -> None:
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, fastavro.parse_schema(schema), key)
+    framed_key = add_frame(9, body.getvalue())
+    with answering_registry({"/schemas/ids/9": schema_answer(json.dumps(schema))}) as (url, _):
+        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
+        assert new_table_from_topic(outside_project, b'{"id": 1}', b'{"id": 2}', key=framed_key) == main.DONE
+    assert "Every key is Avro, by its schema at the registry" in " ".join(capsys.readouterr().out.split())
+    schemas = {9: writer_schema(json.dumps(schema), any_type=True)}
+    row = declared_table("orders").decode(b'{"id": 1}', key=framed_key, schemas=schemas)
+    assert row == {**columns, "id": 1}
+
+
+def test_the_file_for_values_and_keys_in_avro_reads_both(folder: Path, outside_project: pytest.MonkeyPatch) -> None:
+    schemas = {"/schemas/ids/7": schema_answer(SECOND), "/schemas/ids/9": schema_answer('"long"')}
+    with answering_registry(schemas) as (url, _):
+        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
+        assert new_table_from_topic(outside_project, *AVRO_VALUES, key=add_frame(9, b"\x0e")) == main.DONE
+    assert declared_table("orders").by_name["record_key"].source == RecordKey("avro")
+
+
+@pytest.mark.parametrize("key", [(7).to_bytes(8, "big"), add_frame(9, b""), add_frame(9, b"\x0e\x0e"), b"7", b""])
+def test_the_file_has_no_column_for_keys_that_no_schema_reads(
+    folder: Path, outside_project: pytest.MonkeyPatch, key: bytes
+) -> None:
+    with answering_registry({"/schemas/ids/9": schema_answer('"long"')}) as (url, _):
+        outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
+        assert new_table_from_topic(outside_project, b'{"id": 1}', b'{"id": 2}', key=key) == main.DONE
+    assert [column.name for column in declared_table("orders").columns] == ["id"]
 
 
 def test_the_file_for_framed_json_declares_it_without_a_registry(

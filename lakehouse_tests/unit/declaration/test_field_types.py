@@ -88,7 +88,10 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     ),
     (with_column(source=RecordHeader(5)), "column n: source: name must be a string, not 5"),  # type: ignore[arg-type]
     (with_column(source=("a", 5)), "column n: source: each item must be a string, not 5"),
-    (with_column(source=RecordKey("bytes")), "column n: source: written must be text, any_text, big_endian or json"),  # type: ignore[arg-type]
+    (
+        with_column(source=RecordKey("bytes")),  # type: ignore[arg-type]
+        "column n: source: written must be text, any_text, big_endian, json, framed_json, avro or protobuf",
+    ),
     (lambda: declare(retention=None), "retention must be a timedelta"),
     (lambda: declare(replay_from="2026-08-01"), "replay_from must be a date, not '2026-08-01'"),
     (lambda: declare(replay_from=datetime(2026, 8, 1, tzinfo=UTC)), "replay_from must be a date, not datetime"),

@@ -120,7 +120,7 @@ def test_a_text_that_would_need_quotes_is_not_written_without_them() -> None:
 def test_rows_with_quotes_within_fields_are_recognised() -> None:
     values = [b'1\t{"a": "b"}\tx', b'2\t\t"']
     assert likely_text_formats(values) == (Csv(["column_1", "column_2", "column_3"], delimiter="\t", quotes=False),)
-    assert likely_text_formats([b'1\t"a"\tx', b"2\tb\t"])[0].quotes
+    assert likely_text_formats([b'1\t"a"\tx', b"2\tb\t"]) == (Csv(["column_1", "column_2", "column_3"], "\t"),)
 
 
 def test_rows_are_plain() -> None:

@@ -35,7 +35,7 @@ from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.unpacking.compression import compress
-from lakehouse.decoding.record_parts import JSON_KEY, KEY, TIME
+from lakehouse.decoding.record_parts import KEY, PARSED_KEY, TIME
 from lakehouse.decoding.staged import NO_ROWS
 from lakehouse.decoding.verdicts import decode_slices, decode_values
 
@@ -155,11 +155,11 @@ def encode(table: StreamTable, value: bytes) -> bytes:
 
 def decode(table: StreamTable, records: list[bytes | None], *, fast: bool) -> Any:
     count = len(records)
-    keys = [KEYS[index % 6] if table.rules().reads_json_key else b"k" * index for index in range(count)]
+    keys = [KEYS[index % 6] if table.rules().key_parser else b"k" * index for index in range(count)]
     parts = {"key": pa.array(keys, pa.binary())}
     parts |= {"header trace": pa.array([b"%d" % index for index in range(count)], pa.binary())}
     parts |= {"header kind": pa.array([[b"a", None][index % 2] for index in range(count)], pa.binary())}
-    needed = {KEY if field.part == JSON_KEY else field.part for field in table.fields}
+    needed = {KEY if field.part == PARSED_KEY else field.part for field in table.fields}
     needed |= {table.where.record_filter.part} if table.where else set()
     parts = {part: array for part, array in parts.items() if part in needed}
     broker_times = pa.array([TIMES[index % 4] for index in range(count)], pa.int64())

@@ -22,12 +22,14 @@ from lakehouse.declaration import (
     Logfmt,
     ParentField,
     Protobuf,
+    RecordKey,
     StreamTable,
     Text,
 )
 from lakehouse.decoding import records
 from lakehouse.decoding.formats import FORMAT_KINDS, Format
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
+from lakehouse.decoding.record_parts import PARSED_ENCODINGS, KeyEncoding
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.decode import _decoder
 
@@ -110,6 +112,33 @@ def test_records_with_many_rows_are_decoded_on_workers_too(missing_modules: list
 
 
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]}'
+PROTOBUF = 'syntax = "proto3"; message R { int32 id = 1; }'
+KEYS: dict[str, tuple[bytes, dict[int, WriterSchema]]] = {
+    "json": (b'{"id": 3}', {}),
+    "framed_json": (b'\x00\x00\x00\x00\x07{"id": 3}', {}),
+    "avro": (b"\x00\x00\x00\x00\x07\x06", {7: writer_schema(AVRO)}),
+    "protobuf": (b"\x00\x00\x00\x00\x07\x00\x08\x03", {7: writer_schema(PROTOBUF, kind="PROTOBUF")}),
+}
+
+
+def test_every_form_of_a_parsed_key_is_shipped() -> None:
+    assert [*KEYS] == [*PARSED_ENCODINGS]
+
+
+@pytest.mark.parametrize("encoding", PARSED_ENCODINGS)
+def test_every_form_of_a_key_is_shipped_with_its_schemas(encoding: KeyEncoding) -> None:
+    key, schemas = KEYS[encoding]
+    columns = [Column("id", "INT", "Number.", source=RecordKey(encoding, "id")), Column("n", "INT", "A field.")]
+    decode = _decoder(StreamTable("t", "t", "", columns, []), Schemas(schemas, {}))
+    batch = pa.array([b'{"n": 1}'] * 2, pa.binary()), pa.array([key, b"?"], pa.binary())
+    pickled_data = cloudpickle.dumps((decode, [batch]))
+    process = subprocess.run([sys.executable, "-c", WORKER], input=pickled_data, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    expected = [verdicts.to_pylist() for verdicts in decode(iter([batch]))]
+    assert process.stdout.decode().splitlines()[0] == repr(expected)
+    assert [(row["id"], row["n"], row["_reason"] is None) for row in expected[0]] == [(3, 1, True), (None, None, False)]
+
+
 FORMATS = {
     Json(): b'{"id": 3}',
     Json(framed=True): b'{"id": 3}',
@@ -139,7 +168,7 @@ def test_every_format_is_shipped_with_its_schemas(record_format: Format) -> None
     """A module with a value that cannot be pickled would stop every batch of its format."""
     schema = {
         "AVRO": writer_schema(AVRO),
-        "PROTOBUF": writer_schema('syntax = "proto3"; message R { int32 id = 1; }', kind="PROTOBUF"),
+        "PROTOBUF": writer_schema(PROTOBUF, kind="PROTOBUF"),
     }.get(record_format.schema_kind or "")
     source = "value" if isinstance(record_format, Text) else "id"
     columns = [Column("id", "INT", "Number.", required=True, source=source)]

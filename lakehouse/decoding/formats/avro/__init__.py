@@ -4,4 +4,5 @@
 readers of schemas, ``unions`` for unions and ``logical`` for logical types. ``schemas`` checks schemas, ``declared``
 derives one from a declaration, ``fields`` derives columns from one, ``writing`` writes lines by one. ``own_schemas``
 reads the schemas of a format without a registry, and ``single_objects`` the fingerprint in front of its values.
+``keys`` is the format of keys, which may have any type.
 """

@@ -23,7 +23,7 @@ from lakehouse.decoding.formats.avro.bytes import (
 )
 from lakehouse.decoding.formats.avro.logical import logical_converter
 from lakehouse.decoding.formats.avro.nodes import NamedNodes, Node, Read, add_memory
-from lakehouse.decoding.formats.avro.unions import is_record_schema, union_node
+from lakehouse.decoding.formats.avro.unions import is_record_schema, type_name, union_node
 from lakehouse.decoding.formats.format import WriterSchema
 from lakehouse.decoding.formats.schema_parser import Reader
 from lakehouse.decoding.memory import (
@@ -44,8 +44,10 @@ _MAX_EMPTY_VALUES = 16  # values without a byte in one record
 _MAX_WRAPPERS = 16  # nested records around one value that have no bytes of their own
 
 
-def reader_of(schema: WriterSchema, nodes: NamedNodes | None = None) -> Reader:
+def reader_of(schema: WriterSchema, nodes: NamedNodes | None = None, *, any_type: bool = False) -> Reader:
     """Return a reader of records of a schema; ``nodes`` counts the memory of the record that was read last.
+
+    With ``any_type``, of values of any type except bytes.
 
     The reader raises ``Rejection`` with one of the reasons ``truncated``, ``trailing_bytes``, ``invalid_utf8``,
     ``invalid_avro`` and ``too_large``. This function raises ``Rejection`` with the reason ``unusable_schema`` if no
@@ -56,8 +58,7 @@ def reader_of(schema: WriterSchema, nodes: NamedNodes | None = None) -> Reader:
         _node(json.loads(reference), all_nodes)
     root = json.loads(schema.text)
     read = _node(root, all_nodes).read
-    if not is_record_schema(root, all_nodes):
-        raise Rejection("unusable_schema", "its type is not a record")
+    _require_root(root, all_nodes, any_type=any_type)
 
     def read_record(data: bytes, start: int) -> dict[str, Any]:
         all_nodes.memory = 0
@@ -73,6 +74,14 @@ def reader_of(schema: WriterSchema, nodes: NamedNodes | None = None) -> Reader:
         return record
 
     return read_record
+
+
+def _require_root(root: Any, nodes: NamedNodes, *, any_type: bool) -> None:
+    """Refuse a schema whose values cannot be read as a whole."""
+    if not any_type and not is_record_schema(root, nodes):
+        raise Rejection("unusable_schema", "its type is not a record")
+    if any_type and "bytes" in map(type_name, root if isinstance(root, list) else [root]):
+        raise Rejection("unusable_schema", "its type is bytes, which some serializers write without their length")
 
 
 def _node(schema: Any, nodes: NamedNodes) -> Node:

@@ -28,16 +28,17 @@ _PARSER_ERRORS = (ValueError, KeyError, TypeError, AttributeError, IndexError, R
 _MAX_LEVELS = 150  # of the schema's JSON; a nested record takes three
 
 
-def writer_schema(text: str, references: Sequence[str] = ()) -> WriterSchema:
+def writer_schema(text: str, references: Sequence[str] = (), *, any_type: bool = False) -> WriterSchema:
     """Return a schema with all names in full; ``references`` are the schemas that it refers to.
 
-    Each reference follows those that it refers to itself. Raises ``UnusableSchemaError``.
+    Each reference follows those that it refers to itself. ``any_type`` is that of ``reader_of``. Raises
+    ``UnusableSchemaError``.
     """
     named_schemas: dict[str, Any] = {}
     try:
         *reference_texts, own_text = [_with_full_names(schema, named_schemas) for schema in (*references, text)]
         schema = WriterSchema(own_text, tuple(reference_texts), KIND)
-        reader_of(schema)
+        reader_of(schema, any_type=any_type)
     except UnusableSchemaError:
         raise
     except Rejection as rejection:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lakehouse.declaration import Debezium, FieldIs, Json, RecordKey
+from lakehouse.declaration import Avro, Debezium, FieldIs, Json, RecordKey
 from lakehouse_tests.unit.declaration.advice.example import Example
 from lakehouse_tests.unit.declaration.ratings import column, declare, log_table, with_columns
 
@@ -98,6 +98,12 @@ EXAMPLES = [
             columns=[KEY, column("note", "STRING", keep=True, null_erases=True, null_values=["-"])], format=Debezium()
         ),
         lambda: declare(columns=[KEY, column("note", "STRING", keep=True, null_erases=True)], format=Debezium()),
+    ),
+    Example(
+        "column n: RecordKey('avro', 'id') and format Debezium cannot be combined",
+        "Remove its source: the row contains its key.",
+        lambda: declare(columns=[KEY, column("n", source=RecordKey("avro", "id"))], format=Debezium(Avro())),
+        lambda: declare(columns=[KEY, column("n")], format=Debezium(Avro())),
     ),
     Example(
         "key column id is not a field of the row in a table of format Debezium",

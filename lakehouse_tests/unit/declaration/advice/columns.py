@@ -2,10 +2,13 @@
 
 from datetime import date
 
-from lakehouse.declaration import Avro, Month, RecordHeader, RecordKey, UnmappedFields
+from lakehouse import writer_schema
+from lakehouse.declaration import Avro, Month, Protobuf, RecordHeader, RecordKey, UnmappedFields
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, with_column, with_columns
 
+ID_SCHEMA = {1: writer_schema('syntax = "proto3"; message Key { int32 id = 1; }', kind="PROTOBUF")}
+MESSAGE = b"\x00\x00\x00\x00\x01\x00\x08\x07"
 EXAMPLES = [
     Example(
         "column 'N': a name has at most 200 lower-case letters, digits and _, and starts with a letter",
@@ -243,10 +246,33 @@ EXAMPLES = [
         Accepted(with_column(source=RecordKey("json")), {}, {"n": 7}, {"key": b"7"}),
     ),
     Example(
-        "column n: RecordKey('text', 'id') has a path, but only a key that is JSON has fields",
+        "column n: RecordKey('text', 'id') has a path, but only a key in JSON, Avro or Protobuf has fields",
         'Write RecordKey("json", ...), or remove the path.',
         with_column(source=RecordKey(path="id")),
         Accepted(with_column(source=RecordKey("json", "id")), {}, {"n": 7}, {"key": b'{"id":7}'}),
         Accepted(with_column(source=RecordKey()), {}, {"n": 7}, {"key": b"7"}),
+    ),
+    Example(
+        "column n: RecordKey('protobuf') has no path, but the key is a message",
+        'Name its field: RecordKey("protobuf", "id").',
+        with_column(source=RecordKey("protobuf")),
+        Accepted(with_column(source=RecordKey("protobuf", "id")), {}, {"n": 7}, {"key": MESSAGE, "schemas": ID_SCHEMA}),
+    ),
+    Example(
+        "columns n and m read the key as json and as framed_json",
+        "A key has one form. Declare the one that its producer writes.",
+        with_columns(column("n", source=RecordKey("json", "n")), column("m", source=RecordKey("framed_json", "m"))),
+        Accepted(
+            with_columns(column("n", source=RecordKey("json", "n")), column("m", source=RecordKey("json", "m"))),
+            {},
+            {"n": 7, "m": None},
+            {"key": b'{"n":7}'},
+        ),
+    ),
+    Example(
+        "column n: RecordKey('avro', 'id') and format Protobuf cannot be combined",
+        "A table keeps schemas of one kind. Read the value instead.",
+        with_columns(column("n", source=RecordKey("avro", "id")), format=Protobuf()),
+        with_columns(column("n", source="id"), format=Protobuf()),
     ),
 ]

@@ -62,7 +62,7 @@ def keep_unresolved(records: DataFrame, unresolved_rows: DataFrame, source: Sour
         rows = open_rows.where(kind).distinct().withColumn(name, F.lit(True))
         marked = marked.join(rows, F.expr(is_same + element), "left").drop("_p", "_o", "_t", "_i")
     no_bytes = {name: F.expr(f"IF(false, {name}, NULL)") for name in staged.RAW}
-    kept = marked.where("_whole OR _alone").drop("_alone").withColumns(no_bytes).localCheckpoint()
-    opened = F.count_if(F.expr(f"_whole AND {staged.INDEX} = 0"))
-    ((record_count, opened_count),) = kept.agg(F.count_distinct(F.struct(*place)), opened).collect()
-    return Unresolved(kept.drop("_whole"), record_count, opened_count)
+    open_records = marked.where("_whole OR _alone").drop("_alone").withColumns(no_bytes).localCheckpoint()
+    has_opened = F.count_if(F.expr(f"_whole AND {staged.INDEX} = 0"))
+    ((record_count, opened_count),) = open_records.agg(F.count_distinct(F.struct(*place)), has_opened).collect()
+    return Unresolved(open_records.drop("_whole"), record_count, opened_count)

@@ -22,7 +22,7 @@ def seen_kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, 
     present = present_columns(columns, objects)
     for column in _likely_type_columns(columns, objects):
         kinds, path = defaultdict[str | None, list[set[str]]](list), column.field.names
-        siblings = {other.name for other in columns if len(path) > 1 and other.field.names[:-1] == path[:-1]}
+        siblings = {sibling.name for sibling in columns if len(path) > 1 and sibling.field.names[:-1] == path[:-1]}
         for content, names in zip(objects, present, strict=True):
             kinds[value_at(content, path)].append(names - siblings - {column.name})
         if 1 < len(kinds) <= _MAX_KINDS and _have_own_columns(kinds.values()):

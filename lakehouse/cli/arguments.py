@@ -27,6 +27,10 @@ MaxRecordsOption = Annotated[
         show_default="max_records of the declaration",
     ),
 ]
+TopicOption = Annotated[
+    str | None,
+    typer.Option("--topic", metavar="TOPIC", help="One topic of a table that reads several.", show_default=False),
+]
 OnlyMergedOption = Annotated[
     bool, typer.Option("--only-merged", help="Do not refresh the change feed and the rollups.")
 ]
@@ -63,3 +67,18 @@ def select_tables(settings: "Settings", name: str | None) -> "tuple[StreamTable,
 def table_names(settings: "Settings") -> list[str]:
     """Names of all tables of all declarations, including tables that do not exist yet."""
     return [name for table in select_tables(settings, None) for name in table.tables]
+
+
+def select_topic(table: "StreamTable", name: str | None, hint: str = "--topic") -> "StreamTable":
+    """Return the declaration for the topic of that name, whether it exists or not, or for the only one.
+
+    Anything else is wrong usage of the argument or option ``hint``.
+    """
+    from lakehouse.ingest.topics import reads_topic_of
+
+    if table.topic and name in (None, table.topic):
+        return table
+    if name is not None and reads_topic_of(table, name):
+        return table.in_topic(name)
+    problem = "reads several topics; name one" if name is None else f"does not read topic {name}"
+    raise typer.BadParameter(f"{table.name} {problem}: {table.topic_text}", param_hint=hint)

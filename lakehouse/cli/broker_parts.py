@@ -43,7 +43,7 @@ def examine_broker(settings: "Settings") -> Iterator[Part]:
         return
     yield Part(f"broker ({kind})", "", "ok", address)
     for table in _valid_declarations(settings):
-        yield examine_topic(settings, table, existing_topics)
+        yield from _examine_topics(settings, table, existing_topics)
         yield from examine_connectors(settings, table, can_read=table.topic in existing_topics)
 
 
@@ -55,6 +55,18 @@ def _valid_declarations(settings: "Settings") -> "Sequence[StreamTable]":
         return declared_tables(settings)
     except LakehouseError:
         return ()
+
+
+def _examine_topics(settings: "Settings", table: "StreamTable", existing_topics: list[str]) -> Iterator[Part]:
+    """The topics of a table; a pattern may match none."""
+    from lakehouse.errors import TopicError
+    from lakehouse.ingest.topics import split_by_topic
+
+    try:
+        for part in split_by_topic(settings, table):
+            yield examine_topic(settings, part, existing_topics)
+    except TopicError as error:
+        yield Part(table.topic_text, "", "note", str(error))
 
 
 def examine_topic(settings: "Settings", table: "StreamTable", existing_topics: list[str]) -> Part:

@@ -1,6 +1,7 @@
 """Commits and records as flat dictionaries, under the names of the ledger: rows of a table, objects in JSON."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.errors import printable
@@ -9,8 +10,10 @@ if TYPE_CHECKING:
     from lakehouse.ingest.batches import Outcome
     from lakehouse.kafka import Record
     from lakehouse.ledger.commits import Entry
+    from lakehouse.ledger.ledger import Ledger
     from lakehouse.ledger.positions import Range
     from lakehouse.operations.rejections import Sample
+    from lakehouse.operations.status import PartitionStatus
 
 _HIDDEN_FIELDS = ("other_fields", "accepted", "reason")  # too wide for a column; --json has them
 _MAX_CHARACTERS = 200  # of a key or a value
@@ -27,6 +30,7 @@ def commit_fields(entry: "Entry") -> dict[str, Any]:
         "committed_at": entry.committed_at,
         "kind": commit.kind,
         "number": commit.number,
+        "topic": commit.stream,
         **figures(entry),
         "ranges": range_fields(part for part in commit.ranges if part.span),
         "gap": range_fields(commit.gap),
@@ -42,6 +46,22 @@ def range_fields(ranges: "Iterable[Range]") -> dict[int, list[int]]:
     return {part.partition: [part.start, part.end] for part in ranges}
 
 
+def partition_fields(part: "PartitionStatus") -> dict[str, Any]:
+    """The figures of a partition, with its topic if the table reads several."""
+    fields = asdict(part)
+    topic = fields.pop("topic")
+    return fields if topic is None else {"topic": topic, **fields}
+
+
+def left_out_fields(ledger: "Ledger") -> dict[Any, Any]:
+    """What the table left out, by partition; by topic and partition if it reads several topics."""
+    from lakehouse.ledger.several_sources import left_out_by_stream
+
+    commit = ledger.newest.commit if ledger.newest else None
+    parts = {name: range_fields(ranges) for name, ranges in left_out_by_stream(commit).items()}
+    return parts if commit and commit.other_sources else next(iter(parts.values()), {})
+
+
 def outcome_fields(outcome: "Outcome") -> dict[str, Any]:
     """What a commit did, its duration, and the lag after it in offsets."""
     progress = {"lag_after": outcome.lag_after, "seconds": round(outcome.seconds, 1)}
@@ -54,6 +74,7 @@ def table_rows(commits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
     rows = [_table_row(fields) for fields in commits]
     unused_names = [name for name in (*OPTIONAL_FIGURES, "left_out") if not any(row[name] for row in rows)]
+    unused_names += ["topic"] if len({row["topic"] for row in rows if row["topic"]}) < 2 else []
     return [{name: value for name, value in row.items() if name not in unused_names} for row in rows]
 
 

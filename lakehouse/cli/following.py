@@ -45,7 +45,7 @@ def follow(
     stream_table = select_table(settings, table)
     try:
         with broker(settings, with_registry=stream_table.has_schemas):
-            print_notice(f"Following topic {stream_table.topic}; Ctrl-C stops.")
+            print_notice(f"Following {stream_table.topic_text}; Ctrl-C stops.")
             batch_count = _follow(settings, stream_table, max_records, idle_exit)
     except KeyboardInterrupt:
         return print_line("Stopped. The next merge includes what was not committed.")
@@ -127,8 +127,7 @@ class _Follower:
         from lakehouse.derived.refresh import refresh_all, refresh_and_retry
         from lakehouse.ingest import batches
 
-        plan = self._plan()
-        if not plan.is_idle:
+        if not all(plan.is_idle for plan in self._plan()):
             refresh_and_retry(self.context, lambda: batches.merge_all(self.context, self._request, self._count_merge))
         if self.refreshed < self.merged:
             refresh_all(self.context)
@@ -146,10 +145,10 @@ class _Follower:
 
         return Request(max_records=self.max_records)
 
-    def _plan(self) -> "Plan":
-        from lakehouse.ingest.batches import plan_next
+    def _plan(self) -> "list[Plan]":
+        from lakehouse.ingest.batches import plan_each
 
-        return plan_next(self.context.settings, self.context.table, self._request)
+        return plan_each(self.context.settings, self.context.table, self._request)
 
     def _count_merge(self, outcome: "Outcome") -> None:
         self.merged += 1

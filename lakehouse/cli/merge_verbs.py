@@ -13,8 +13,10 @@ from lakehouse.cli.arguments import (
     MaxRecordsOption,
     OnlyMergedOption,
     TableArgument,
+    TopicOption,
     examples,
     select_table,
+    select_topic,
 )
 from lakehouse.cli.facts import outcome_fields, table_rows
 from lakehouse.cli.help_texts import starts_broker
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
     from lakehouse.derived.changes import Derived
     from lakehouse.ingest.batches import Outcome, Request
-    from lakehouse.ledger.positions import Range
+    from lakehouse.ledger.positions import Plan, Range
     from lakehouse.settings import Settings
 
 commands = typer.Typer()
@@ -119,17 +121,25 @@ def _print_changes(settings: "Settings", table: "StreamTable") -> None:
 
 
 def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> None:
-    from lakehouse.ingest.batches import plan_next
-    from lakehouse.ledger.accounting import describe_left_out
+    from lakehouse.ingest.batches import plan_each
 
     with broker(settings):
-        plan = plan_next(settings, table, request)
+        plans = plan_each(settings, table, request)
     if json:
-        return print_json(asdict(plan))
+        return print_json([asdict(plan) for plan in plans] if table.topics else asdict(plans[0]))
+    for plan in plans:
+        _print_plan(table, plan)
+    return None
+
+
+def _print_plan(table: "StreamTable", plan: "Plan") -> None:
+    from lakehouse.ledger.accounting import describe_left_out
+
     for problem in plan.gap.shown_facts if plan.gap else ():
         print_notice(f"{problem}. {table.name} accepts the gap: it is recorded, and the batch continues after it.")
     if plan.left_out is not None:
-        print_notice(f"{table.name} is new and has a start: {describe_left_out(plan.left_out, plan.source)}.")
+        subject = f"Topic {plan.stream} is new" if table.topics else f"{table.name} is new and has a start"
+        print_notice(f"{subject}: {describe_left_out(plan.left_out, plan.source)}.")
     return print_partitions(
         ["partition", "from", "to", "offsets"],
         [(part.partition, part.start, part.end, part.span) for part in plan.ranges],
@@ -177,11 +187,13 @@ def replay(
             metavar="RANGE", help="PARTITION:FROM-TO, as audit shows it; TO is one past the last offset to replay."
         ),
     ] = None,
+    topic: TopicOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Merge records again that were merged before: by default everything that the topic still has.
+    """Merge records again that were merged before: by default everything that its topics still have.
 
-    Rows that are up to date do not change. Progress does not move.
+    Rows that are up to date do not change. Progress does not move. If the table reads several topics, ranges need
+    --topic.
     """
     from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest.replay import replay as merge_again
@@ -189,6 +201,8 @@ def replay(
     settings = load_settings()
     stream_table, range_texts = _split_arguments(settings, table, ranges or [])
     requested_ranges = [_parse_range(text) for text in range_texts] or None
+    if requested_ranges or topic is not None:
+        stream_table = select_topic(stream_table, topic)
     with broker(settings), table_context(settings, stream_table) as context, spinner("Replaying"):
         outcomes = refresh_and_retry(context, lambda: merge_again(context, requested_ranges))
         derived_updates = refresh_all(context)

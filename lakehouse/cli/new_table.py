@@ -167,7 +167,7 @@ def _require_condition(where: str | None, auto_cdc: str | None) -> None:
 
 def _require_names(new: str, topic: str | None, sample: str | None, auto_cdc: str | None) -> None:
     from lakehouse.declaration.names import SHAPE, is_name
-    from lakehouse.declaration.rules.table_rules import TOPIC
+    from lakehouse.declaration.rules.topic_rules import TOPIC
 
     if not is_name(new):
         raise typer.BadParameter(f"{new!r}: {SHAPE}", param_hint="NAME")

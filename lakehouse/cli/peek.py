@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, examples
+from lakehouse.cli.arguments import JsonOption, examples, select_topic
 from lakehouse.cli.facts import record_fields, seconds
 from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.judged_records import judge_rows
@@ -44,7 +44,7 @@ def peek(
     Shows only the start of a long key or value. Merges and changes nothing. For a topic that no declared table reads,
     shows only the records.
     """
-    from lakehouse.declaration.rules.table_rules import TOPIC
+    from lakehouse.declaration.rules.topic_rules import TOPIC
     from lakehouse.kafka import newest_records
 
     settings = load_settings()
@@ -52,6 +52,7 @@ def peek(
     if table is None and not TOPIC.fullmatch(name):
         problem = f"{name!r} is neither a declared table nor a valid topic name; lakehouse topics lists the tables"
         raise typer.BadParameter(problem, param_hint="TABLE|TOPIC")
+    table = select_topic(table, None if name == table.name else name, "TABLE|TOPIC") if table else None
     topic = table.topic if table else name
     with broker(settings, with_registry=table is not None and table.has_schemas):
         records = newest_records(settings, topic, limit)
@@ -76,10 +77,11 @@ def peek(
 def _find_table(settings: "Settings", name: str) -> "StreamTable | None":
     """The declared table of that name, or else the first table that reads the topic of that name."""
     from lakehouse.discovery import find_tables
+    from lakehouse.ingest.topics import reads_topic_of
 
     tables = find_tables(settings)
-    by_topic = {table.topic: table for table in reversed(tables)}
-    return (by_topic | {table.name: table for table in tables}).get(name)
+    by_name = {table.name: table for table in tables}
+    return by_name.get(name) or next((table for table in tables if reads_topic_of(table, name)), None)
 
 
 def _find_rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules | None":
@@ -100,6 +102,7 @@ def _find_left_out(settings: "Settings", table: "StreamTable") -> "Sequence[Rang
 
     try:
         ledger = ledger_of(settings, table.name)
+        ledger = ledger.of_stream(table.topic) if table.topics else ledger
     except LakehouseError:
         return ()
     is_read = ledger.left_out and ledger.progress and read_topic(settings, table.topic).source == ledger.progress.source

@@ -188,7 +188,7 @@ def read_flow(file: str, table: str) -> "AutoCdcFlow":
 
 def topic_of(flow: "AutoCdcFlow") -> str:
     """The topic that the source of a flow may be named after; raises ``LakehouseError`` if no topic has such a name."""
-    from lakehouse.declaration.rules.table_rules import TOPIC
+    from lakehouse.declaration.rules.topic_rules import TOPIC
 
     if not TOPIC.fullmatch(flow.topic):
         what = f"The source of the flow does not name a topic: {flow.source or 'its name is computed'}"

@@ -10,7 +10,10 @@ from lakehouse.cli.output import print_line, print_notice, print_table
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
 if TYPE_CHECKING:
-    from lakehouse.operations.repair import Proposal
+    from collections.abc import Mapping
+
+    from lakehouse.declaration import StreamTable
+    from lakehouse.settings import Settings
 
 commands = typer.Typer()
 
@@ -31,25 +34,36 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
     Merges stop if records are gone that were never merged. Use this command if the records cannot be restored. It first
     shows what is gone.
     """
-    from lakehouse.ledger.positions import first_of
-    from lakehouse.operations import repair
+    from lakehouse.ingest.topics import split_by_topic
 
     settings = load_settings()
     stream_table = select_table(settings, table)
     with broker(settings):
-        gap = repair.propose_gap(settings, stream_table)
-        if gap is None:
-            return print_line("No records are missing; there is no gap to accept.")
-        for problem in first_of(gap.facts, "partitions with a loss"):
-            print_notice(f"{problem} (topic {stream_table.topic}).")
-        _show_positions(gap, f"{stream_table.name} continues at")
-        if not yes:
-            typer.confirm("Accept the gap and continue after it?", abort=True, err=True)
-        with table_context(settings, stream_table) as context:
-            entry = repair.record(context, gap)
+        versions = [_accept_gap_of(settings, part, yes) for part in split_by_topic(settings, stream_table)]
+    recorded_versions = [str(version) for version in versions if version is not None]
+    if not recorded_versions:
+        return print_line("No records are missing; there is no gap to accept.")
     return print_line(
-        f"Recorded in version {entry.version} of {stream_table.name}. Next: lakehouse merge {stream_table.name}"
+        f"Recorded in version {', '.join(recorded_versions)} of {stream_table.name}. Next: lakehouse merge"
+        f" {stream_table.name}"
     )
+
+
+def _accept_gap_of(settings: "Settings", table: "StreamTable", yes: bool) -> int | None:
+    """Show what is gone of one topic and record it; return the version, ``None`` if nothing is gone."""
+    from lakehouse.ledger.positions import first_of
+    from lakehouse.operations import repair
+
+    gap = repair.propose_gap(settings, table)
+    if gap is None:
+        return None
+    for problem in first_of(gap.facts, "partitions with a loss"):
+        print_notice(f"{problem} (topic {table.topic}).")
+    _show_positions(gap.positions, f"{table.name} continues at")
+    if not yes:
+        typer.confirm("Accept the gap and continue after it?", abort=True, err=True)
+    with table_context(settings, table) as context:
+        return repair.record(context, gap).version
 
 
 @commands.command(
@@ -96,7 +110,9 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
     stream_table = select_table(settings, table)
     with broker(settings), table_context(settings, stream_table) as context:
         proposal = repair.propose_progress(context)
-        _show_positions(proposal, f"Proposed progress of {stream_table.name}")
+        for topic, positions in proposal.all_positions.items():
+            of_topic = f" in topic {topic}" if stream_table.topics else ""
+            _show_positions(positions, f"Proposed progress of {stream_table.name}{of_topic}")
         if not yes:
             typer.confirm("Record this as the progress of the table?", abort=True, err=True)
         entry = repair.record(context, proposal)
@@ -105,5 +121,5 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
     )
 
 
-def _show_positions(proposal: "Proposal", title: str) -> None:
-    print_table(["partition", "next offset"], sorted(proposal.positions.items()), title=title)
+def _show_positions(positions: "Mapping[int, int]", title: str) -> None:
+    print_table(["partition", "next offset"], sorted(positions.items()), title=title)

@@ -69,11 +69,12 @@ def broker(settings: "Settings") -> Iterator[list[Running]]:
 
 def _create_topics(settings: "Settings") -> None:
     from lakehouse.discovery import find_tables
+    from lakehouse.ingest.topics import named_topics
     from lakehouse.kafka import create_topic
 
-    for table in find_tables(settings):
-        if create_topic(settings, table):
-            log_line("broker", f"topic {table.topic} created")
+    for part in (part for table in find_tables(settings) for part in named_topics(table)):
+        if create_topic(settings, part):
+            log_line("broker", f"topic {part.topic} created")
 
 
 def tables_with_schemas(settings: "Settings") -> list[str]:

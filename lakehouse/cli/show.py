@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_tables, table_names
-from lakehouse.cli.facts import commit_fields, range_fields, ranges_text, seconds, table_rows
+from lakehouse.cli.facts import commit_fields, left_out_fields, partition_fields, ranges_text, seconds, table_rows
 from lakehouse.cli.output import (
     count_text,
     print_csv,
@@ -77,8 +77,9 @@ def _status_fields(table_status: "Status") -> dict[str, Any]:
         "problem": table_status.problem,
         "loss": table_status.loss,
         "lag": table_status.lag,
-        "left_out": range_fields(ledger.left_out),
-        "partitions": [asdict(part) for part in table_status.partitions],
+        "left_out": left_out_fields(ledger),
+        "partitions": [partition_fields(part) for part in table_status.partitions],
+        **({"lag_of_topics": table_status.lags} if table_status.lags else {}),
         "last_commit": commit_fields(ledger.newest) if ledger.newest else None,
         "totals": ledger.totals.model_dump(),
         "rejected": asdict(table_status.rejected) if table_status.rejected else None,
@@ -104,8 +105,9 @@ def _print_status(fields: dict[str, Any]) -> None:
         print_partitions(columns, [list(part.values()) for part in fields["partitions"]])
     if fields["lag"] is not None:
         print_line(f"Lag: {fields['lag']:,} offsets.")
-    if fields["left_out"]:
-        print_line(_left_out_text(fields["left_out"]))
+    for topic, lag in fields.get("lag_of_topics", {}).items():
+        print_line(f"Lag of topic {topic}: {'unknown' if lag is None else f'{lag:,} offsets'}.")
+    _print_left_out(fields["left_out"])
     if fields["loss"]:
         print_line(f"Loss: {fields['loss']}")
     if fields["last_commit"]:
@@ -117,6 +119,14 @@ def _print_status(fields: dict[str, Any]) -> None:
         _print_open_issues(fields)
     for foreign in fields["foreign"]:
         print_line(_foreign_text(foreign["version"], foreign["operation"], foreign["committed_at"]))
+
+
+def _print_left_out(fields: dict[Any, Any]) -> None:
+    """Print what the table left out, as ``_left_out_fields`` has it."""
+    if not any(isinstance(part, dict) for part in fields.values()):
+        fields = {"": fields} if fields else {}
+    for topic, ranges in fields.items():
+        print_line(_left_out_text(ranges) + (f" Topic {topic}." if topic else ""))
 
 
 def _left_out_text(ranges: dict[int, list[int]]) -> str:
@@ -166,7 +176,7 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
                 "complete": ledger.complete,
                 "entries": [commit_fields(entry) for entry in ledger.entries],
                 "foreign": [asdict(foreign) for foreign in ledger.foreign],
-                "left_out": range_fields(ledger.left_out),
+                "left_out": left_out_fields(ledger),
                 "declared": [asdict(redeclaration) for redeclaration in redeclarations[name]],
                 "findings": [asdict(finding) for finding in findings[name]],
             }
@@ -176,8 +186,7 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
     else:
         for name, ledger in ledgers.items():
             _print_ledger(name, ledger.entries, ledger.foreign)
-            if ledger.left_out:
-                print_line(_left_out_text(range_fields(ledger.left_out)))
+            _print_left_out(left_out_fields(ledger))
             _print_redeclarations(redeclarations[name])
             _print_findings(findings[name], complete=ledger.complete)
     if not all(finding.passed for table_findings in findings.values() for finding in table_findings):

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_table, select_tables
+from lakehouse.cli.arguments import (
+    JsonOption,
+    TablesArgument,
+    TopicOption,
+    examples,
+    select_table,
+    select_tables,
+    select_topic,
+)
 from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import count_text, print_json, print_line, print_table
 from lakehouse.cli.phases import progress_bar
@@ -37,11 +45,12 @@ def topics(
     partitions: PartitionsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the topics of the declared tables; --create creates missing ones.
+    """Show the topics of the declared tables; --create creates missing ones that a declaration names.
 
     earliest_offsets and end_offsets are sums over the partitions. producer_time is true if the times of records come
     from producers, not from the broker.
     """
+    from lakehouse.ingest.topics import named_topics
     from lakehouse.kafka import create_topic
 
     settings = load_settings()
@@ -50,13 +59,23 @@ def topics(
         raise typer.BadParameter("needs --create", param_hint="--partitions")
     with broker(settings) as address:
         if create:
-            for stream_table in stream_tables:
-                create_topic(settings, stream_table, partitions)
-        topic_states = [_describe(settings, stream_table) for stream_table in stream_tables]
+            for part in (part for stream_table in stream_tables for part in named_topics(stream_table)):
+                create_topic(settings, part, partitions)
+        topic_states = [state for stream_table in stream_tables for state in _describe_each(settings, stream_table)]
     if json:
         return print_json({"bootstrap_servers": address, "topics": topic_states})
     print_table(list(topic_states[0]), [list(state.values()) for state in topic_states], title=f"Broker {address}")
     return None
+
+
+def _describe_each(settings: "Settings", table: "StreamTable") -> "list[dict[str, object]]":
+    """The topics of a table; a pattern that no topic matches is shown as a topic that does not exist."""
+    from lakehouse.ingest.topics import split_by_topic
+
+    try:
+        return [_describe(settings, part) for part in split_by_topic(settings, table)]
+    except TopicError:
+        return [{"topic": table.topic_text, "table": table.name, "exists": False} | dict.fromkeys(_FIGURES)]
 
 
 def _describe(settings: "Settings", table: "StreamTable") -> dict[str, object]:
@@ -116,6 +135,7 @@ def publish(
     schema: SchemaOption = None,
     subject: SubjectOption = None,
     partitions: PartitionsOption = None,
+    topic: TopicOption = None,
     force: Annotated[bool, typer.Option("--force", help="Also send lines that the table would reject.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -136,7 +156,7 @@ def publish(
     if subject is not None and not subject.strip():
         raise typer.BadParameter("the name of the subject is empty", param_hint="--subject")
     settings = load_settings()
-    stream_table = select_table(settings, table)
+    stream_table = select_topic(select_table(settings, table), topic)
     require_own_keys(stream_table)
     with (
         _records(stream_table, file, generate, check=not force) as records,

@@ -1,10 +1,11 @@
 """The classes with which a user declares a table. A declaration is checked when it is created.
 
-``table`` defines ``StreamTable`` on top of ``table_parts``; ``vocabulary`` and ``partitions`` define the classes of its
-parts, ``delete_conditions`` which records delete or belong to the table, ``start`` where it begins. ``rules`` lists
-what is refused, ``names`` which names are reserved, ``sql`` what may be computed, ``widening`` which types can replace
-another type. ``snapshot`` describes a declaration as JSON, so that a later one can be compared with it. ``inference``
-proposes a declaration from records. ``misspelt`` finds the name that the user meant.
+``table`` defines ``StreamTable`` on top of ``table_parts`` (``table_names``, ``fingerprint``); ``vocabulary`` and
+``partitions`` define the classes of its parts, ``delete_conditions`` which records delete or belong to the table,
+``start`` where it begins, ``topics`` which topics it reads. ``rules`` lists what is refused, ``names`` which names are
+reserved, ``sql`` what may be computed, ``widening`` which types can replace another type. ``snapshot`` describes a
+declaration as JSON, so that a later one can be compared with it. ``inference`` proposes a declaration from records.
+``misspelt`` finds the name that the user meant.
 
 A new class belongs into ``vocabulary``, and its restrictions into ``rules``. The package does no input or output. Every
 package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.errors``.
@@ -13,6 +14,7 @@ package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.e
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.table import StreamTable, require_distinct_names
+from lakehouse.declaration.topics import TopicPattern
 from lakehouse.declaration.vocabulary import (
     AvroSamples,
     BaseSamples,
@@ -34,6 +36,7 @@ from lakehouse.decoding.record_parts import (
     ParentField,
     RecordHeader,
     RecordKey,
+    TopicName,
     UnmappedFields,
 )
 from lakehouse.decoding.written_forms import TextBoolean, TextNumber
@@ -75,6 +78,8 @@ __all__ = [
     "TextBoolean",
     "TextNumber",
     "Tombstone",
+    "TopicName",
+    "TopicPattern",
     "UnmappedFields",
     "Value",
     "Year",

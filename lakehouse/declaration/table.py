@@ -14,6 +14,7 @@ from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.record_keys import key_format
 from lakehouse.decoding.record_parts import HEADER, KEY, TIME
+from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.decoding.values import convert
 from lakehouse.errors import DeclarationError
@@ -41,7 +42,8 @@ class StreamTable(TableParts):
     topic belong to the table; others are counted as filtered, and not stored. ``start`` is where a new table begins: a
     time with a zone, ``"latest"``, or an offset for each partition. A table that has read its topic ignores it.
     ``rows_from`` is the name of the field whose value is an array of rows, or its path; ``()`` if each record is such
-    an array. Each element is then a row.
+    an array. Each element is then a row. ``topics``, in place of ``topic``, are the topics of a table that reads
+    several: their names, or a ``TopicPattern``. Each has its own progress.
     """
 
     def __post_init__(self) -> None:
@@ -75,12 +77,13 @@ class StreamTable(TableParts):
         is not checked, because it depends on when the broker received the record. Computed columns are left to Spark.
         A delete has only its key and version, a truncate only its version, and the tombstone after a delete has no
         value. Raises ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered``
-        if it does not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has ``rows_from``.
+        if it does not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has ``rows_from``,
+        or if a column is the name of one of several topics: then call it on ``in_topic(NAME)``.
         """
         if self.has_elements:
             raise ValueError("The table has rows_from, so a record has any number of rows: call decode_rows")
-        rules = self.rules(Schemas(schemas, {}))
-        parts = dict(rules.with_parsed_key(_parts_of(key, headers, time)))
+        rules = self._rules_of(schemas)
+        parts = dict(rules.complete_parts(_parts_of(key, headers, time)))
         change = read_change(value, rules, parts)
         if change is None:
             raise Rejection(FILTERED, "the record does not meet where= of the table")
@@ -105,7 +108,7 @@ class StreamTable(TableParts):
         """
         if not self.has_elements:
             return [self.decode(value, key=key, headers=headers, time=time, schemas=schemas)]
-        rules = self.rules(Schemas(schemas, {}))._replace(lateness=None)
+        rules = self._rules_of(schemas)._replace(lateness=None)
         parts = _parts_of(key, headers, time)
         judged = judge_elements(value, parts[TIME], rules, parts)
         rows = [
@@ -117,6 +120,11 @@ class StreamTable(TableParts):
             (rejection,) = (row for row in rows if isinstance(row, Rejection))
             raise rejection
         return rows
+
+    def _rules_of(self, schemas: Mapping[int, WriterSchema]) -> Rules:
+        if self.reads_topic and not self.topic:
+            raise ValueError("A column is the name of the topic, and the table has several: call it on in_topic(NAME)")
+        return self.rules(Schemas(schemas, {}))
 
     @property
     def _no_values(self) -> dict[str, Any]:

@@ -1,35 +1,49 @@
 """The fields of a declaration and the names derived from them; the rules check them before a ``StreamTable`` exists."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Literal
+from typing import Any, Literal, Self
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
+from lakehouse.declaration.fingerprint import column_options, columns_by_type
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.sql import computed_sql
 from lakehouse.declaration.start import Start
+from lakehouse.declaration.table_names import TableNames
+from lakehouse.declaration.topics import TopicPattern, describe_topics
 from lakehouse.declaration.vocabulary import Check, Column, Late, Reference, Rollup, Rows, Samples, fingerprint_of
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
-from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_keys import key_parser
-from lakehouse.decoding.record_parts import ELEMENT, TYPED_ENCODINGS, UNMAPPED, VALUE, Element, ParentField, RecordKey
+from lakehouse.decoding.record_parts import (
+    ELEMENT,
+    TOPIC,
+    TYPED_ENCODINGS,
+    UNMAPPED,
+    VALUE,
+    Element,
+    ParentField,
+    RecordKey,
+)
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import taken_fields
 
+_REQUIRED: Any = None  # the rules refuse it; only a topic may be left out, for topics
+
 
 @dataclass(frozen=True)
-class TableParts:
+class TableParts(TableNames):
     """The parts of a declaration, checked or not, and the names, columns and fields that are derived from them."""
 
     name: str
-    topic: str
-    doc: str
-    columns: Sequence[Column]
-    key: Sequence[str]
+    topic: str = ""
+    doc: str = _REQUIRED
+    columns: Sequence[Column] = _REQUIRED
+    key: Sequence[str] = _REQUIRED
     partition_by: Day | Month | Year | Value | None = None
     version: str | None = None
     order: Literal["timestamp", "offset"] = "timestamp"
@@ -56,6 +70,26 @@ class TableParts:
     where: FieldIs | HeaderIs | SchemaIs | None = None
     start: Start | None = None
     rows_from: str | Sequence[str] | None = None
+    topics: Sequence[str] | TopicPattern = ()
+
+    def in_topic(self, name: str) -> Self:
+        """Return the declaration for the records of one of its topics: ``topic`` names it.
+
+        All else is the same: the tables, their fingerprint, and the order of their rows.
+        """
+        view = copy(self)
+        object.__setattr__(view, "topic", name)
+        return view
+
+    @property
+    def topic_text(self) -> str:
+        """The topic, or the topics, as a sentence names them."""
+        return describe_topics(self.topics) if self.topics else f"topic {self.topic}"
+
+    @property
+    def reads_topic(self) -> bool:
+        """Whether a column is the name of the topic."""
+        return any(field.part == TOPIC for field in self.fields)
 
     @property
     def is_log(self) -> bool:
@@ -160,8 +194,9 @@ class TableParts:
         fields = self.fields
         taken_parts = taken_fields(fields) if any(field.part == UNMAPPED for field in fields) else None
         rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
-        rules = rules._replace(taken_fields=taken_parts)
-        rules = rules._replace(rows_from=self.rows_path, key_parser=key_parser(fields, schemas))
+        rules = rules._replace(taken_fields=taken_parts, rows_from=self.rows_path)
+        rules = rules._replace(key_parser=key_parser(fields, schemas))
+        rules = rules._replace(topic=self.topic.encode() if self.reads_topic else None)
         return rules.with_parser(self.format.parser(schemas))
 
     @property
@@ -190,36 +225,6 @@ class TableParts:
     def stored_columns(self) -> tuple[Column, ...]:
         """The columns of a row: the declared ones, and the partition column."""
         return (*self.columns, *([self.partition_column] if self.partition_column else []))
-
-    @property
-    def base_name(self) -> str:
-        """Name of the table that holds the base rows."""
-        return f"{self.name}_base"
-
-    @property
-    def rejected_name(self) -> str:
-        """Name of the table that holds the rejected records."""
-        return f"{self.name}_rejected"
-
-    @property
-    def deletes_name(self) -> str:
-        """Name of the table that holds the newest delete of each key."""
-        return f"{self.name}_deletes"
-
-    @property
-    def schemas_name(self) -> str:
-        """Name of the table that stores the schemas by which records were decoded."""
-        return f"{self.name}_schemas"
-
-    @property
-    def changes_name(self) -> str:
-        """Name of the change feed."""
-        return f"{self.name}_changes"
-
-    @property
-    def replayed_name(self) -> str:
-        """Name of the asset whose partitions are days to replay; it has no table."""
-        return f"{self.name}_replayed"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -257,19 +262,12 @@ class TableParts:
     def fingerprint(self) -> str:
         """A hash of what decides how a record is decoded and merged."""
         late = (self.late,) if self.late else ()
-        # an option that is not set is left out: adding an option to the vocabulary must not change existing hashes
-        options: list[object] = [*self.format.fingerprint_parts]
-        options += [(c.name, c.epoch, c.default) for c in self.columns if c.epoch is not None or c.default is not None]
-        options += [(c.name, c.sql) for c in self.columns if c.sql is not None]
-        options += [(c.name, c.field.former) for c in self.columns if c.formerly is not None]
-        options += [(c.name, "null", tuple(c.null_values)) for c in self.columns if c.null_values]
-        options += [(c.name, "null_erases") for c in self.columns if c.null_erases]
-        options += [(c.name, "zone", *astuple(c.field.zone)) for c in self.columns if c.field.zone]
-        options += [(c.name, "written", c.written) for c in self.columns if c.written is not None]
+        options: list[object] = [*self.format.fingerprint_parts, *column_options(self.columns)]
         options += [("deletes", self.delete_rule)] if self.delete_rule else []
         options += [("truncates", self.truncate_rule)] if self.truncate_rule else []
         options += [("where", self.where.record_filter)] if self.where else []
         options += [("rows_from", self.rows_path)] if self.has_elements else []
-        columns = tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in self.columns)
-        parts = (self.topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)
-        return fingerprint_of(*parts)
+        topics = self.topics if isinstance(self.topics, TopicPattern) else tuple(self.topics)
+        options += [("topics", topics)] if topics else []
+        topic, columns = "" if topics else self.topic, columns_by_type(self.columns)
+        return fingerprint_of(topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)

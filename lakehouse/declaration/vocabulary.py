@@ -19,6 +19,7 @@ from lakehouse.decoding.record_parts import (
     ParentField,
     RecordHeader,
     RecordKey,
+    TopicName,
     UnmappedFields,
 )
 from lakehouse.decoding.times import Lateness
@@ -31,7 +32,9 @@ def fingerprint_of(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
-Source = str | Sequence[str] | RecordKey | RecordHeader | BrokerTime | UnmappedFields | ParentField | Element
+Source = (
+    str | Sequence[str] | RecordKey | RecordHeader | BrokerTime | TopicName | UnmappedFields | ParentField | Element
+)
 """What a column is read from."""
 
 
@@ -41,21 +44,20 @@ class Column:
 
     ``source`` is the name of the field in the record, if it differs from that of the column. For a field within
     objects, it is the path, for example ``("customer", "address", "city")``. It can also be ``RecordKey()``,
-    ``RecordHeader(...)``, ``BrokerTime()``, or ``UnmappedFields()`` for the rest of the record. In a table with
-    ``rows_from``, a name or path begins in the element that is the row, ``ParentField(...)`` in the record around it,
-    and ``Element()`` is the element as a whole. ``between`` is the smallest and the largest allowed value. ``pattern``
-    is the format of a time that is a text: ``iso8601``, or
-    directives of strptime. It is in UTC, unless it has an offset. ``zone`` is the time zone of texts without an offset:
-    a name, or ``Zone(...)`` with what happens if clocks change. ``epoch`` is the unit of a time that is a number since
-    1970, UTC: of a TIMESTAMP, which is rounded to microseconds, or days of a DATE. ``default`` replaces a missing field
-    or null, and is written as a record would contain it. ``formerly`` is the name or path of the field before it was
-    renamed, which is read if the field is missing. ``widened_from`` is the narrower type that the column had: tables
-    with that type are rewritten once with the wider one. ``null_values`` are texts that mean that there is no value; if
-    they are numbers, also those numbers. ``keep`` merges the column on its own: a missing value leaves the stored one
-    unchanged. With ``null_erases`` this holds only for a missing field and for ``null_values``; a null replaces the
-    stored value. ``sql`` computes the column from other columns of the same record, NULL if it cannot be computed.
-    ``written`` is how the record writes the value, if not in JSON's own form: a number as ``"text"``, bytes as
-    ``"base64"``, for example.
+    ``RecordHeader(...)``, ``BrokerTime()``, ``TopicName()``, or ``UnmappedFields()`` for the rest of the record. In a
+    table with ``rows_from``, a name or path begins in the element that is the row, ``ParentField(...)`` in the record
+    around it, and ``Element()`` is the element as a whole. ``between`` is the smallest and the largest allowed value.
+    ``pattern`` is the format of a time that is a text: ``iso8601``, or directives of strptime. It is in UTC, unless it
+    has an offset. ``zone`` is the time zone of texts without an offset: a name, or ``Zone(...)`` with what happens if
+    clocks change. ``epoch`` is the unit of a time that is a number since 1970, UTC: of a TIMESTAMP, which is rounded to
+    microseconds, or days of a DATE. ``default`` replaces a missing field or null, and is written as a record would
+    contain it. ``formerly`` is the name or path of the field before it was renamed, which is read if the field is
+    missing. ``widened_from`` is the narrower type that the column had: tables with that type are rewritten once with
+    the wider one. ``null_values`` are texts that mean that there is no value; if they are numbers, also those numbers.
+    ``keep`` merges the column on its own: a missing value leaves the stored one unchanged. With ``null_erases`` this
+    holds only for a missing field and for ``null_values``; a null replaces the stored value. ``sql`` computes the
+    column from other columns of the same record, NULL if it cannot be computed. ``written`` is how the record writes
+    the value, if not in JSON's own form: a number as ``"text"``, bytes as ``"base64"``, for example.
     """
 
     name: str
@@ -103,7 +105,7 @@ class Column:
     def _place(self) -> tuple[str, tuple[str, ...], str]:
         """The shown name of its field, the path to it, and the part of the record that contains it."""
         source = self.source or self.name
-        if isinstance(source, RecordKey | RecordHeader | BrokerTime | UnmappedFields):
+        if isinstance(source, RecordKey | RecordHeader | BrokerTime | TopicName | UnmappedFields):
             return source.shown_name, source.names if isinstance(source, RecordKey) else (), source.part
         if isinstance(source, Element):
             return "element", (ELEMENT,), VALUE

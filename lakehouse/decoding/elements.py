@@ -47,7 +47,7 @@ def judge_elements(
     the record has no row.
     """
     parsed: dict[str, Any] | None = None
-    all_parts = rules.with_parsed_key({**parts, TIME: broker_time})
+    all_parts = rules.complete_parts({**parts, TIME: broker_time})
     try:
         change = read_change(value, rules, parts)
         if change is None:

@@ -56,7 +56,7 @@ def judge(
     """Decode one record strictly; ``memory_limits`` are those of ``column_memory``, if the caller has them."""
     lateness, delete_rule, memory = rules.lateness, rules.deletes, 0
     parsed: dict[str, Any] | None = None
-    all_parts = rules.with_parsed_key({**parts, TIME: broker_time})
+    all_parts = rules.complete_parts({**parts, TIME: broker_time})
     try:
         change = read_change(value, rules, parts)
         if change is None:

@@ -81,6 +81,21 @@ class BrokerTime:
 
 
 @dataclass(frozen=True)
+class TopicName:
+    """The name of the topic that contains the record: a STRING, never null."""
+
+    @property
+    def part(self) -> str:
+        """The part of the record."""
+        return TOPIC
+
+    @property
+    def shown_name(self) -> str:
+        """How messages name the part."""
+        return "name of the topic"
+
+
+@dataclass(frozen=True)
 class UnmappedFields:
     """The fields of the value that no column reads, as the text of one JSON object; null if there are none."""
 
@@ -120,6 +135,8 @@ PARSED_KEY = "parsed key"
 """The key as it was parsed, once for all columns that read it."""
 SCHEMA = "schema"
 """The schema that wrote the value, by which ``where`` may decide."""
+TOPIC = "topic"
+"""The name of the topic of the record, in UTF-8."""
 UNMAPPED = "unmapped"
 """What columns leave of the fields of the value."""
 ELEMENT = ""

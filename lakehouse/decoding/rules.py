@@ -14,7 +14,7 @@ from lakehouse.decoding.memory import column_memory_per_byte, row_memory
 from lakehouse.decoding.opened_texts import with_opened_texts
 from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.record_keys import KeyParser
-from lakehouse.decoding.record_parts import ELEMENT, KEY, PARSED_KEY, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import ELEMENT, KEY, PARSED_KEY, TOPIC, UNMAPPED, VALUE
 from lakehouse.decoding.staged import DELETED, ROWLESS
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.unmapped_values import TakenFields, left_values
@@ -25,7 +25,8 @@ class Rules(NamedTuple):
 
     ``taken_fields`` is what columns take of its fields, if another column takes the rest. ``rows_from`` is the path to
     the array whose elements are rows; ``None`` if the record itself is the row. ``key_parser`` parses the key of a
-    record; ``None`` if no column reads a key that is parsed.
+    record; ``None`` if no column reads a key that is parsed. ``topic`` is the name of the topic of all records, if a
+    column reads it.
     """
 
     fields: tuple[Field, ...]
@@ -37,14 +38,16 @@ class Rules(NamedTuple):
     taken_fields: TakenFields | None = None
     rows_from: tuple[str, ...] | None = None
     key_parser: KeyParser | None = None
+    topic: bytes | None = None
 
     def with_parser(self, parser: Parser) -> "Rules":
         """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
         parser = parser.of_arrays() if self.rows_from == (ELEMENT,) else parser
         return self._replace(parser=with_opened_texts(parser, self.mapped_fields, self.rows_from))
 
-    def with_parsed_key(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the other parts of a record with its key as it is parsed, if a column reads that."""
+    def complete_parts(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the other parts of a record with its key as it is parsed and its topic, if columns read them."""
+        parts = parts if self.topic is None else {**parts, TOPIC: self.topic}
         return {**parts, PARSED_KEY: self.key_parser(parts.get(KEY))} if self.key_parser else parts
 
     def with_unmapped(self, parts: Mapping[str, Any], parsed: Mapping[str, Any]) -> Mapping[str, Any]:

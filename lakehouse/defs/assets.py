@@ -74,8 +74,8 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
     def merge(step: StepInput) -> StepResult:
         if not step.context.selected_asset_keys:  # a person evaluates the check alone: nothing is merged
             return StepResult({}, [batches_accounted(merged_ledger(step.settings, table))])
-        _, plan = plan_waiting_records(step.settings, table, PATIENCE)
-        request = step.config.request(plan)
+        waiting = plan_waiting_records(step.settings, table, PATIENCE)
+        request = step.config.request(table, waiting)
         log = step.context.log
         changes = _declaration_changes(step, table.name, table.rejected_name)
         outcomes = refresh.refresh_and_retry(
@@ -84,7 +84,7 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
             lambda derived: log.info(f"Derived table updated before the merge: {derived.facts}"),
         )
         ledger = merged_ledger(step.settings, table)
-        merged = {**figures.count_records(outcomes, ledger), **figures.read_ranges(outcomes, plan), **changes}
+        merged = {**figures.count_records(outcomes, ledger), **figures.read_ranges(outcomes, waiting), **changes}
         rejected = figures.count_rejections(step.settings, table, ledger, merged["records_rejected"])
         rejected |= figures.rejected_reasons(step.settings, table, outcomes)
         finding = batches_accounted(ledger, [outcome.entry for outcome in outcomes])

@@ -16,12 +16,11 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import DATA_VERSION
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
-from lakehouse.defs.waiting import is_unavailable, plan_waiting_records, report_planning
-from lakehouse.kafka import TopicState
-from lakehouse.ledger.positions import Plan
+from lakehouse.defs.waiting import Waiting, is_unavailable, plan_waiting_records, report_planning
 
 _TICK_INTERVAL = 4  # seconds between two ticks: Dagster's daemon evaluates sensors every five
 _POSITION_SCHEMA = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
+_POSITIONS_SCHEMA = dg.TableSchema(columns=[dg.TableColumn("topic", "string"), *_POSITION_SCHEMA.columns])
 
 
 def build_automation(entry: CatalogEntry) -> dg.Definitions:
@@ -32,7 +31,7 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
         entry.merge_job,
         executor_def=dg.in_process_executor,
         selection=dg.AssetSelection.assets(*entry.merge_job_keys) - separate_checks,
-        description=f"Merges the new records of topic {table.topic} and updates all derived tables,"
+        description=f"Merges the new records of {table.topic_text} and updates all derived tables,"
         " in one process and one Spark session. Also checks the rows that the run touched.",
     )
 
@@ -43,7 +42,7 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
         job=job,
         minimum_interval_seconds=_TICK_INTERVAL,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Requests a run of {job.name} while topic {table.topic} has records that are not merged.",
+        description=f"Requests a run of {job.name} while {table.topic_text} has records that are not merged.",
     )
     def evaluate(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
         return _tick(context, lakehouse, entry, reporter)
@@ -58,9 +57,9 @@ def _tick(
     instance, cursor, now = context.instance, SensorCursor.parse(context.cursor), time.time()
     try:
         with report_planning(instance, entry):
-            state, plan = plan_waiting_records(lakehouse.settings, entry.table)
+            waiting = plan_waiting_records(lakehouse.settings, entry.table)
         reporter.report(instance, lakehouse.settings)
-        request = _request_run(instance, entry, plan, sensor_location(context))
+        request = _request_run(instance, entry, waiting, sensor_location(context))
     except Exception as error:
         if is_unavailable(error):
             cursor = cursor.without_sight(now)
@@ -70,19 +69,19 @@ def _tick(
         report_freshness(instance, entry, cursor, now)
         report_lag(instance, entry, None)
         raise
-    next_cursor = cursor.after(state, plan, now, entry.table.fresh)
+    next_cursor = cursor.after(waiting, now, entry.table.fresh)
     report_freshness(instance, entry, next_cursor, now)
-    report_lag(instance, entry, plan.span)
+    report_lag(instance, entry, waiting.span)
     return dg.SensorResult(
         run_requests=[request] if isinstance(request, dg.RunRequest) else None,
         skip_reason=request if isinstance(request, str) else None,
-        asset_events=[] if cursor.is_at(state) else [_topic_event(entry, state, plan)],
+        asset_events=[] if cursor.is_at(waiting) else [_topic_event(entry, waiting)],
         cursor=next_cursor.text,
     )
 
 
 def _request_run(
-    instance: dg.DagsterInstance, entry: CatalogEntry, plan: Plan, location: str | None
+    instance: dg.DagsterInstance, entry: CatalogEntry, waiting: Waiting, location: str | None
 ) -> dg.RunRequest | str:
     """Request a run, which merges all records that are in the topic when it starts, or return the skip reason.
 
@@ -91,34 +90,43 @@ def _request_run(
     """
     table, job, key = entry.table, entry.merge_job, entry.merged_key
     now = datetime.now(UTC)
-    if plan.is_idle and not is_behind(instance, job, entry.merge_job_keys, now, location):
-        return f"Nothing to merge: every record of topic {table.topic} is merged or rejected."
+    if waiting.is_idle and not is_behind(instance, job, entry.merge_job_keys, now, location):
+        return f"Nothing to merge: every record of {table.topic_text} is merged or rejected."
     run = unfinished_run(instance, key)
     if run:
         status = run.status.value.lower().replace("_", " ")
         running = f"Run {run.run_id[:8]} of {run.job_name} ({status}) is merging {table.name}."
-        return f"Offsets to merge: {plan.span:,}. {running}"
+        return f"Offsets to merge: {waiting.span:,}. {running}"
     reason = reason_to_wait(instance, job, key, now, location)
     if reason:
-        return f"Offsets to merge: {plan.span:,}. {reason}"
-    return dg.RunRequest(tags={"lakehouse/topic": table.topic, "lakehouse/lag": str(plan.span)})
+        return f"Offsets to merge: {waiting.span:,}. {reason}"
+    topic = {"lakehouse/topic": table.topic} if table.topic else {}
+    return dg.RunRequest(tags={**topic, "lakehouse/lag": str(waiting.span)})
 
 
-def _topic_event(entry: CatalogEntry, state: TopicState, plan: Plan) -> dg.AssetMaterialization:
-    """The event of a topic whose end offsets changed; its data version is made of its identity and these offsets."""
+def _topic_event(entry: CatalogEntry, waiting: Waiting) -> dg.AssetMaterialization:
+    """The event of a topic whose end offsets changed; its data version is made of its identity and these offsets.
+
+    If the table reads several topics, the event is about all of them.
+    """
+    states = [state for state, _ in waiting.topics]
+    has_several = bool(entry.table.topics)
     positions = [
-        dg.TableRecord({"partition": partition, "earliest": state.earliest[partition], "end": end})
-        for partition, end in sorted(state.end.items())
+        dg.TableRecord(
+            {**({"topic": state.stream} if has_several else {}), "partition": partition, "earliest": first, "end": end}
+        )
+        for state in states
+        for partition, first, end in ((p, state.earliest[p], end) for p, end in sorted(state.end.items()))
     ]
-    version = f"{state.source.text} {sorted(state.end.items())}"
+    version = f"{waiting.source} {sorted(waiting.end.items())}"
     return dg.AssetMaterialization(
         entry.key(entry.topic_name),
-        description=f"The end offsets of topic {entry.table.topic} changed.",
+        description=f"The end offsets of {entry.table.topic_text} changed.",
         metadata={
-            "offsets": dg.MetadataValue.table(positions, schema=_POSITION_SCHEMA),
-            "offsets_held": sum(end - state.earliest[partition] for partition, end in state.end.items()),
-            "lag": plan.span,
-            **state.ids,
+            "offsets": dg.MetadataValue.table(positions, schema=_POSITIONS_SCHEMA if has_several else _POSITION_SCHEMA),
+            "offsets_held": sum(end - state.earliest[p] for state in states for p, end in state.end.items()),
+            "lag": waiting.span,
+            **({"topics": len(states)} if has_several else states[0].ids),
         },
         tags={DATA_VERSION: hashlib.sha256(version.encode()).hexdigest()[:12]},
     )

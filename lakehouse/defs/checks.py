@@ -16,6 +16,7 @@ from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import check_result
 from lakehouse.defs.waiting import planning_check
 from lakehouse.errors import LakehouseError
+from lakehouse.ingest.topics import split_by_topic
 from lakehouse.kafka import read_topic
 from lakehouse.ledger.audit import Finding, audit, every_change_kept, finding
 from lakehouse.ledger.ledger import ledger_of
@@ -186,7 +187,9 @@ def database_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
 
 def _producer_time(settings: Settings, table: StreamTable) -> Finding:
     try:
-        return verify.producer_time(read_topic(settings, table.topic), table)
+        states = [read_topic(settings, part.topic) for part in split_by_topic(settings, table)]
+        findings = [verify.producer_time(state, table) for state in states]
+        return next((result for result in findings if not result.passed), findings[0])
     except LakehouseError as error:
         return Finding("producer_time", passed=False, detail=str(error))
 

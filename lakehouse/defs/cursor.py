@@ -10,8 +10,7 @@ import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lakehouse.kafka import TopicState
-from lakehouse.ledger.positions import Plan
+from lakehouse.defs.waiting import Waiting
 
 _SIGHTINGS_PER_PROMISE = 10  # the wait of a record is measured to within a tenth of the promised time
 _MAX_SIGHTINGS, _FEWEST_SIGHTINGS = 30, 4
@@ -61,9 +60,9 @@ class SensorCursor(BaseModel):
         """The cursor as JSON."""
         return self.model_dump_json()
 
-    def is_at(self, state: TopicState) -> bool:
+    def is_at(self, waiting: Waiting) -> bool:
         """Whether the topic has the same end offsets as at the last tick."""
-        return self.source == state.source.text and self.end == dict(state.end)
+        return self.source == waiting.source and self.end == waiting.end
 
     def without_sight(self, now: float) -> "SensorCursor":
         """The cursor after a tick that did not see the topic. Silence counts only while ticks run."""
@@ -71,27 +70,27 @@ class SensorCursor(BaseModel):
         seen_at = now if self.seen_at is None or is_new else min(self.seen_at, now)
         return self.model_copy(update={"seen_at": seen_at, "ticked_at": now})
 
-    def after(self, state: TopicState, plan: Plan, now: float, fresh: timedelta | None) -> "SensorCursor":
+    def after(self, waiting: Waiting, now: float, fresh: timedelta | None) -> "SensorCursor":
         """The cursor after a tick at ``now``, which saw the topic and planned to merge all waiting records.
 
         Without a promise, ``fresh``, no sighting is kept. A clock that was set back does not make records younger than
         they were, except by the time that it was set back.
         """
-        end = dict(state.end)
-        sightings = self._waiting(state, plan, now) if fresh else ()
+        end = waiting.end
+        sightings = self._waiting(waiting, now) if fresh else ()
         if fresh:
             is_due = not sightings or now - sightings[-1].at >= fresh.total_seconds() / _SIGHTINGS_PER_PROMISE
-            sightings = (*sightings, Sighting(at=now, end=end)) if plan.span and is_due else sightings
+            sightings = (*sightings, Sighting(at=now, end=end)) if waiting.span and is_due else sightings
         sightings = _thinned(sightings, len(end))
-        return SensorCursor(source=state.source.text, end=end, seen_at=now, ticked_at=now, sightings=sightings)
+        return SensorCursor(source=waiting.source, end=end, seen_at=now, ticked_at=now, sightings=sightings)
 
-    def _waiting(self, state: TopicState, plan: Plan, now: float) -> tuple[Sighting, ...]:
+    def _waiting(self, waiting: Waiting, now: float) -> tuple[Sighting, ...]:
         """The sightings of records that are not merged yet."""
-        if self.source != state.source.text:
+        if self.source != waiting.source:
             return ()
-        starts = {part.partition: part.start for part in plan.ranges}
-        waiting = (sighting for sighting in self.sightings if sighting.has_waiting_records(starts))
-        return tuple(sighting.model_copy(update={"at": min(sighting.at, now)}) for sighting in waiting)
+        starts = waiting.starts
+        sightings = (sighting for sighting in self.sightings if sighting.has_waiting_records(starts))
+        return tuple(sighting.model_copy(update={"at": min(sighting.at, now)}) for sighting in sightings)
 
 
 def _thinned(sightings: tuple[Sighting, ...], partitions: int) -> tuple[Sighting, ...]:

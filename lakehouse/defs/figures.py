@@ -9,12 +9,14 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
+from lakehouse.defs.waiting import Waiting
 from lakehouse.ingest.batches import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ledger.accounting import shown_totals, sums
 from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import OF_RECORDS, Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Plan, Range
+from lakehouse.ledger.positions import Range
+from lakehouse.ledger.several_sources import left_out_by_stream
 from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
 from lakehouse.operations.sampled_reasons import sample_reasons
@@ -58,10 +60,11 @@ def count_commits(entries: Sequence[Entry], ledger: Ledger) -> Figures:
     """
     merge_entries = [entry for entry in entries if entry.commit.kind in OF_RECORDS]
     counts, base = sums(merge_entries), sums(entry for entry in entries if entry.commit.kind == "base")
+    commit = ledger.newest.commit if ledger.newest else None
     rare = {
         **{_FIGURE_NAMES[name]: counts[name] for name in _IF_ANY},
         "gaps": sum(entry.commit.kind == "gap" for entry in entries),
-        "offsets_left_out": sum(part.span for part in ledger.left_out),
+        "offsets_left_out": sum(part.span for parts in left_out_by_stream(commit).values() for part in parts),
         "base_rows_inserted": base["inserted"],
         "base_rows_updated": base["updated"],
     }
@@ -118,18 +121,32 @@ def declaration_changes(changes: Sequence[Change]) -> Figures:
     return {"declaration_changes": _table(types, rows)} if rows else {}
 
 
-def read_ranges(outcomes: Sequence[Outcome], plan: Plan) -> Figures:
-    """The lag before and after a run, and the offsets read of each partition; ``plan`` was made before the run."""
-    batches = [outcome for outcome in outcomes if outcome.plan]
-    partition_ranges: dict[int, tuple[int, int]] = {}
-    for part in (part for outcome in batches if outcome.plan for part in outcome.plan.ranges):
-        start, _ = partition_ranges.get(part.partition, (part.start, part.end))
-        partition_ranges[part.partition] = (start, part.end)
-    return {
-        "lag_before": plan.span,
-        "lag_after": batches[-1].lag_after if batches else plan.span,
-        "offsets_read": range_table(Range(p, start, end) for p, (start, end) in partition_ranges.items()),
-    }
+def read_ranges(outcomes: Sequence[Outcome], waiting: Waiting) -> Figures:
+    """The lag before and after a run, and the offsets read of each partition, also per topic if there are several.
+
+    ``waiting`` was planned before the run.
+    """
+    lags = {plan.stream: plan.span for _, plan in waiting.topics}
+    partition_ranges: dict[tuple[str, int], tuple[int, int]] = {}
+    for plan, lag in ((outcome.plan, outcome.lag_after) for outcome in outcomes if outcome.plan):
+        lags[plan.stream] = lag
+        for part in plan.ranges:
+            start, _ = partition_ranges.get((plan.stream, part.partition), (part.start, part.end))
+            partition_ranges[plan.stream, part.partition] = (start, part.end)
+    ranges: dict[str, list[Range]] = {name: [] for name in lags}
+    for (name, partition), (start, end) in partition_ranges.items():
+        ranges[name].append(Range(partition, start, end))
+    return {"lag_before": waiting.span, "lag_after": sum(lags.values()), "offsets_read": topic_ranges_table(ranges)}
+
+
+def topic_ranges_table(ranges: Mapping[str, Sequence[Range]]) -> dg.TableMetadataValue:
+    """A table of the ranges of topics, with their names if there are several."""
+    if len(ranges) == 1:
+        return range_table(*ranges.values())
+    types = {"topic": "string", **dict.fromkeys(("partition", "start", "end"), "int")}
+    pairs = [(name, part) for name, parts in ranges.items() for part in parts]
+    largest_pairs = sorted(pairs, key=lambda pair: pair[1].span, reverse=True)[:_MAX_RANGES]
+    return _table(types, [(name, part.partition, part.start, part.end) for name, part in sorted(largest_pairs)])
 
 
 def range_table(ranges: Iterable[Range]) -> dg.TableMetadataValue:

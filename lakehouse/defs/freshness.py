@@ -62,7 +62,7 @@ def promise_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
 def _find_lag(settings: Settings, table: StreamTable) -> int | None:
     """The offsets to merge; ``None`` if no batch can be planned now."""
     try:
-        return plan_waiting_records(settings, table)[1].span
+        return plan_waiting_records(settings, table).span
     except LakehouseError:
         return None
 
@@ -71,11 +71,11 @@ def _docs(table: StreamTable) -> dict[str, str]:
     docs = {}
     if table.fresh is not None:
         docs[FRESH] = (
-            f"No record of topic {table.topic} waits longer than {table.fresh} to be merged. The sensor measures from"
+            f"No record of {table.topic_text} waits longer than {table.fresh} to be merged. The sensor measures from"
             " when it first saw a record. It fails if runs fail or are too slow, and if the broker does not answer."
         )
     if table.max_lag is not None:
-        docs[LAG] = f"At most {table.max_lag:,} offsets of topic {table.topic} wait to be merged."
+        docs[LAG] = f"At most {table.max_lag:,} offsets of {table.topic_text} wait to be merged."
     return docs
 
 
@@ -89,11 +89,11 @@ def _fresh_finding(table: StreamTable, cursor: SensorCursor, now: float) -> Find
     limit = table.fresh.total_seconds() if table.fresh else 0
     oldest = min((sighting.at for sighting in cursor.sightings), default=now)
     if cursor.seen_at is None:
-        text = f"No tick of the sensor has seen topic {table.topic} yet. See the sensor's last tick."
+        text = f"No tick of the sensor has seen {table.topic_text} yet. See the sensor's last tick."
     elif now - oldest > limit:
         text = f"Records wait since {_utc(oldest)}, longer than {table.fresh}. See the runs of merge_{table.name}."
     elif now - cursor.seen_at > limit:
-        text = f"No tick of the sensor has seen topic {table.topic} since {_utc(cursor.seen_at)}. See its last tick."
+        text = f"No tick of the sensor has seen {table.topic_text} since {_utc(cursor.seen_at)}. See its last tick."
     else:
         return Finding(FRESH, True, f"No record waits longer than {table.fresh}.")
     return Finding(FRESH, False, text)

@@ -1,7 +1,8 @@
 """The replay of days: a partition of the asset is a day, and one run replays the records of all chosen days."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import partial
 
 import dagster as dg
 
@@ -14,6 +15,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome
 from lakehouse.ingest.days import find_ranges
 from lakehouse.ingest.replay import replay
+from lakehouse.ingest.topics import split_context
 from lakehouse.ledger.audit import rows_unchanged
 from lakehouse.ledger.positions import Range
 
@@ -25,9 +27,14 @@ def replayed_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
     def replay_days(step: StepInput) -> StepResult:
         days = _chosen_days(step)
         table_context = step.table_context
-        ranges = find_ranges(table_context, days)
-        step.context.log.info(f"Replaying {sum(part.span for part in ranges):,} offsets: {ranges}")
-        outcomes = refresh.refresh_and_retry(table_context, lambda: replay(table_context, ranges))
+        parts = [part for part in split_context(table_context) if part.ledger().progress] or [table_context]
+        ranges = {part.table.topic: find_ranges(part, days) for part in parts}
+        step.context.log.info(f"Replaying {_count_offsets(ranges):,} offsets: {ranges}")
+        outcomes = [
+            outcome
+            for part in parts
+            for outcome in refresh.refresh_and_retry(part, partial(replay, part, ranges[part.table.topic]))
+        ]
         for derived in refresh.refresh_all(table_context):
             step.context.log.info(f"Derived table updated after the replay: {derived.facts}")
         finding = rows_unchanged([outcome.entry for outcome in outcomes], _advice(table))
@@ -60,14 +67,20 @@ def _advice(table: StreamTable) -> str:
     )
 
 
-def _metadata(days: Sequence[date], ranges: Sequence[Range], outcomes: Sequence[Outcome]) -> figures.Figures:
+def _count_offsets(ranges: Mapping[str, Sequence[Range]]) -> int:
+    return sum(part.span for parts in ranges.values() for part in parts)
+
+
+def _metadata(
+    days: Sequence[date], ranges: Mapping[str, Sequence[Range]], outcomes: Sequence[Outcome]
+) -> figures.Figures:
     entries = [outcome.entry for outcome in outcomes]
     metrics = [entry.metrics for entry in entries]
     return {
         "days": f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}",
         "batches": len(entries),
-        "offsets_replayed": sum(part.span for part in ranges),
+        "offsets_replayed": _count_offsets(ranges),
         "records_read": sum(entry.commit.read for entry in entries),
         "rows_changed": sum(part.inserted + part.updated + part.deleted for part in metrics),
-        "offsets_read": figures.range_table(ranges),
+        "offsets_read": figures.topic_ranges_table(ranges),
     }

@@ -30,7 +30,7 @@ def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """The topic, an external asset that producers write. The sensor reports its offsets if they changed."""
     table, is_text = entry.table, entry.table.format.is_text
     fields = [TableColumn(c.field.source, _record_type(c, is_text=is_text), c.doc) for c in table.record_columns]
-    doc = f"Kafka topic {table.topic}. Its records are merged into {table.name}."
+    doc = f"Kafka {table.topic_text}. Its records are merged into {table.name}."
     return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={"kafka"})
 
 
@@ -105,7 +105,7 @@ def replayed_spec(entry: CatalogEntry) -> dg.AssetSpec:
     return dg.AssetSpec(
         entry.key(table.replayed_name),
         deps=entry.keys(table.name),
-        description=f"Days of topic {table.topic} whose records were merged into {table.name} again. Choose days to"
+        description=f"Days of {table.topic_text} whose records were merged into {table.name} again. Choose days to"
         " replay their records, by their time in the topic (UTC). Correct rows do not change. The run then updates the"
         " change feed and the rollups.",
         group_name=entry.group,

@@ -7,16 +7,19 @@ asset shows the reason until the problem is solved.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
+from lakehouse.ingest.topics import split_by_topic
 from lakehouse.kafka import TopicState, read_topic
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.planning import Bounds
@@ -40,12 +43,54 @@ def is_unavailable(error: Exception) -> bool:
     return isinstance(error, (BrokerError, TopicError)) and not isinstance(error, BrokerRefusedError)
 
 
-def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> tuple[TopicState, Plan]:
-    """Read the state of the topic within ``limit`` seconds, and plan one merge of all waiting records, without a JVM.
+@dataclass(frozen=True)
+class Waiting:
+    """The state of each topic of a table, and the plan of one merge of all its waiting records."""
 
-    Raises an error for which ``is_unavailable`` is true if the broker or the topic is unavailable. Any other error
+    topics: tuple[tuple[TopicState, Plan], ...]
+
+    @property
+    def span(self) -> int:
+        """The number of offsets to merge."""
+        return sum(plan.span for _, plan in self.topics)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no topic has anything to commit."""
+        return all(plan.is_idle for _, plan in self.topics)
+
+    @property
+    def source(self) -> str:
+        """The source; of several, a hash of all and of the number of their partitions."""
+        if len(self.topics) == 1:
+            return self.topics[0][0].source.text
+        return fingerprint_of(*((state.source.text, sorted(state.end)) for state, _ in self.topics))
+
+    @property
+    def end(self) -> dict[int, int]:
+        """The end of each partition; if there are several topics, their partitions are counted through."""
+        if len(self.topics) == 1:
+            return dict(self.topics[0][0].end)
+        return dict(enumerate(end for state, _ in self.topics for _, end in sorted(state.end.items())))
+
+    @property
+    def starts(self) -> dict[int, int]:
+        """The next offset to merge of each partition, numbered as in ``end``."""
+        if len(self.topics) == 1:
+            return {part.partition: part.start for part in self.topics[0][1].ranges}
+        return dict(enumerate(part.start for _, plan in self.topics for part in sorted(plan.ranges)))
+
+
+def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> Waiting:
+    """Read the state of each topic within ``limit`` seconds, and plan one merge of all waiting records, without a JVM.
+
+    Raises an error for which ``is_unavailable`` is true if the broker or a topic is unavailable. Any other error
     requires a person to act.
     """
+    return Waiting(tuple(_plan_topic(settings, part, limit) for part in split_by_topic(settings, table, limit)))
+
+
+def _plan_topic(settings: Settings, table: StreamTable, limit: float) -> tuple[TopicState, Plan]:
     # Read the progress first: otherwise a run that commits in between would seem to be ahead of the topic.
     ledger = merged_ledger(settings, table)
     state = with_start(settings, table, ledger, read_topic(settings, table.topic, limit), limit)

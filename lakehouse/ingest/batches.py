@@ -21,6 +21,7 @@ from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, sto
 from lakehouse.ingest.snapshots import note_snapshot_end, require_greater_positions
 from lakehouse.ingest.staging import stage_records
 from lakehouse.ingest.start import with_start
+from lakehouse.ingest.topics import split_by_topic, split_context
 from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
 from lakehouse.ledger.accounting import describe_entry
@@ -43,11 +44,12 @@ _log = logging.getLogger(__name__)  # the current step, for a user who waits
 class Request:
     """A request to merge: batches of at most ``max_records``, up to the position ``until`` of each partition.
 
-    ``None`` leaves the size of a batch to the declaration; a number overrides it.
+    ``None`` leaves the size of a batch to the declaration; a number overrides it. ``topic`` is the only one to merge.
     """
 
     max_records: int | None = None
     until: Mapping[int, int] = field(default_factory=dict)
+    topic: str | None = None
 
     def limit(self, table: StreamTable) -> int:
         """Return the maximum number of positions in a batch of this table."""
@@ -91,8 +93,13 @@ def _count_unmapped_fields(outcomes: Iterable[Outcome]) -> Counter[str]:
     return sum((Counter(outcome.unmapped_fields) for outcome in outcomes), Counter[str]())
 
 
+def plan_each(settings: Settings, table: StreamTable, request: Request = Request()) -> list[Plan]:
+    """Plan the next batch of each topic, like ``plan_next``."""
+    return [plan_next(settings, part, request) for part in split_by_topic(settings, table)]
+
+
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
-    """Plan the next batch; reads no record, writes nothing, and needs no JVM."""
+    """Plan the next batch of one topic; reads no record, writes nothing, and needs no JVM."""
     ledger = merged_ledger(settings, table)
     state = with_start(settings, table, ledger, read_topic(settings, table.topic, PATIENCE))
     return plan_table(table, state, ledger, Bounds(request.limit(table), request.until))
@@ -103,8 +110,9 @@ def merge_all(
 ) -> list[Outcome]:
     """Merge the base rows if they changed, then batches up to the ends of the partitions at the start.
 
-    Returns one outcome for each commit, in order; none if there is nothing to do. If records expired and the table
-    accepts gaps, records the gap and continues after it. Raises ``DataLossError``, ``BrokerError`` and ``TopicError``.
+    Topics are merged one after the other. Returns one outcome for each commit, in order; none if there is nothing to
+    do. If records expired and the table accepts gaps, records the gap and continues after it. Raises ``DataLossError``,
+    ``BrokerError`` and ``TopicError``.
     """
     _log.info("Preparing %s", context.table.name)
     retry_on_conflict(lambda: prepare(context))
@@ -113,7 +121,14 @@ def merge_all(
     if base_outcome:
         outcomes.append(base_outcome)
         on_batch(base_outcome)
-    new_snapshots = [_read_snapshot(context)]
+    for part in split_context(context):
+        if request.topic in (None, part.table.topic):
+            outcomes += _merge_topic(part, request, on_batch)
+    return outcomes
+
+
+def _merge_topic(context: TableContext, request: Request, on_batch: Callable[[Outcome], None]) -> list[Outcome]:
+    outcomes, new_snapshots = list[Outcome](), [_read_snapshot(context)]
     ends = new_snapshots[0].state.end
     bounds = Bounds(request.limit(context.table), {p: min(end, request.until.get(p, end)) for p, end in ends.items()})
 

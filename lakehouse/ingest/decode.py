@@ -25,7 +25,7 @@ from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.record_keys import key_parser
-from lakehouse.decoding.record_parts import HEADER, KEY, PARSED_KEY, SCHEMA, TIME, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import HEADER, KEY, PARSED_KEY, SCHEMA, TIME, TOPIC, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdict_arrays import DecodedRecords
 from lakehouse.decoding.verdicts import decode_slices
@@ -155,7 +155,7 @@ def _ship_by_value(record_format: Format) -> None:
 
 def _required_parts(table: StreamTable) -> list[str]:
     """Return the parts of a record that decoding requires in addition to its value."""
-    parts = {KEY if field.part == PARSED_KEY else field.part for field in table.fields} - {VALUE, UNMAPPED}
+    parts = {KEY if field.part == PARSED_KEY else field.part for field in table.fields} - {VALUE, UNMAPPED, TOPIC}
     parts |= {table.where.record_filter.part} - {VALUE, SCHEMA} if table.where else set()
     return sorted(parts | ({TIME} if table.late else set()))
 

@@ -83,6 +83,7 @@ def _as_table(table: StreamTable) -> TableParts:
         retention=table.retention,
         format=table.format,
         rows_from=table.rows_from,
+        topics=table.topics,
     )
 
 

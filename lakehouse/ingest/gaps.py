@@ -13,6 +13,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import Gap, Plan, Progress, Range, SourceState, find_expired, find_gap
 from lakehouse.ledger.reached import reached_beyond
+from lakehouse.ledger.several_sources import set_aside
 from lakehouse.storage.bounds import ChangeBounds, bounds_after
 
 
@@ -21,12 +22,14 @@ def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
 
     If a RESTORE undid every batch, merged records may have expired since: all expired records are a gap then. If the
     topic was read before another one, so are the records that have gone since. What a new table leaves out before its
-    declared start is not a gap.
+    declared start is not a gap. If the table reads several topics, the start of each is recorded before its first
+    batch: then every topic with rejected records has progress.
     """
     plan = plan_batch(state, ledger.progress, bounds)
     if ledger.progress is None:
         gap = find_expired(state) if ledger.has_undone_progress else None
-        return replace(plan, gap=gap, left_out=_left_out(state, plan) if state.starts else None)
+        has_start = bool(state.starts) or ledger.stream is not None
+        return replace(plan, gap=gap, left_out=_left_out(state, plan) if has_start else None)
     former_positions = ledger.reached.get(state.source.text)
     if plan.gap is None or former_positions is None or ledger.progress.source == state.source:
         return plan
@@ -141,7 +144,10 @@ def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
     That of a new table whose start is declared is of kind ``start`` and records what the table leaves out on purpose.
     """
     is_same_source = ledger.progress is not None and ledger.progress.source == plan.source
-    return ledger.next_commit("gap" if plan.left_out is None else "start", run).with_fields(
+    commit = ledger.next_commit("gap" if plan.left_out is None else "start", run)
+    if ledger.stream is not None and not is_same_source:
+        commit = set_aside(commit, has_progress=False)
+    return commit.with_fields(
         stream=plan.stream,
         source=plan.source,
         progress={part.partition: part.start for part in plan.ranges},

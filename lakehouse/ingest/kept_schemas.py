@@ -24,7 +24,7 @@ COLUMNS = (
 
 def schemas_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the schemas: one row for each id, never changed."""
-    doc = f"Schemas with which records of topic {table.topic} were decoded: one row per id."
+    doc = f"Schemas with which records of {table.topic_text} were decoded: one row per id."
     uri = settings.table_uri(table.schemas_name)
     return Layout(
         table.schemas_name,

@@ -23,6 +23,7 @@ from lakehouse.ingest.unresolved_rejections import unresolved_sql
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId
+from lakehouse.ledger.several_sources import find_name
 from lakehouse.storage.table_context import TableContext, retry_on_conflict, whole_ledger
 
 Place = tuple[int, int]
@@ -120,6 +121,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     """Redrive some records in one commit; ``None`` if all of them are rejected again."""
     start_time = time.monotonic()
     ledger = whole_ledger(context.settings, context.table)
+    context = _in_topic_of(part.source, context, ledger)
     rows = part.rows(context, ledger)
     is_beyond = is_beyond_horizon(context.table, ledger, part.source)
     records = stage_records(context, rows.selectExpr(*_RECORD), "redrive", is_beyond)
@@ -131,13 +133,28 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     counts = count_batch(records, context.table, is_beyond)
     counts = counts if unresolved is None else replace(counts, read=unresolved.record_count)
     records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
-    plan = Plan(context.table.topic, part.source, _covering_ranges(records))
+    plan = Plan(context.table.topic or part.source.text, part.source, _covering_ranges(records))
     batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.are_all_rejected and not (unresolved and unresolved.opened_count):
         store_rejected(context.table, context.stored_table(rejected_layout), batch)
         return None
     entry: Entry = merge_decided(context, batch, counts)
     return Outcome(entry, None, 0, 0, time.monotonic() - start_time, unmapped_fields=counts.unmapped_fields)
+
+
+def _in_topic_of(source: SourceId, context: TableContext, ledger: Ledger) -> TableContext:
+    """Return the context for the topic of the records, if the table reads several or has a column for its name."""
+    table = context.table
+    if not table.topics and not table.reads_topic:
+        return context
+    name = find_name(ledger.entries, source) or table.topic
+    if not name and table.reads_topic:
+        raise LakehouseError(
+            f"No commit in the history of {table.name} names the topic of records from {source.text}",
+            where=f"table {table.name}",
+            action="Their rows need its name. Send the records to a topic of the table again.",
+        )
+    return replace(context, table=table.in_topic(name)) if name else context
 
 
 def _covering_ranges(records: DataFrame) -> tuple[Range, ...]:

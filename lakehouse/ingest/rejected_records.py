@@ -58,9 +58,9 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
 
     If the elements of an array are rows, one row for each rejected element; only the first of a record has its bytes.
     """
-    doc = f"Rejected records of topic {table.topic} for table {table.name}: one row for each."
+    doc = f"Rejected records of {table.topic_text} for table {table.name}: one row for each."
     if table.has_elements:
-        doc = f"Rejected elements of records of topic {table.topic} for table {table.name}: one row for each."
+        doc = f"Rejected elements of records of {table.topic_text} for table {table.name}: one row for each."
     return Layout(
         table.rejected_name,
         settings.table_uri(table.rejected_name),

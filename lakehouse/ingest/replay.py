@@ -9,6 +9,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
 from lakehouse.ingest.gaps import data_loss_error
 from lakehouse.ingest.start import first_positions
+from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE, TopicState, read_topic
 from lakehouse.ledger.planning import divide_limit
 from lakehouse.ledger.positions import Plan, Range, find_gap, source_words
@@ -18,12 +19,20 @@ from lakehouse.storage.table_context import TableContext, retry_on_conflict
 def replay(context: TableContext, ranges: list[Range] | None = None, request: Request = Request()) -> list[Outcome]:
     """Merge ranges again that were merged before; ``None`` means all that the source still holds.
 
-    What a table left out before its declared start was never merged, so it cannot be replayed.
+    What a table left out before its declared start was never merged, so it cannot be replayed. If the table reads
+    several topics, ranges are of the one of the context; ``None`` means those of all.
 
     Each commit reads at most as many positions as the declaration or the request allows. It is recorded as a replay and
     changes neither the progress nor the rows. Raises ``LakehouseError`` for a range that is gone or was not merged yet.
     """
     retry_on_conflict(lambda: prepare(context))
+    if ranges is None:
+        parts = [part for part in split_context(context) if part.ledger().progress] or [context]
+        return [outcome for part in parts for outcome in _replay_topic(part, None, request)]
+    return _replay_topic(context, ranges, request)
+
+
+def _replay_topic(context: TableContext, ranges: list[Range] | None, request: Request) -> list[Outcome]:
     limit = request.limit(context.table)
     plans = (part for plan in _replay_plans(context, ranges) for part in split_into_batches(plan, limit))
     return [outcome for plan in plans for outcome in _replay_plan(context, plan)]

@@ -5,24 +5,34 @@ from collections.abc import Callable
 from lakehouse.declaration.sql import quoted
 from lakehouse.ledger.commits import OF_RECORDS
 from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.positions import Positions
+from lakehouse.ledger.several_sources import names_of_sources, progress_by_source
 
 
 def unresolved_sql(merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
     """Return SQL for unresolved rejections: not pending, and not passed in a valid commit of the merged table.
 
-    Pending are the positions at or after the progress, in its source: their batch has not committed yet. Without a
-    progress, all are pending. ``quote`` writes text in the SQL of the caller.
+    Pending are the positions at or after the progress of their source: their batch has not committed yet. Without a
+    progress, all are pending, and so are those of a topic whose only progress was undone. ``quote`` writes text in the
+    SQL of the caller.
     """
-    progress = merged.progress
-    if progress is None:
+    commit = merged.newest.commit if merged.newest else None
+    progress = progress_by_source(commit)
+    if not progress:
         return "false"
+    pending = [_pending_sql(quote(source.text), positions) for source, positions in sorted(progress.items())]
+    if commit and commit.other_sources:
+        undone_sources = sorted(merged.undone_ends.keys() - names_of_sources(commit).keys())
+        pending += [_pending_sql(quote(text), {}) for text in undone_sources]
+    return " AND NOT ".join([open_sql("", merged, quote), *pending])
+
+
+def _pending_sql(source: str, positions: Positions) -> str:
+    """Return the condition that a position is in a source, given in SQL, and not before these."""
     committed_ranges = [
-        f"(position.partition = {p} AND position.position < {end})" for p, end in sorted(progress.positions.items())
+        f"(position.partition = {p} AND position.position < {end})" for p, end in sorted(positions.items())
     ]
-    is_same_source = f"position.source = {quote(progress.source.text)}"
-    return (
-        f"{open_sql('', merged, quote)} AND NOT ({is_same_source} AND NOT ({' OR '.join(committed_ranges) or 'false'}))"
-    )
+    return f"(position.source = {source} AND NOT ({' OR '.join(committed_ranges) or 'false'}))"
 
 
 def open_sql(row: str, merged: Ledger, quote: Callable[[str], str] = quoted) -> str:

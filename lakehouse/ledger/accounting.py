@@ -76,6 +76,8 @@ def describe_entry(entry: Entry) -> str:
         return f"{subject}: {skipped_text}"
     if commit.kind == "start":
         left_out_text = describe_left_out(commit.left_out, commit.source)
+        if not commit.left_out:
+            left_out_text = f"begins {source_words(commit.source).source} {commit.stream}"
         return f"{subject}: {left_out_text}" + (f"; {skipped_text}" if commit.gap else "")
     if commit.kind == "acceptance":
         versions = ", ".join(map(str, commit.accepted))

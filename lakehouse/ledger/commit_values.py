@@ -4,6 +4,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from lakehouse.ledger.positions import Range
+
 
 class Frozen(BaseModel):
     """An immutable value that is written as JSON; an unknown field is an error."""
@@ -42,6 +44,17 @@ class Totals(Frozen):
     deleted: int = 0
     deletes_without_row: int = 0
     stale: int = 0
+
+
+class OtherSource(Frozen):
+    """What a commit carries on of a source that it does not read: its name, its progress, and what was left out.
+
+    ``progress`` is ``None`` if another source has its name now, as after a topic was deleted and created again.
+    """
+
+    stream: str
+    progress: dict[int, int] | None = None
+    left_out: tuple[Range, ...] = ()
 
 
 class RecordOrder(Frozen):

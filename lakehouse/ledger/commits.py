@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from lakehouse.ledger.commit_values import Consumed, Frozen, RecordOrder, Totals
+from lakehouse.ledger.commit_values import Consumed, Frozen, OtherSource, RecordOrder, Totals
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.ledger.reached import ReachedEnds
 
@@ -41,23 +41,24 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 13
+VERSION: Final = 14
 _FIRST_VERSION: Final = 8  # of the first release
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[8, 9, 10, 11, 12, 13] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12, 13, 14] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
 
 class Commit(Frozen):
-    """The metadata of a commit, version 13.
+    """The metadata of a commit, version 14.
 
     Version 8 has no deletes, version 9 no change streams, and version 10 no order of a truncate: it has its position.
-    Version 11 has no filtered records, and version 12 no start and no records with many rows.
+    Version 11 has no filtered records, version 12 no start, and version 13 neither records with many rows nor other
+    sources.
 
     - ``table_version``: the version of the table on which this commit was planned.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
@@ -67,6 +68,8 @@ class Commit(Frozen):
       Rows of these positions may be in the table.
     - ``left_out``: the positions that a new table left out on purpose, because ``start`` is after them: one range for
       each partition that has any, until another source is read.
+    - ``other_sources``: by source, what the table has read of its other topics, if it has several. ``stream``,
+      ``source``, ``progress`` and ``left_out`` are those of one of them.
     - ``rows_read`` and ``empty``: if the rows are elements of records, the rows that the records have, and the records
       that have none. A record that is judged as a whole is one row. The other counts are then about rows.
     - ``filtered``: the records among those read that do not meet ``where``.
@@ -86,7 +89,7 @@ class Commit(Frozen):
     - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[8, 9, 10, 11, 12, 13] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12, 13, 14] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -98,6 +101,7 @@ class Commit(Frozen):
     progress: dict[int, int] | None = None
     reached: ReachedEnds = Field(default_factory=dict)
     left_out: tuple[Range, ...] = ()
+    other_sources: dict[str, OtherSource] = Field(default_factory=dict)
     read: int = 0
     empty: int = 0
     rows_read: int | None = None
@@ -141,11 +145,6 @@ class Commit(Frozen):
     def has_every_record(self) -> bool:
         """Whether each record that was read is accounted for: it has a row at least, or is known to have none."""
         return self.rows_read is None or 0 <= self.read - self.empty <= self.rows_read
-
-    @property
-    def ends(self) -> ReachedEnds:
-        """The progress by source, as in ``reached``."""
-        return {self.source.text: self.progress} if self.source and self.progress else {}
 
 
 @dataclass(frozen=True)

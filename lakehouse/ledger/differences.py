@@ -5,12 +5,15 @@ differences, so the newest part of a history is enough to find all of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from lakehouse.ledger.accounting import describe_counts
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import Range, source_words
+from lakehouse.ledger.reached import ReachedEnds
+from lakehouse.ledger.several_sources import of_stream
 
 _CARRYING_KINDS = ("maintenance", "purge", "rewrite", "acceptance")  # they record the progress without advancing it
 _PROGRESS_KINDS = ("batch", "gap", "start", "recovery", *_CARRYING_KINDS)
@@ -83,8 +86,11 @@ def _broken_ranges(entries: Iterable[Entry]) -> Iterator[Difference]:
 
 
 def _break_texts(before: Entry, entry: Entry) -> Iterator[str]:
+    before = _of_same_stream(before, entry)
     is_same_source = before.commit.source in (None, entry.commit.source)
     kind = entry.commit.kind
+    if kind != "recovery" and _progress_of_others(before) != _progress_of_others(entry):
+        yield f"carries on a different progress of other topics than version {before.version}."
     if kind in _CARRYING_KINDS and entry.commit.progress != before.commit.progress:
         yield f"{kind} carries on a different progress than version {before.version}."
     if kind == "recovery":  # a person recorded the progress; the one before it is unknown
@@ -97,6 +103,19 @@ def _break_texts(before: Entry, entry: Entry) -> Iterator[str]:
         yield f"reads a different {word} than version {before.version}, and no gap records the change."
     else:
         yield from _jumps(before, entry)
+
+
+def _of_same_stream(before: Entry, entry: Entry) -> Entry:
+    """Return the entry before with the progress of the source that the entry reads, if the table reads several."""
+    other_streams = {part.stream for part in entry.commit.other_sources.values() if part.progress is not None}
+    if entry.commit.stream is None or before.commit.stream not in other_streams:
+        return before
+    return replace(before, commit=of_stream(before.commit, entry.commit.stream))
+
+
+def _progress_of_others(entry: Entry) -> ReachedEnds:
+    other_sources = entry.commit.other_sources.items()
+    return {source: dict(part.progress) for source, part in other_sources if part.progress is not None}
 
 
 def _start_breaks(before: Entry, entry: Entry) -> Iterator[str]:

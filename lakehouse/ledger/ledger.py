@@ -22,12 +22,13 @@ from lakehouse.ledger.reached import ReachedEnds, merge_reached, reached_beyond
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
 from lakehouse.ledger.row_versions import unchanged_versions
+from lakehouse.ledger.several_sources import ends_of, of_stream
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.ledger.understood import require_readable
 from lakehouse.settings import Settings
 
 _CARRIED = (
-    *("stream", "source", "progress", "left_out", "consumed", "folder", "deletes_table"),
+    *("stream", "source", "progress", "left_out", "other_sources", "consumed", "folder", "deletes_table"),
     *("snapshot_position", "snapshot_end", "truncate", "purged", "declaration"),
 )
 """The fields of a commit that the next one repeats, unless it has others."""
@@ -46,6 +47,7 @@ class Ledger:
     - ``has_undone_progress``, ``undone_ends``: whether progress was undone with them, and the end of what they read.
     - ``unchanged_versions``: versions known to have changed no row, such as maintenance.
     - ``unknown_restore``: the version of a RESTORE before all entries, if the version that it restored is unknown.
+    - ``stream``: the name of the source whose progress this is, if the table reads several; else ``None``.
     """
 
     uri: str
@@ -61,6 +63,7 @@ class Ledger:
     undone_ends: ReachedEnds = field(default_factory=dict)
     unchanged_versions: frozenset[int] = frozenset()
     unknown_restore: int | None = None
+    stream: str | None = None
 
     @property
     def newest(self) -> Entry | None:
@@ -69,20 +72,30 @@ class Ledger:
         return next(entries, self.entries[0] if self.entries else None)
 
     @property
+    def last_commit(self) -> Commit | None:
+        """The commit with the current progress, which is that of ``stream`` if the table reads several sources."""
+        commit = self.newest.commit if self.newest else None
+        return commit if commit is None or self.stream is None else of_stream(commit, self.stream)
+
+    def of_stream(self, name: str) -> "Ledger":
+        """Return the ledger with the progress of the source of that name, of a table that reads several."""
+        return replace(self, stream=name)
+
+    @property
     def next_number(self) -> int:
         """The number of the next commit; it never decreases, not even after a RESTORE."""
         return self.transaction + 1
 
     def next_commit(self, kind: Kind, run: str) -> Commit:
         """Return the next commit: the next number, a new attempt, and all fields that are carried on."""
-        last = self.newest.commit if self.newest else None
+        last = self.last_commit
         return Commit(
             kind=kind,
             number=self.next_number,
             attempt=uuid.uuid4().hex,
             table_version=self.version,
             rows_version=self.rows_version,
-            reached=reached_beyond(self.reached, last.ends if last else {}),
+            reached=reached_beyond(self.reached, ends_of(last) if last else {}),
             totals_before=self.totals,
             run=run,
             unaccounted=self.unaccounted,
@@ -97,7 +110,7 @@ class Ledger:
     @property
     def progress(self) -> Progress | None:
         """The next position to read of every partition; ``None`` before the first batch."""
-        commit = self.newest.commit if self.newest else None
+        commit = self.last_commit
         if commit is None or commit.progress is None or commit.source is None:
             return None
         return Progress(commit.source, commit.progress)
@@ -105,13 +118,13 @@ class Ledger:
     @property
     def left_out(self) -> tuple[Range, ...]:
         """The positions before the start of the table, which it left out on purpose."""
-        return self.newest.commit.left_out if self.newest else ()
+        return self.last_commit.left_out if self.last_commit else ()
 
     @property
     def reached(self) -> ReachedEnds:
         """The end of the positions that were ever read, also by undone commits; their rows may be in the table."""
         last = self.newest.commit if self.newest else None
-        return merge_reached(self.undone_ends, last.reached, last.ends) if last else self.undone_ends
+        return merge_reached(self.undone_ends, last.reached, ends_of(last)) if last else self.undone_ends
 
     def merged_by_key(self) -> "Ledger":
         """Return the ledger for a table with a key: records that are read again replace the same rows."""
@@ -262,19 +275,3 @@ def require_progress(ledger: Ledger, name: str) -> Ledger:
             action=f"See and record the progress that its rows show with: lakehouse recover-progress {name}",
         )
     return ledger
-
-
-def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
-    """Return the entry that an attempt committed; ``None`` if it did not commit."""
-    return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == attempt), None)
-
-
-def find_commit(uri: str, name: str, commit: Commit) -> Entry | None:
-    """Return the entry of a commit that was just made; ``None`` if the commit is not valid.
-
-    A commit directly after the version on which it was planned is valid, regardless of the rest of the history.
-    """
-    version = commit.table_version + 1
-    info = read_commit(uri, version)
-    entry = entry_of(info | {"version": version}) if info else None
-    return entry if entry and entry.commit.attempt == commit.attempt else find_attempt(uri, name, commit.attempt)

@@ -13,6 +13,7 @@ from typing import Any
 from lakehouse.ledger.commits import Entry, Upkeep, committed_at, entry_of, metadata_of
 from lakehouse.ledger.log import File, FileChanges, file_changes
 from lakehouse.ledger.reached import ReachedEnds, merge_reached
+from lakehouse.ledger.several_sources import ends_of
 
 Info = Mapping[str, Any]  # a commit of a history, as deltalake returns it
 _STORING_KINDS = (
@@ -56,7 +57,7 @@ class ValidHistory:
         for entry in entries:
             self.undone_numbers.add(entry.commit.number)
             self.has_undone_progress |= bool(entry.commit.progress)
-            self.undone_ends = merge_reached(self.undone_ends, entry.commit.reached, entry.commit.ends)
+            self.undone_ends = merge_reached(self.undone_ends, entry.commit.reached, ends_of(entry.commit))
 
     def is_complete_from(self, oldest: int) -> bool:
         """Whether a history back to this version contains everything that the next commit needs.

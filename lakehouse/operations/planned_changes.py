@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.declaration import Rollup, StreamTable, TopicPattern
 from lakehouse.declaration.snapshot import differences
 from lakehouse.derived.rollup import is_as_declared
 from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
 from lakehouse.ingest.gaps import require_comparable
+from lakehouse.ingest.topics import topics_with_progress
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.operations.layouts import batch_layouts, derived_layouts, loaded_layouts
@@ -97,18 +98,29 @@ def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
     """The reasons in the merged table's own history for which the next run stops."""
     try:
         ledger = merged_ledger(settings, table)
-        newest = ledger.newest
         require_comparable(table, ledger)
     except (LedgerError, DeclarationError) as error:
         yield Change(table.name, "refuse", str(error))
         return
     except TableError:  # _table_changes reports it
         return
-    merged_topic = newest.commit.stream if newest else None
+    if table.topics:
+        yield from _left_topics(table, topics_with_progress(ledger))
+        return
+    merged_topic = ledger.last_commit.stream if ledger.last_commit else None
     if merged_topic is not None and merged_topic != table.topic:
         problem = f"the table has records of topic {merged_topic}, but the declared topic is {table.topic}"
         advice = f"Declare {merged_topic} again, or a table of another name"
         yield Change(table.name, "refuse", f"{problem}: the run stops. {advice}")
+
+
+def _left_topics(table: StreamTable, read_topics: list[str]) -> Iterator[Change]:
+    """The topics that the table has read and no longer declares."""
+    pattern = table.topics
+    kept_topics = pattern.matching(read_topics) if isinstance(pattern, TopicPattern) else pattern
+    for name in sorted({*read_topics} - {*kept_topics}):
+        detail = f"topic {name} is not read any more; its rows and its progress stay"
+        yield Change(table.name, "declare", detail)
 
 
 def _has_other_declaration(layout: Layout, rollup: Rollup) -> bool:

@@ -18,8 +18,9 @@ from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.start import with_start
+from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import read_failures, read_records, read_topic
-from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.commit_values import Consumed, OtherSource
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of, version_to_consume
@@ -43,8 +44,16 @@ class Proposal:
 
     @property
     def positions(self) -> Mapping[int, int]:
-        """The next offset to read of every partition, after the proposal is recorded."""
+        """The next offset to read of every partition of the topic, after the proposal is recorded."""
         return self.commit.progress or {}
+
+    @property
+    def all_positions(self) -> Mapping[str, Mapping[int, int]]:
+        """The same for every topic of the table, by its name."""
+        other_sources = {
+            part.stream: part.progress for part in self.commit.other_sources.values() if part.progress is not None
+        }
+        return {self.commit.stream or "": self.positions, **other_sources}
 
 
 def record(context: TableContext, proposal: Proposal) -> Entry:
@@ -103,7 +112,7 @@ def propose_acceptance(
 
 @spark_failures()
 def propose_progress(context: TableContext) -> Proposal:
-    """Propose a progress from the merged rows: one offset after the greatest one of each partition.
+    """Propose a progress from the merged rows: one offset after the greatest one of each partition of each topic.
 
     Only for a table whose log no longer records its progress, otherwise raises ``LakehouseError``. A row counts only if
     the topic still has its record, because rows of an earlier topic with the same name have offsets too. All other
@@ -112,10 +121,26 @@ def propose_progress(context: TableContext) -> Proposal:
     Rejected records never count. In a change stream, offsets decide among all changes up to then; truncates before it
     are not known.
     """
+    ledger = _ledger_without_progress(context)
+    parts = split_context(context)
+    states = [read_topic(context.settings, part.table.topic) for part in parts]
+    if context.table.order == "offset":
+        _require_one_source(context, states[0])
+    positions = [_read_positions(part, state) for part, state in zip(parts, states, strict=True)]
+    state, *other_states = states
+    other_sources = {
+        other_state.source.text: OtherSource(stream=other_state.stream, progress=progress)
+        for other_state, progress in zip(other_states, positions[1:], strict=True)
+    }
+    fields = {"stream": state.stream, "source": state.source, "progress": positions[0], "other_sources": other_sources}
+    fields |= {"reached": _reached_by_rows(context.merged.rows()) if context.table.is_log else {}}
+    fields |= {"deletes_table": _newest_deletes(context), "snapshot_position": _greatest_position(context)}
+    return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
+
+
+def _read_positions(context: TableContext, state: SourceState) -> dict[int, int]:
+    """The proposed progress of one topic, by its partitions."""
     spark, settings, table = context.spark, context.settings, context.table
-    ledger, state = _ledger_without_progress(context), read_topic(settings, table.topic)
-    if table.order == "offset":
-        _require_one_source(context, state)
     newest_rows = _newest_rows(context.merged.rows(), table, state).localCheckpoint()
     row_ranges = tuple(Range(row[0], row[1], row[1] + 1) for row in newest_rows.collect())
     confirmed_partitions: set[int] = set()  # their newest row came from a record that the topic still has
@@ -131,14 +156,8 @@ def propose_progress(context: TableContext) -> Proposal:
         mismatch = f"the {words.source} has another record at {words.position}"
         facts = (f"Partition {part.partition}: {mismatch} {part.start}" for part in unconfirmed_ranges)
         raise data_loss_error(Gap(tuple(facts), tuple(unconfirmed_ranges)), table)
-    positions = {
-        **state.earliest,
-        **{part.partition: part.end for part in row_ranges if part.partition in confirmed_partitions},
-    }
-    reached_ends = _reached_by_rows(context.merged.rows()) if table.is_log else {}
-    fields = {"stream": state.stream, "source": state.source, "progress": positions, "reached": reached_ends}
-    fields |= {"deletes_table": _newest_deletes(context), "snapshot_position": _greatest_position(context)}
-    return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
+    ends = {part.partition: part.end for part in row_ranges if part.partition in confirmed_partitions}
+    return {**state.earliest, **ends}
 
 
 def _greatest_position(context: TableContext) -> int | None:

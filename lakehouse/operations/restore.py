@@ -9,6 +9,7 @@ from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import committed_at
 from lakehouse.ledger.ledger import Ledger, ledger_as_of, read_ledger
 from lakehouse.ledger.log import open_version, read_commit
+from lakehouse.ledger.several_sources import progress_by_stream
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings.store import Store
 from lakehouse.storage.delta_rs_writer import restore_version, spark_advice
@@ -21,7 +22,8 @@ class PlannedRestore:
 
     ``newest`` is the version of the table now. ``committed_at`` is the time of the earlier version, UTC; ``None`` if
     its commit has expired. ``rows`` are those now and then. ``positions`` has, for each partition that goes back, the
-    next position now and then; ``None`` is the earliest of the topic. A table without progress has no positions.
+    next position now and then; ``None`` is the earliest of the topic. A partition is a number, after the name of its
+    topic if the table reads several. A table without progress has no positions.
     """
 
     layout: Layout
@@ -29,7 +31,7 @@ class PlannedRestore:
     newest: int
     committed_at: datetime | None
     rows: tuple[int, int]
-    positions: Mapping[int, tuple[int | None, int | None]]
+    positions: Mapping[int | str, tuple[int | None, int | None]]
 
     @property
     def undoes_start(self) -> bool:
@@ -64,12 +66,18 @@ def plan_restore(layout: Layout, version: int) -> PlannedRestore:
     if ledger.progress and former_ledger.transaction and not former_ledger.progress:
         message = f"The log no longer shows the progress of version {version} of {name}"
         raise TableError(message, where=uri, action="Choose a newer version.")
-    now, then = _positions(ledger), _positions(former_ledger)
-    partitions = sorted(p for p in {*now, *then} if now.get(p) != then.get(p))
+    has_several = ledger.newest is not None and bool(ledger.newest.commit.other_sources)
+    now, then = _positions(ledger, has_several), _positions(former_ledger, has_several)
+    partitions = [p for p in dict.fromkeys([*now, *then]) if now.get(p) != then.get(p)]
     info = read_commit(uri, version)
     positions = {p: (now.get(p), then.get(p)) for p in partitions}
     return PlannedRestore(layout, version, ledger.version, committed_at(info) if info else None, rows, positions)
 
 
-def _positions(ledger: Ledger) -> Mapping[int, int]:
-    return ledger.progress.positions if ledger.progress else {}
+def _positions(ledger: Ledger, has_several: bool) -> Mapping[int | str, int]:
+    named_positions = [
+        (name, partition, position)
+        for name, part in progress_by_stream(ledger.newest.commit if ledger.newest else None).items()
+        for partition, position in (part.progress or {}).items()
+    ]
+    return {f"{name} {p}" if has_several else p: position for name, p, position in sorted(named_positions)}

@@ -1,11 +1,12 @@
 """The status of a merged table: progress, lag, version and counts, without a JVM."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakehouse.declaration import StreamTable
-from lakehouse.errors import DataLossError, DeclarationError, LakehouseError
+from lakehouse.errors import DataLossError, DeclarationError, LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
+from lakehouse.ingest.topics import known_topics, split_by_topic
 from lakehouse.kafka import read_topic
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger, ledger_of
@@ -23,7 +24,8 @@ _LOOK_LIMIT = 1.5  # seconds for the broker
 class PartitionStatus:
     """One partition: the next offset to merge, the offsets in the source, and the lag; ``None`` if unknown.
 
-    If the progress is of another topic, or is after the end, ``lag`` counts all records that the broker has.
+    If the progress is of another topic, or is after the end, ``lag`` counts all records that the broker has. ``topic``
+    is the topic if the table reads several, else ``None``.
     """
 
     partition: int
@@ -31,6 +33,7 @@ class PartitionStatus:
     earliest: int | None
     end: int | None
     lag: int | None
+    topic: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,16 @@ class Status:
         return sum(part.lag or 0 for part in self.partitions) if self.problem is None else None
 
     @property
+    def lags(self) -> dict[str, int | None]:
+        """Offsets still to merge of each topic, ``None`` if that is unknown; empty if the table reads one alone."""
+        parts = [part for part in self.partitions if part.topic is not None]
+        unknown_topics = {part.topic for part in parts if part.end is None}
+        lags: dict[str, int | None] = {}
+        for part in parts:
+            lags[part.topic or ""] = (lags.get(part.topic or "") or 0) + (part.lag or 0)
+        return {name: None if name in unknown_topics else lag for name, lag in lags.items()}
+
+    @property
     def is_up_to_date(self) -> bool:
         """Whether all records are merged, none is lost, derived tables are up to date, and every commit adds up."""
         derived_lags = any(table.lags for table in self.derived)
@@ -80,18 +93,34 @@ class Status:
 def status(settings: Settings, table: StreamTable) -> Status:
     """Read the state of the topic and the table's log. An unavailable broker is part of the status, not an error."""
     ledger = merged_ledger(settings, table)
-    servers = problem = state = None
+    servers = problem = None
+    parts = known_topics(settings, table)
     try:
         servers = bootstrap_servers(settings)
-        topic_state = read_topic(settings, table.topic, limit=_LOOK_LIMIT)
-        state = with_start(settings, table, ledger, topic_state, _LOOK_LIMIT)
+        parts = split_by_topic(settings, table, _LOOK_LIMIT)
     except LakehouseError as error:
         problem = str(error)
-    loss = _loss(table, state, ledger) if state else None
-    partitions = _partitions(state, ledger.progress)
+    partitions: list[PartitionStatus] = []
+    losses: list[str] = []
+    is_silent = problem is not None
+    for part in parts:
+        topic_ledger = merged_ledger(settings, part)
+        state = None
+        try:
+            state = None if is_silent else _read_state(settings, part, topic_ledger)
+        except LakehouseError as error:
+            problem = problem or str(error)
+            is_silent = not isinstance(error, TopicError)  # another topic may exist
+        losses += filter(None, [_loss(part, state, topic_ledger) if state else None])
+        partitions += _partitions(state, topic_ledger.progress, part.topic if table.topics else None)
     rows, rejected = count_rows(ledger.uri), count_rejected(settings, table, ledger)
-    derived = _derived(settings, table, ledger)
-    return Status(table.name, ledger.uri, servers, problem, loss, partitions, rows, ledger, rejected, derived)
+    derived, loss = _derived(settings, table, ledger), "; ".join(losses) or None
+    return Status(table.name, ledger.uri, servers, problem, loss, tuple(partitions), rows, ledger, rejected, derived)
+
+
+def _read_state(settings: Settings, table: StreamTable, ledger: Ledger) -> SourceState:
+    state = read_topic(settings, table.topic, limit=_LOOK_LIMIT)
+    return with_start(settings, table, ledger, state, _LOOK_LIMIT)
 
 
 def _loss(table: StreamTable, state: SourceState, ledger: Ledger) -> str | None:
@@ -112,14 +141,15 @@ def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[De
     )
 
 
-def _partitions(state: SourceState | None, progress: Progress | None) -> tuple[PartitionStatus, ...]:
+def _partitions(state: SourceState | None, progress: Progress | None, topic: str | None) -> list[PartitionStatus]:
     merged = progress.positions if progress else {}
     if state is None:
-        return tuple(PartitionStatus(p, position, None, None, None) for p, position in sorted(merged.items()))
+        return [PartitionStatus(p, position, None, None, None, topic) for p, position in sorted(merged.items())]
     starts = {p: max(first, state.starts.get(p, first)) for p, first in state.earliest.items()}
     if progress and progress.source == state.source:
         starts = {p: progress.next_position(p) for p in state.earliest}
-    return tuple(_partition(p, state, merged.get(p), starts.get(p)) for p in sorted({*state.end, *merged}))
+    partitions = (_partition(p, state, merged.get(p), starts.get(p)) for p in sorted({*state.end, *merged}))
+    return [replace(part, topic=topic) for part in partitions]
 
 
 def _partition(partition: int, state: SourceState, progress: int | None, start: int | None) -> PartitionStatus:

@@ -1,10 +1,11 @@
 """The order of rows: how the merged table stores it, and how SQL decides which row is newer.
 
 The order is total. It compares the declared version column first, then the source's own order (``sequence``, NULL if
-the source has none, like Kafka), then broker timestamp, partition and position; in a change stream, the source's own
-order, then the position. Rows of one record are in the order of its array. Rows without a position are compared by the
-number of the commit that inserted them from base files. The order is stored in one column (``_record``; for kept
-columns in ``_kept``) and compared as a struct, in which NULL is smallest: base rows are older than any record.
+the source has none, like Kafka), then broker timestamp, partition and position; the source comes before the partition
+if the table reads several topics. In a change stream, it compares the source's own order, then the position. Rows of
+one record are in the order of its array. Rows without a position are compared by the number of the commit that inserted
+them from base files. The order is stored in one column (``_record``; for kept columns in ``_kept``) and compared as a
+struct, in which NULL is smallest: base rows are older than any record.
 """
 
 from collections.abc import Mapping
@@ -132,7 +133,8 @@ def order_of(table: TableParts, bounds: ChangeBounds = NO_BOUNDS, fields: Mappin
 
     ``fields`` are those of the order, in SQL, if they are not those of a staged row.
     """
-    return _order_sql(table, fields or order_fields(table, ""), bounds, "true")
+    batch_fields = order_fields(table, "") | {"source": "CAST(NULL AS STRING)"}  # a batch has one source
+    return _order_sql(table, fields or batch_fields, bounds, "true")
 
 
 def compare_orders(
@@ -159,10 +161,14 @@ def _order_sql(table: TableParts, fields: Mapping[str, str], bounds: ChangeBound
 
 
 def _order_names(table: TableParts) -> tuple[str, ...]:
-    """Return the fields that order records; times of the broker may repeat or go back within a change stream."""
+    """Return the fields that order records; times of the broker may repeat or go back within a change stream.
+
+    Partitions and offsets of several topics say nothing about each other, so that the source comes before them.
+    """
     if table.has_changes:
         return ("sequence", "position", "partition")
-    names = ("position",) if table.order == "offset" else ("sequence", "time", "partition", "position")
+    source = ("source",) if table.topics else ()
+    names = ("position",) if table.order == "offset" else ("sequence", "time", *source, "partition", "position")
     return (*names, INDEX.name) if table.has_elements else names
 
 

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from lakehouse.errors import ConflictError
 from lakehouse.errors.troubles import Trouble, has_trouble
+from lakehouse.ledger.attempts import find_commit
 from lakehouse.ledger.commits import MERGED, Commit, Entry, Upkeep
 from lakehouse.ledger.durability import require_undamaged, sync_commits
-from lakehouse.ledger.ledger import app_id, find_commit
+from lakehouse.ledger.ledger import app_id
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.merge_spec import MergeSpec

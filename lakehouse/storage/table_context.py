@@ -10,6 +10,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
 from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.ledger import Ledger, ledger_of, require_progress
+from lakehouse.ledger.several_sources import progress_by_stream
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import merged_layout
@@ -64,7 +65,10 @@ class TableContext:
 
 
 def merged_ledger(settings: Settings, table: StreamTable) -> Ledger:
-    """Read the ledger of the merged table without a JVM; raise ``LedgerError`` if it does not record the progress."""
+    """Read the ledger of the merged table without a JVM; raise ``LedgerError`` if it does not record the progress.
+
+    For one topic of a table that reads several, its progress is that of the topic.
+    """
     return _require_progress(table, ledger_of(settings, table.name))
 
 
@@ -86,7 +90,10 @@ def _require_progress(table: StreamTable, ledger: Ledger) -> Ledger:
             action=f"Show and record the progress that the rows contain: lakehouse recover-progress {table.name}",
         )
     complete_ledger = require_progress(ledger, table.name)
-    return complete_ledger if table.is_log else complete_ledger.merged_by_key()
+    complete_ledger = complete_ledger if table.is_log else complete_ledger.merged_by_key()
+    commit = ledger.newest.commit if ledger.newest else None
+    has_others = commit is not None and bool(commit.other_sources) and table.topic in progress_by_stream(commit)
+    return complete_ledger.of_stream(table.topic) if table.topic and (table.topics or has_others) else complete_ledger
 
 
 def retry_on_conflict(step: Callable[[], T], retried_errors: RetriedErrors = (ConflictError,)) -> T:

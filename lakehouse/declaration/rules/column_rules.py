@@ -16,7 +16,15 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of
 from lakehouse.decoding.fields import WHOLE_LIMITS, Rejection, UnrepresentableValue, is_text
-from lakehouse.decoding.record_parts import VALUE, BrokerTime, ParentField, RecordHeader, RecordKey, UnmappedFields
+from lakehouse.decoding.record_parts import (
+    VALUE,
+    BrokerTime,
+    ParentField,
+    RecordHeader,
+    RecordKey,
+    TopicName,
+    UnmappedFields,
+)
 from lakehouse.decoding.values import convert_value, number_in
 
 
@@ -118,6 +126,7 @@ def _source_problems(column: Column) -> Iterator[Problem]:
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
         yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
     yield from _unmapped_problems(column)
+    yield from _topic_name_problems(column)
     if column.formerly is None:
         return
     if column.field.part != VALUE:
@@ -138,6 +147,17 @@ def _unmapped_problems(column: Column) -> Iterator[Problem]:
     for option in ("required", "default", "null_values", "pattern", "epoch", "zone", "written"):
         if getattr(column, option) not in (None, False, ()):
             yield f"{option} is not allowed for unmapped fields", f"They are as they come, or NULL. Remove {option}."
+
+
+def _topic_name_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with a column that is the name of the topic."""
+    if not isinstance(column.source, TopicName):
+        return
+    if column.type != "STRING":
+        yield f"the name of the topic is a text, but the column is {column.type}", "Declare STRING."
+    for option in ("default", "null_values", "keep", "pattern", "epoch", "zone", "written"):
+        if getattr(column, option) not in (None, False, ()):
+            yield f"{option} is not allowed for the name of the topic", f"It is as it is, never NULL. Remove {option}."
 
 
 def _default_problems(column: Column) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
 from lakehouse.declaration.rules.rows_rules import rows_problems
 from lakehouse.declaration.rules.start_rules import start_problems
+from lakehouse.declaration.rules.topic_rules import topic_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
 from lakehouse.declaration.widening import has_more_places
@@ -29,8 +30,6 @@ from lakehouse.decoding.formats import format_problems
 from lakehouse.decoding.record_parts import TIME, VALUE
 from lakehouse.decoding.unmapped_fields import taken_paths
 
-TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
-_OF_TOPIC = "Use up to 249 letters, digits, '.', '_' and '-', but neither '.' nor '..' alone."
 _OF_OWNER = "Write team:NAME, or an e-mail address with 2 to 7 letters after the last dot."
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _MAX_PARTITIONS = 10_000  # Kafka refuses to create more in one request
@@ -44,6 +43,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
     yield from field_problems(table)
     yield from chain(
         _table_names(table),
+        topic_problems(table),
         _choices(table),
         format_problems(table.format),
         period_problems(table),
@@ -90,8 +90,6 @@ def _table_names(table: TableParts) -> Iterator[Problem]:
 
 
 def _choices(table: TableParts) -> Iterator[Problem]:
-    if not TOPIC.fullmatch(table.topic):
-        yield f"topic {table.topic!r} is not a valid name in Kafka", _OF_TOPIC
     if not _OWNER.fullmatch(table.owner):
         yield f"owner {table.owner!r} is neither a team nor an e-mail address", _OF_OWNER
     for option in ("partitions", "max_records"):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakehouse.decoding.fast.plain_texts import parsed_key_part, read_parsed_keys, read_parts, read_texts
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.record_parts import KEY, PARSED_KEY, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import KEY, PARSED_KEY, TOPIC, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import left_values
 
@@ -35,6 +35,8 @@ def values_of_parts(
 ) -> dict[str, list[Any]]:
     """The values of the other parts of the records with these objects, and what columns leave of the objects."""
     values = {part: array[: len(objects)].to_pylist() for part, array in arrays.items() if array is not None}
+    if rules.topic is not None:
+        values[TOPIC] = [rules.topic] * len(objects)
     if rules.key_parser:
         values |= read_parsed_keys(values.get(KEY, [None] * len(objects)), rules.fields, rules.key_parser)
     if rules.taken_fields is not None:

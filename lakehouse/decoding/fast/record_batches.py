@@ -78,7 +78,7 @@ def _rows_memory(batch: RecordBatch, sizes: Any) -> Any:
     for row in np.flatnonzero((memories > _MEASURED) & is_plain) if outer_count else ():
         parts = {part: values[row] for part, values in batch.part_values.items()}
         memories[row] = counts[row] * (
-            per_row + repeated_memory(batch.objects[row], rules, rules.with_parsed_key(parts))
+            per_row + repeated_memory(batch.objects[row], rules, rules.complete_parts(parts))
         )
     return np.minimum(memories, MAX_RECORD_MEMORY + 1)
 

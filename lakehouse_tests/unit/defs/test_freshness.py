@@ -20,6 +20,7 @@ from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.cursor import SensorCursor, read_cursor
 from lakehouse.defs.freshness import FRESH, LAG, promise_checks, report_freshness, report_lag
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.defs.waiting import Waiting
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.planning import plan_batch
@@ -44,7 +45,7 @@ class Ticks:
     def see(self, at: float, merged: int, end: int, source: SourceId = SOURCE) -> None:
         state = TopicState("prices", source, {0: 0}, {0: end})
         plan = plan_batch(state, Progress(source, {0: merged}))
-        self.cursor = self._store_and_parse(self.cursor.after(state, plan, START + at, FRESH_LIMIT))
+        self.cursor = self._store_and_parse(self.cursor.after(Waiting(((state, plan),)), START + at, FRESH_LIMIT))
         report_freshness(self.instance, ENTRY, self.cursor, START + at)
         report_lag(self.instance, ENTRY, plan.span)
 
@@ -160,7 +161,8 @@ def test_the_cursor_of_a_topic_with_many_partitions_stays_small() -> None:
     earliest = dict.fromkeys(partitions, 0)
     for minute in range(60):
         state = TopicState("prices", SOURCE, earliest, dict.fromkeys(partitions, minute + 1))
-        cursor = cursor.after(state, plan_batch(state, Progress(SOURCE, earliest)), START + minute * 60, FRESH_LIMIT)
+        waiting = Waiting(((state, plan_batch(state, Progress(SOURCE, earliest))),))
+        cursor = cursor.after(waiting, START + minute * 60, FRESH_LIMIT)
     assert len(cursor.text) < 100_000
 
 
@@ -181,7 +183,7 @@ def test_on_request_the_check_uses_what_the_sensor_remembers(
         at = time.time() - last_tick
         state = TopicState("prices", SOURCE, {0: 0}, {0: 5})
         plan = plan_batch(state, Progress(SOURCE, {0: 0}))
-        remember(instance, SensorCursor().after(state, plan, at, FRESH_LIMIT), at)
+        remember(instance, SensorCursor().after(Waiting(((state, plan),)), at, FRESH_LIMIT), at)
     settings = Settings(home=tmp_path, kafka_bootstrap_servers=f"127.0.0.1:{draw_port()}", _env_file=None)
     checks = promise_checks(ENTRY)
     job = dg.define_asset_job("promises", selection=dg.AssetSelection.checks(*checks))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lakehouse.defs.config import MergeConfig
+from lakehouse.defs.waiting import Waiting
 from lakehouse.errors import DeclarationError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
@@ -51,9 +52,9 @@ def test_the_next_batch_is_planned_within_the_limit(
 
 @pytest.mark.invariant("12.9")
 def test_a_run_without_configuration_uses_the_limit_of_the_declaration() -> None:
-    plan = plan_batch(STATE, None, Bounds())
-    assert MergeConfig().request(plan).limit(LIMITED_TABLE) == 10
-    assert MergeConfig(max_records=7).request(plan).limit(LIMITED_TABLE) == 7
+    waiting = Waiting(((STATE, plan_batch(STATE, None, Bounds())),))
+    assert MergeConfig().request(LIMITED_TABLE, waiting).limit(LIMITED_TABLE) == 10
+    assert MergeConfig(max_records=7).request(LIMITED_TABLE, waiting).limit(LIMITED_TABLE) == 7
 
 
 @pytest.mark.invariant("12.9")

@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pydantic import BaseModel
 
 from lakehouse.errors import LedgerError
-from lakehouse.ledger.commit_values import Consumed, RecordOrder, Totals
+from lakehouse.ledger.commit_values import Consumed, OtherSource, RecordOrder, Totals
 from lakehouse.ledger.commits import (
     VERSION,
     Commit,
@@ -129,14 +129,14 @@ def field_names(model: type[BaseModel]) -> str:
 
 
 @pytest.mark.invariant("1.10")
-def test_the_form_of_version_13_is_unchanged():
+def test_the_form_of_version_14_is_unchanged():
     """A different form needs a new version: raise ``VERSION``, and correct this test."""
-    assert VERSION == 13
+    assert VERSION == 14
     assert field_names(Upkeep) == "metadata kind run"
     assert field_names(Commit) == (
-        "metadata kind number attempt table_version rows_version stream source ranges progress reached left_out read"
-        " empty rows_read filtered rejected duplicate late deletes_without_row deletes_table snapshot_position"
-        " snapshot_end truncate purged totals_before consumed gap folder reconciled"
+        "metadata kind number attempt table_version rows_version stream source ranges progress reached left_out"
+        " other_sources read empty rows_read filtered rejected duplicate late deletes_without_row deletes_table"
+        " snapshot_position snapshot_end truncate purged totals_before consumed gap folder reconciled"
         " declaration run unaccounted accepted reason"
     )
     assert field_names(Totals) == (
@@ -145,6 +145,7 @@ def test_the_form_of_version_13_is_unchanged():
     assert [field.name for field in fields(SourceId)] == ["kind", "identity"]
     assert [field.name for field in fields(Range)] == ["partition", "start", "end"]
     assert field_names(Consumed) == "table_id version commit"
+    assert field_names(OtherSource) == "stream progress left_out"
     assert field_names(RecordOrder) == "version version_column source partition position sequence time"
 
 
@@ -154,6 +155,14 @@ def test_a_commit_of_version_12_is_read_as_one_that_left_nothing_out(tmp_path):
     uri = table_with(tmp_path, json.dumps(older | {"metadata": 12}))
     (entry,) = read_ledger(uri, "readings").entries
     assert (entry.commit.metadata, entry.commit.left_out) == (12, ())
+
+
+@pytest.mark.invariant("1.11")
+def test_a_commit_of_version_13_is_read_as_one_of_a_single_topic(tmp_path):
+    older = {name: value for name, value in COMMIT.items() if name != "other_sources"}
+    uri = table_with(tmp_path, json.dumps(older | {"metadata": 13}))
+    (entry,) = read_ledger(uri, "readings").entries
+    assert (entry.commit.metadata, entry.commit.other_sources) == (13, {})
 
 
 @pytest.mark.invariant("1.10")

@@ -17,6 +17,7 @@ from lakehouse_tests.unit.declaration.advice import (
     rows,
     tables,
     times,
+    topics,
     types,
     zones,
 )
@@ -33,6 +34,7 @@ TOPICS = (
     binary,
     formats,
     tables,
+    topics,
     rows,
     references,
     measures,

@@ -98,13 +98,20 @@ class Registry:
     def _parse_schema(self, response: Any, usable_kind: str | None) -> RegisteredSchema:
         text = self._field(response, "schema", str)
         kind = str(response.get("schemaType") or DEFAULT_KIND)[:40]
-        references = self._read_references(response, {}).values() if kind == usable_kind else ()
-        return RegisteredSchema(text, tuple(references), kind)
+        if kind != usable_kind:
+            return RegisteredSchema(text, (), kind)
+        names = set[tuple[str, tuple[str, int]]]()
+        texts = self._read_references(response, {}, names)
+        named_references = tuple(sorted((name, texts[version]) for name, version in names))
+        return RegisteredSchema(text, tuple(texts.values()), kind, named_references)
 
-    def _read_references(self, response: Any, texts: dict[tuple[str, int], str]) -> dict[tuple[str, int], str]:
-        """Return the schemas that a schema refers to, each after those that it refers to itself."""
+    def _read_references(
+        self, response: Any, texts: dict[tuple[str, int], str], names: set[tuple[str, tuple[str, int]]]
+    ) -> dict[tuple[str, int], str]:
+        """Return the schemas that a schema refers to, each after those that it refers to itself; add their names."""
         for reference in self._require(response.get("references") or [], list):
             version = self._field(reference, "subject", str), self._field(reference, "version", int)
+            names.add((self._field(reference, "name", str), version))
             if texts.get(version):
                 continue
             if version in texts:
@@ -113,7 +120,7 @@ class Registry:
                 raise UnusableSchemaError(f"it refers to more than {_MAX_REFERENCES} schemas")
             texts[version] = ""
             referenced_schema = self._read_version(*version)
-            self._read_references(referenced_schema, texts)
+            self._read_references(referenced_schema, texts, names)
             del texts[version]
             texts[version] = self._field(referenced_schema, "schema", str)
         return texts

@@ -1,9 +1,10 @@
 """How the values of records are written: one package for each kind of format, and the list of formats.
 
 ``format`` defines the base class of formats and ``parser`` that of their parsers, ``framing`` the schema id in front of
-a value. ``json`` is JSON, and ``connect`` JSON of Kafka Connect. ``avro`` is Avro, and ``protobuf`` is Protobuf.
-``debezium`` are changes of a database, written as JSON or Avro. ``texts`` are formats that have only texts, such as CSV
-and logfmt. ``compressed_format`` goes around another format: ``unpacking`` decompresses its values.
+a value. ``json`` is JSON, ``json_schema`` checks it by schemas, and ``connect`` is JSON of Kafka Connect. ``avro`` is
+Avro, and ``protobuf`` is Protobuf. ``debezium`` are changes of a database, written as JSON or Avro. ``texts`` are
+formats that have only texts, such as CSV and logfmt. ``compressed_format`` goes around another format: ``unpacking``
+decompresses its values.
 
 Formats that have schemas use ``schema_format``, ``schema_parser``, ``schema_types``, ``declared_fields`` and
 ``varints``. ``writer_schemas`` prepares a schema of any of them. ``shown_options`` writes a format into a file.

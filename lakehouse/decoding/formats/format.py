@@ -27,12 +27,14 @@ class RegisteredSchema(NamedTuple):
     """A schema as it is stored in a registry.
 
     ``kind`` is its language, as registries name it: ``AVRO``, ``JSON``, ``PROTOBUF``. ``references`` are the texts of
-    the schemas that it refers to. Each reference follows those that it refers to itself.
+    the schemas that it refers to. Each reference follows those that it refers to itself. ``named_references`` are the
+    same texts, each after a name by which a schema refers to it.
     """
 
     text: str
     references: tuple[str, ...]
     kind: str
+    named_references: tuple[tuple[str, str], ...] = ()
 
 
 class WriterSchema(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 def show_options(form: Any) -> str:
     """The call that creates a format, with the options that differ from their defaults."""
-    options = {option.name: (getattr(form, option.name), option.default) for option in fields(form)}
+    options = {option.name: (getattr(form, option.name), option.default) for option in fields(form) if option.init}
     texts = [f"{name}={_show(value)}" for name, (value, default) in options.items() if value != default]
     return f"{type(form).__name__}({', '.join(texts)})"
 

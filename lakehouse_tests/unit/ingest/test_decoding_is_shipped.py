@@ -142,6 +142,7 @@ def test_every_form_of_a_key_is_shipped_with_its_schemas(encoding: KeyEncoding) 
 FORMATS = {
     Json(): b'{"id": 3}',
     Json(framed=True): b'{"id": 3}',
+    Json(framed=True, checked=True): b'{"id": 3}',
     Json(in_text=True): b'{"id": 3}',
     Json(encoding="latin-1"): b'{"id": 3}',
     Avro(): b'{"id": 3}',
@@ -169,6 +170,7 @@ def test_every_format_is_shipped_with_its_schemas(record_format: Format) -> None
     schema = {
         "AVRO": writer_schema(AVRO),
         "PROTOBUF": writer_schema(PROTOBUF, kind="PROTOBUF"),
+        "JSON": writer_schema('{"patternProperties": {"^i.$": {"type": "integer"}}, "maxProperties": 1}', kind="JSON"),
     }.get(record_format.schema_kind or "")
     source = "value" if isinstance(record_format, Text) else "id"
     columns = [Column("id", "INT", "Number.", required=True, source=source)]

@@ -80,7 +80,8 @@ def test_only_a_format_of_its_kind_requests_the_references_of_a_schema(kind, ref
         url,
         requests,
     ):
-        assert Registry(settings_of(url)).schema(1, kind) == RegisteredSchema("outer", references, "PROTOBUF")
+        names = tuple(("I", text) for text in references)
+        assert Registry(settings_of(url)).schema(1, kind) == RegisteredSchema("outer", references, "PROTOBUF", names)
     assert len(requests) == 1 + len(references)
 
 

@@ -69,7 +69,9 @@ class Debezium(Format):
         return self.written.fingerprint_parts
 
     def problems(self) -> Iterator[Problem]:
-        """Yield that changes in Avro need a registry."""
+        """Yield that changes in Avro need a registry, and that those in JSON have none."""
+        if self.needs_schemas and not self.written.typed:
+            yield "Debezium cannot check JSON by its schemas", "Remove checked=True from the format inside."
         if self.written.typed and not self.needs_schemas:
             advice = "Use Debezium(Avro()): connectors write Avro with a registry, which has the types of the database."
             yield "Debezium cannot use Avro with schemas of its own", advice

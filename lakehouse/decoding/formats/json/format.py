@@ -24,6 +24,9 @@ from lakehouse.decoding.formats.format import (
 )
 from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_frame
 from lakehouse.decoding.formats.json.schemas import KIND, schema_fields, writer_schema
+from lakehouse.decoding.formats.json_schema.checks import VIOLATION
+from lakehouse.decoding.formats.json_schema.parser import CheckedJsonParser
+from lakehouse.decoding.formats.json_schema.schemas import compiled, meaning, prepare
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.formats.unpacking.encodings import (
@@ -46,22 +49,29 @@ class Json(Format):
     """Records are JSON objects, decoded strictly.
 
     ``framed``: each has the id of its schema in front, as clients of a schema registry write it. The schema itself is
-    not read: the declaration is stricter. ``not_finite``: ``NaN`` and ``Infinity``, which some programs write although
-    JSON does not have them, reject the record, or with ``"null"`` are null. ``encoding`` is UTF-8, or an encoding with
-    one byte for each character. ``in_text``: each value is a text of JSON that holds the object, written twice.
+    not read, unless ``checked``: a record must then also meet the JSON Schema that its id names. ``not_finite``:
+    ``NaN`` and ``Infinity``, which some programs write although JSON does not have them, reject the record, or with
+    ``"null"`` are null. ``encoding`` is UTF-8, or an encoding with one byte for each character. ``in_text``: each value
+    is a text of JSON that holds the object, written twice.
     """
 
     framed: bool = field(default=False, repr=False)
     not_finite: NotFinite = field(default="reject", repr=False)
     encoding: str = field(default=UTF_8, kw_only=True)
     in_text: bool = field(default=False, kw_only=True)
+    checked: bool = field(default=False, kw_only=True)
+    needs_schemas: bool = field(init=False, repr=False, compare=False)
     schema_kind = KIND
     may_be_arrays = True
-    reasons = (INVALID_ENCODING,)
+    reasons = (INVALID_ENCODING, VIOLATION)
+
+    def __post_init__(self) -> None:
+        """Need schemas if records are checked by those that their ids name."""
+        object.__setattr__(self, "needs_schemas", self.checked and self.framed)
 
     def __repr__(self) -> str:
         """Return the format without its frame, which ``fingerprint_parts`` has."""
-        options = {"not_finite": "reject", "encoding": UTF_8, "in_text": False}
+        options = {"not_finite": "reject", "encoding": UTF_8, "in_text": False, "checked": False}
         values = {name: getattr(self, name) for name in options}
         return f"Json({', '.join(f'{name}={value!r}' for name, value in values.items() if value != options[name])})"
 
@@ -75,16 +85,34 @@ class Json(Format):
         """Empty unless framed, so that fingerprints of tables are the same as before ``framed`` existed."""
         return ("framed",) if self.framed else ()
 
-    def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:  # noqa: ARG002 - JSON is decoded without schemas
+    def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
         """Return a parser of JSON objects, after a schema id if the format is framed."""
-        parser = FramedJsonParser(self.not_finite) if self.framed else JsonParser(self.not_finite)
+        parser: Parser = FramedJsonParser(self.not_finite) if self.framed else JsonParser(self.not_finite)
         parser = JsonInTextParser(self.not_finite, framed=self.framed) if self.in_text else parser
+        parser = CheckedJsonParser(schemas, self.not_finite) if self.checked else parser
         return encoded_parser(parser, self.encoding, framed=self.framed)
 
-    def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:  # noqa: ARG002 - as above
-        """Return a function that adds the frame, if the format is framed; bytes in UTF-8 are unchanged."""
+    def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
+        """Return a function that adds the frame, if the format is framed; bytes in UTF-8 are unchanged.
+
+        If records are checked, a line that does not meet ``schema`` cannot be written.
+        """
         encode: Callable[[bytes], bytes] = bytes if is_utf8(self.encoding) and not self.in_text else self._encode
+        if self.checked and schema is not None:
+            encode = self._checking(encode, Schemas({schema_id: schema}, {}), schema_id)
         return (lambda line: add_frame(schema_id, encode(line))) if self.framed else encode
+
+    def _checking(self, encode: Callable[[bytes], bytes], schemas: Schemas, schema_id: int) -> Callable[[bytes], bytes]:
+        parse_value = CheckedJsonParser(schemas, self.not_finite)
+
+        def encode_checked(line: bytes) -> bytes:
+            try:
+                parse_value(add_frame(schema_id, line))
+            except Rejection as rejection:
+                raise UnwritableError(f"it does not fit schema {schema_id}: {rejection.detail[:300]}") from None
+            return encode(line)
+
+        return encode_checked
 
     def _encode(self, line: bytes) -> bytes:
         try:
@@ -94,8 +122,15 @@ class Json(Format):
             raise UnwritableError(rejection.detail) from None
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what is wrong with the encoding."""
+        """Yield what is wrong with the encoding, and with the check by schemas."""
         yield from encoding_problems(self.encoding)
+        if self.checked and not self.framed:
+            yield "Json has checked, but not framed", "Add framed=True: the id in front of a record names its schema."
+        if self.checked and self.in_text:
+            yield (
+                "Json has both checked and in_text",
+                "Remove one of them: a schema describes the text, not what is in it.",
+            )
 
     def notes(self, values: Sequence[bytes]) -> Iterator[str]:
         """Yield that a byte order mark is dropped, and that texts are opened."""
@@ -107,7 +142,7 @@ class Json(Format):
     def may_read(self, value: bytes) -> bool:
         """Whether a value is an object with at least one field."""
         try:
-            return bool(self.parser()(value))
+            return bool(replace(self, checked=False).parser()(value))
         except Rejection:
             return False
 
@@ -116,10 +151,21 @@ class Json(Format):
         return replace(self, not_finite="null")
 
     def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
-        """Return a JSON Schema, for a proposal; records are decoded by their declaration alone."""
+        """Return a JSON Schema: in the form that checks records, or only for a proposal."""
         if registered.kind != KIND:
             raise UnusableSchemaError(f"it is a schema of {registered.kind}, not of {self.name}")
-        return writer_schema(registered.text)
+        return prepare(registered) if self.checked else writer_schema(registered.text)
+
+    def can_use(self, schema: WriterSchema) -> bool:
+        """Whether a schema that was prepared can still check records."""
+        try:
+            return bool(compiled(schema)) if self.checked else super().can_use(schema)
+        except UnusableSchemaError:
+            return False
+
+    def fingerprint(self, schema: WriterSchema) -> str:
+        """A hash of what a schema means; the spacing of one that checks records does not change it."""
+        return meaning(schema) if self.checked else super().fingerprint(schema)
 
     def schema_fields(self, schemas: Iterable[WriterSchema], limit: int) -> Mapping[Path, SchemaField] | None:
         """The fields that JSON Schemas describe; ``None`` if there are none."""

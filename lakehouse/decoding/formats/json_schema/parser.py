@@ -1,0 +1,63 @@
+"""Parse JSON objects, and check each by the schema whose id precedes it.
+
+Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
+"""
+
+from copy import copy
+from typing import Any
+
+from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, WriterSchema
+from lakehouse.decoding.formats.json_schema.checks import VIOLATION, Visit
+from lakehouse.decoding.formats.json_schema.schemas import compiled
+from lakehouse.decoding.formats.parser import Parser
+from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
+from lakehouse.decoding.json_parsing import NotFinite
+from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
+from lakehouse.decoding.record_parts import ELEMENT
+from lakehouse.decoding.records import parse, parse_array
+
+
+class CheckedJsonParser(SchemaParser):
+    """Parses JSON objects that meet the schemas that their ids name."""
+
+    memory_by_byte = JSON_MEMORY_PER_BYTE
+    smallest_item = 2
+    memory = 0  # ``memory_of`` estimates it
+    _parse = staticmethod(parse)
+
+    def __init__(self, schemas: Schemas, not_finite: NotFinite) -> None:
+        super().__init__(schemas)
+        self.not_finite = not_finite
+
+    def reader_of(self, schema: WriterSchema) -> tuple[Reader, MemoryCounter]:
+        """Return a function that parses and checks values."""
+        try:
+            check = compiled(schema).check
+        except UnusableSchemaError as error:
+            raise Rejection("unusable_schema", str(error)) from None
+        parse_value, not_finite, is_array = self._parse, self.not_finite, self._parse is parse_array
+
+        def read(data: bytes, start: int) -> dict[str, Any]:
+            parsed = parse_value(data[start:], not_finite)
+            violation = check(parsed[ELEMENT] if is_array else parsed, Visit())
+            if violation is not None:
+                raise Rejection(VIOLATION, violation.detail)
+            return parsed
+
+        return read, self
+
+    def of_arrays(self) -> Parser:
+        """Return the parser for records that are arrays."""
+        parser = copy(self)
+        parser._parse = parse_array
+        parser._readers = {}
+        return parser
+
+    def name_in(self, schema: WriterSchema, data: bytes, start: int) -> str:  # noqa: ARG002 - records have no names
+        """The kind of the schema: it gives its records no name."""
+        return schema.kind
+
+    def memory_of(self, value: bytes | None) -> int:
+        """Memory in bytes of a parsed value at most; the parts of a long value are counted."""
+        return json_memory(value or b"")

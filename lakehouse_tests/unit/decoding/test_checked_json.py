@@ -1,0 +1,236 @@
+"""JSON that is checked by the schema of its id: what is rejected and why, and which schemas cannot be used."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakehouse import writer_schema
+from lakehouse.declaration import Column, Compressed, Debezium, Json, StreamTable
+from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, UnusableSchemaError, UnwritableError
+from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.verdicts import decode_values
+from lakehouse.errors import DeclarationError
+
+FORM = Json(framed=True, checked=True)
+NEXT = '{"next": '
+NODE = {"properties": {"next": {"oneOf": [{"$ref": "#/definitions/Node"}, {"$ref": "#/definitions/Other"}]}}}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["id"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "integer", "maximum": 1e30},
+        "price": {"type": "number", "multipleOf": 0.01},
+        "sku": {"type": "string", "pattern": "^[A-Z]+-\\d$", "maxLength": 6},
+        "note": {"oneOf": [{"type": "null"}, {"type": "string", "minLength": 2}]},
+        "lines": {"type": "array", "items": {"properties": {"n": {"enum": [1, True, "a"]}}}, "uniqueItems": True},
+        "hostile": {"pattern": "(a+)+$"},
+        "node": {"$ref": "#/definitions/Node"},
+    },
+    "definitions": {"Node": NODE, "Other": {**NODE, "required": ["other"]}},
+}
+COLUMNS = [Column("id", "BIGINT", "Number.", required=True), Column("note", "STRING", "A note.")]
+TABLE = StreamTable("t", "t", "", COLUMNS, ["id"], format=FORM)
+
+
+def schemas_of(schema: Any = None, **references: str) -> Schemas:
+    """Schema 7 as a registry has it; schema 8 cannot be used."""
+    registered = RegisteredSchema(json.dumps(schema or SCHEMA), (), "JSON", tuple(references.items()))
+    return Schemas({7: FORM.writer_schema(registered)}, {8: "it is too old"})
+
+
+def decode(*values: bytes | None, table: StreamTable = TABLE) -> list[dict[str, Any]]:
+    """The rows of values, which both paths decode to the same."""
+    rules, array = table.rules(schemas_of()), pa.array(values, pa.binary())
+    fast, strict = (decode_values(array, None, rules, decoder).verdicts.to_pylist() for decoder in (decode_plain, None))
+    assert fast == strict
+    return strict
+
+
+VIOLATIONS = {
+    '{"note": "x1"}': "the value has no field 'id' (required)",
+    '{"id": 1.5}': "'id' is a number '1.5', expected integer (type)",
+    '{"id": true}': "'id' is true or false, expected integer (type)",
+    '{"id": 1e400}': "'id' is a number '1E+400', expected a number of at most 1E+30 (maximum)",
+    '{"id": 1e99999999999999999999}': "'id' is a number '1e99999999999999999999', expected integer (type)",
+    '{"id": 1, "other": 2}': "'other' is not allowed (additionalProperties)",
+    '{"id": 1, "price": 19.999}': "'price' is a number '19.999', expected a multiple of 0.01 (multipleOf)",
+    '{"id": 1, "sku": "A-1\\n"}': r"'sku' is text 'A-1\n', expected a text with a match of ^[A-Z]+-\\d$ (pattern)",
+    '{"id": 1, "sku": "ABCDE-1"}': "'sku' is text 'ABCDE-1', expected at most 6 characters (maxLength)",
+    '{"id": 1, "note": "x"}': "'note' is text 'x', expected at least 2 characters (minLength)",
+    '{"id": 1, "note": 5}': "'note' meets none of 2 schemas; of the last one, it is a number '5', expected string"
+    " (oneOf)",
+    '{"id": 1, "lines": [{}, {"n": 2}]}': "'lines[1].n' is a number '2', expected one of: a number '1', true or false,"
+    " 'a' (enum)",
+    '{"id": 1, "lines": [{"n": 1, "m": 0}, {"m": 0.0, "n": 1.0}]}': "'lines' has the same item at 0 and at 1"
+    " (uniqueItems)",
+}
+
+
+@pytest.mark.parametrize(("record", "detail"), VIOLATIONS.items(), ids=VIOLATIONS)
+def test_a_record_that_does_not_meet_its_schema_is_rejected_with_its_path(record: str, detail: str) -> None:
+    (row,) = decode(add_frame(7, record.encode()))
+    assert (row["_reason"], row["_detail"]) == ("schema_violation", detail)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"id": 1, "note": null, "price": 19.99, "sku": "AB-1"}',
+        '{"id": 1.0, "price": 1e400}',
+        '{"id": 0, "price": 0.00}',
+        '{"id": 1, "lines": [{"n": 1}, {"n": true}, {"n": "a"}, {"n": 1.0, "m": 1}]}',
+        '{"id": 1, "node": {"next": {"next": {}}}, "lines": ["\\ud800"]}',
+    ],
+)
+def test_a_record_that_meets_its_schema_is_a_row(record: str) -> None:
+    (row,) = decode(add_frame(7, record.encode()))
+    assert (row["_reason"], row["_detail"]) == (None, None)
+
+
+def test_ids_and_values_that_are_not_json_are_rejected_as_in_other_formats() -> None:
+    rows = decode(
+        *(add_frame(8, b"{}"), add_frame(9, b"{}"), b'{"id": 1}', add_frame(7, b'{"id": 1, "id": 1}'), None),
+        *(add_frame(7, b'{"id": NaN}'), add_frame(7, b"[]"), add_frame(7, b'{"id": 1}')),
+    )
+    reasons = ["unusable_schema", "unknown_schema", "wrong_magic", "duplicate_name", "tombstone"]
+    assert [row["_reason"] for row in rows] == [*reasons, "not_finite", "not_an_object", None]
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (f'{{"id": 1, "hostile": "{"a" * 300_000}b"}}', "schema_violation"),
+        (f'{{"id": 1, "price": {"9" * 1_000_000}.001}}', "schema_violation"),
+        (f'{{"id": {"9" * 1_000_000}}}', "schema_violation"),
+        (f'{{"id": 1, "node": {NEXT * 40}5{"}" * 40}}}', "schema_violation"),
+        (f'{{"id": 1, "node": {NEXT * 500}5{"}" * 500}}}', "too_large"),
+        (f'{{"id": 1, "lines": [{"[" * 400}{"]" * 400}]}}', "too_large"),
+        (f'{{"id": 1, "{chr(0x1F600) * 100_000}": 1}}', "schema_violation"),
+    ],
+    ids=["pattern", "decimals", "digits", "doubling", "deep", "deep items", "long name"],
+)
+def test_a_hostile_record_is_rejected_without_delay_and_with_a_short_detail(record: str, reason: str) -> None:
+    """Each of them would take a library hours, or stop the process."""
+    (row,) = decode(add_frame(7, record.encode()))
+    assert row["_reason"] == reason
+    assert len(row["_detail"]) <= 400
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"type": "strin"}, "it is not JSON Schema: 'type'"),
+        ({"minLength": "3"}, "it is not JSON Schema: 'minLength'"),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "exclusiveMinimum": 3}, "it is not JSON Schema"),
+        ({"$schema": "http://json-schema.org/draft-03/schema#"}, "not draft 4, 6, 7, 2019-09 or 2020-12"),
+        ({"$ref": "http://127.0.0.1:1/other.json"}, "refers to 'http://127.0.0.1:1/other.json', which is neither"),
+        ({"$ref": "#/definitions/Gone"}, "refers to '#/definitions/Gone'"),
+        ({"pattern": "^(?!a)b"}, "a look-around or another group that is not supported at character 2"),
+        ({"pattern": r"(a)\1"}, "cannot be used"),
+        ({"patternProperties": {"[": {}}}, "it ends early"),
+        ({"pattern": "(((a{99}){99}){99}){99}"}, "more than 2000 steps"),
+        ({"anyOf": [{"$ref": "#"}]}, "refers to itself for the same value"),
+        ({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": {
+            "a": {"$id": "x:a", "$dynamicAnchor": "n"}, "b": {"$dynamicAnchor": "n"}}, "$dynamicRef": "#n"},
+         "several possible targets"),
+    ],
+)  # fmt: skip
+def test_a_schema_that_cannot_check_records_is_refused(schema: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnusableSchemaError) as error:
+        schemas_of(schema)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("text", ['{"type": "object", "type": "array"}', "{", "[" * 100_000, '{"minLength": 1e400}'])
+def test_a_text_that_is_not_strict_json_is_refused(text: str) -> None:
+    with pytest.raises(UnusableSchemaError):
+        FORM.writer_schema(RegisteredSchema(text, (), "JSON"))
+    with pytest.raises(UnusableSchemaError, match="schema of AVRO"):
+        FORM.writer_schema(RegisteredSchema("{}", (), "AVRO"))
+
+
+def test_references_are_found_by_their_names_in_the_registry_or_by_their_ids() -> None:
+    schema = {
+        "$id": "https://shop.test/order.json",
+        "properties": {"buyer": {"$ref": "buyer.json#/definitions/City"}, "seller": {"$ref": "https://x.test/seller"}},
+    }
+    buyer = '{"definitions": {"City": {"type": "string"}}}'
+    seller = '{"$id": "https://x.test/seller", "properties": {"city": {"$ref": "buyer.json#/definitions/City"}}}'
+    schemas = schemas_of(schema, **{"buyer.json": buyer, "seller.json": seller})
+    parse = FORM.parser(schemas)
+    assert parse(add_frame(7, b'{"buyer": "Oslo", "seller": {"city": "Bergen"}}'))
+    for record in (b'{"buyer": 5}', b'{"seller": {"city": 5}}'):
+        with pytest.raises(Rejection, match="expected string"):
+            parse(add_frame(7, record))
+
+
+def test_fields_that_match_no_pattern_meet_the_schema_of_additional_fields() -> None:
+    schema = {"patternProperties": {"^s": {"type": "string"}}, "additionalProperties": {"type": "integer"}}
+    parse = FORM.parser(schemas_of(schema))
+    assert parse(add_frame(7, b'{"s": "a", "n": 1}'))
+    for record in (b'{"s": 1}', b'{"n": "a"}'):
+        with pytest.raises(Rejection, match="expected"):
+            parse(add_frame(7, record))
+
+
+def test_two_referenced_schemas_with_one_name_are_refused() -> None:
+    registered = RegisteredSchema("{}", (), "JSON", (("a", "{}"), ("a", '{"type": "null"}')))
+    with pytest.raises(UnusableSchemaError, match="the same name"):
+        FORM.writer_schema(registered)
+
+
+def test_a_prepared_schema_can_be_used_again_and_its_spacing_does_not_change_its_meaning() -> None:
+    schema, spaced = writer_schema('{"minimum": 1.50}', kind="JSON"), writer_schema('{ "minimum" :1.50}', kind="JSON")
+    assert FORM.can_use(schema)
+    assert not FORM.can_use(schema._replace(text='{"schema": {"pattern": "("}, "references": {}}'))
+    assert FORM.fingerprint(schema) == FORM.fingerprint(spaced)
+    assert FORM.fingerprint(schema) != FORM.fingerprint(writer_schema('{"minimum": 1.5}', kind="JSON"))
+
+
+def test_a_line_that_does_not_meet_its_schema_is_not_written() -> None:
+    schemas = schemas_of()
+    write = FORM.writer(7, schemas.by_id[7])
+    assert write(b'{"id": 1}') == add_frame(7, b'{"id": 1}')
+    with pytest.raises(UnwritableError, match="it does not fit schema 7: the value has no field 'id'"):
+        write(b"{}")
+
+
+def test_compressed_records_are_checked_too() -> None:
+    form = Compressed(FORM, "gzip")
+    write = form.writer(7, schemas_of().by_id[7])
+    good, table = write(b'{"id": 1}'), replace(TABLE, format=form)
+    bad = Compressed(Json(framed=True), "gzip").writer(7)(b'{"id": "1"}')
+    assert [row["_reason"] for row in decode(good, bad, table=table)] == [None, "schema_violation"]
+
+
+def test_a_record_that_is_an_array_is_checked_as_a_whole() -> None:
+    parse = FORM.parser(schemas_of({"type": "array", "maxItems": 2})).of_arrays()
+    assert parse(add_frame(7, b"[1, 2]"))
+    with pytest.raises(Rejection, match="the value is an array of 3, expected at most 2 items"):
+        parse(add_frame(7, b"[1, 2, 3]"))
+
+
+def test_only_the_option_changes_the_fingerprint_of_a_table() -> None:
+    framed_table = replace(TABLE, format=Json(framed=True))
+    assert repr(Json(framed=True)) == "Json()"
+    assert FORM.declared_as == "Json(framed=True, checked=True)"
+    assert TABLE.fingerprint != framed_table.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (Json(checked=True), "Json has checked, but not framed"),
+        (Json(framed=True, checked=True, in_text=True), "Json has both checked and in_text"),
+        (Debezium(FORM), "Debezium cannot check JSON by its schemas"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(form: Any, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        replace(TABLE, format=form, key=["id"])

@@ -29,7 +29,18 @@ from lakehouse.declaration.vocabulary import (
     Samples,
 )
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats import Avro, Compressed, ConnectJson, Csv, Debezium, Json, Logfmt, Protobuf, Text
+from lakehouse.decoding.formats import (
+    Avro,
+    BigEndian,
+    Compressed,
+    ConnectJson,
+    Csv,
+    Debezium,
+    Json,
+    Logfmt,
+    Protobuf,
+    Text,
+)
 from lakehouse.decoding.record_parts import (
     BrokerTime,
     Element,
@@ -46,6 +57,7 @@ __all__ = [
     "Avro",
     "AvroSamples",
     "BaseSamples",
+    "BigEndian",
     "BrokerTime",
     "Check",
     "Column",

@@ -3,8 +3,8 @@
 ``format`` defines the base class of formats and ``parser`` that of their parsers, ``framing`` the schema id in front of
 a value. ``json`` is JSON, ``json_schema`` checks it by schemas, and ``connect`` is JSON of Kafka Connect. ``avro`` is
 Avro, and ``protobuf`` is Protobuf. ``debezium`` are changes of a database, written as JSON or Avro. ``texts`` are
-formats that have only texts, such as CSV and logfmt. ``compressed_format`` goes around another format: ``unpacking``
-decompresses its values.
+formats that have only texts, such as CSV and logfmt. ``big_endian_format`` are numbers as bytes. ``compressed_format``
+goes around another format: ``unpacking`` decompresses its values.
 
 Formats that have schemas use ``schema_format``, ``schema_parser``, ``schema_types``, ``declared_fields`` and
 ``varints``. ``writer_schemas`` prepares a schema of any of them. ``shown_options`` writes a format into a file.
@@ -19,6 +19,7 @@ from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import REASONS
 from lakehouse.decoding.formats.avro.format import Avro
 from lakehouse.decoding.formats.avro.keys import AvroKey
+from lakehouse.decoding.formats.big_endian_format import BigEndian
 from lakehouse.decoding.formats.compressed_format import Compressed
 from lakehouse.decoding.formats.connect.format import ConnectJson
 from lakehouse.decoding.formats.debezium.format import Debezium
@@ -44,7 +45,10 @@ FORMATS: tuple[Format, ...] = (
     Json(in_text=True),
 )
 """The formats that a proposal chooses from; if several fit, the first one is chosen."""
-FORMAT_KINDS: tuple[type[Format], ...] = (Json, Avro, Protobuf, Debezium, ConnectJson, Text, Csv, Logfmt, Compressed)
+FORMAT_KINDS: tuple[type[Format], ...] = (
+    *(Json, Avro, Protobuf, Debezium, ConnectJson),
+    *(Text, Csv, Logfmt, BigEndian, Compressed),
+)
 """The classes of formats."""
 KEY_FORMATS: Mapping[KeyEncoding, Format] = {"avro": AvroKey(), "protobuf": Protobuf()}
 """The formats of keys that are decoded by schemas of a registry, by the encoding that ``RecordKey`` names."""
@@ -63,6 +67,8 @@ def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
     format fits.
     """
     present_values = [value for value in values if value]
+    if present_values and all(map(BigEndian().may_read, present_values)):
+        return (BigEndian(),)
     framed_values = [value for value in present_values if has_frame(value)]
     is_framed = len(framed_values) * 2 > len(present_values)
     samples = framed_values if is_framed else present_values
@@ -101,6 +107,7 @@ __all__ = [
     "KEY_FORMATS",
     "KNOWN_REASONS",
     "Avro",
+    "BigEndian",
     "Compressed",
     "ConnectJson",
     "Csv",

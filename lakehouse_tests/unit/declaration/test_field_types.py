@@ -31,7 +31,8 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             (
                 "format",
                 None,
-                "a Json, an Avro, a Protobuf, a Debezium, a ConnectJson, a Text, a Csv, a Logfmt or a Compressed",
+                "a Json, an Avro, a Protobuf, a Debezium, a ConnectJson, a Text, a Csv, a Logfmt, a BigEndian or a"
+                " Compressed",
             ),
             ("base", 5, "a Rows"),
             ("late", "rated_at", "a Late"),

@@ -12,6 +12,7 @@ from pyspark import cloudpickle
 from lakehouse import decoding, writer_schema
 from lakehouse.declaration import (
     Avro,
+    BigEndian,
     Column,
     Compressed,
     ConnectJson,
@@ -155,6 +156,7 @@ FORMATS = {
     Text(): b'{"value": "3"}',
     Csv(["id"]): b'{"id": 3}',
     Logfmt(): b'{"id": 3}',
+    BigEndian(): b'{"value": 3}',
     Compressed(Json(), "gzip"): b'{"id": 3}',
     Compressed(Logfmt(), "zstd"): b'{"id": 3}',
 }
@@ -172,7 +174,7 @@ def test_every_format_is_shipped_with_its_schemas(record_format: Format) -> None
         "PROTOBUF": writer_schema(PROTOBUF, kind="PROTOBUF"),
         "JSON": writer_schema('{"patternProperties": {"^i.$": {"type": "integer"}}, "maxProperties": 1}', kind="JSON"),
     }.get(record_format.schema_kind or "")
-    source = "value" if isinstance(record_format, Text) else "id"
+    source = "value" if isinstance(record_format, Text | BigEndian) else "id"
     columns = [Column("id", "INT", "Number.", required=True, source=source)]
     table = StreamTable("t", "t", "", columns, ["id"], format=record_format)
     schemas = Schemas({7: schema}, {}) if schema else NO_SCHEMAS

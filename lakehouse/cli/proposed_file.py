@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.decoding.formats.shown_options import quote
-from lakehouse.decoding.record_parts import RecordHeader, RecordKey
+from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
 
 if TYPE_CHECKING:
     from lakehouse.declaration import FieldIs, HeaderIs
     from lakehouse.declaration.inference.proposal import Proposal
 
 _WIDTH = 120
+_SOURCES = (ParentField, RecordHeader, RecordKey)
 
 
 def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
@@ -22,8 +23,7 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     uses |= {"FieldIs": bool(proposal.deletes or proposal.truncates)}
     uses |= dict.fromkeys(re.findall(r"(\w+)\(", format_text), True)
     uses |= {type(proposal.where).__name__: True} if proposal.where else {}
-    sources = {type(column.source) for column in proposal.columns}
-    uses |= {kind.__name__: kind in sources for kind in (RecordHeader, RecordKey)}
+    uses |= {type(column.source).__name__: isinstance(column.source, _SOURCES) for column in proposal.columns}
     imported_names = sorted(name for name, is_used in uses.items() if is_used)
     doc = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
     parts = [f"name={quote(table)}", f"topic={quote(topic)}", f"doc={quote(doc)}", "file=__file__"]
@@ -31,7 +31,11 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     format_lines = wrap(f"format={format_text}", _WIDTH - 5, subsequent_indent="        ", break_long_words=False)
     parts += ["\n".join(format_lines)] if format_text else []
     parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
-    parts += [] if proposal.rows_from is None else [f"rows_from={proposal.rows_from!r}"]
+    parts += (
+        []
+        if proposal.rows_from is None
+        else [f"rows_from={source_text(proposal.rows_from) if proposal.rows_from else ()}"]
+    )
     columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quote, proposal.key))}]"]
     parts += [f"version={quote(proposal.version)}"] if proposal.version else []

@@ -50,7 +50,7 @@ from lakehouse.decoding.record_parts import (
     TopicName,
     UnmappedFields,
 )
-from lakehouse.decoding.written_forms import TextBoolean, TextNumber
+from lakehouse.decoding.written_forms import KeyValues, TextBoolean, TextNumber
 from lakehouse.decoding.zones import Zone
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "FieldIs",
     "HeaderIs",
     "Json",
+    "KeyValues",
     "Late",
     "Logfmt",
     "Measure",

@@ -38,3 +38,12 @@ DUCKDB_PREFIX = "duckdb_"
 def is_name(text: str) -> bool:
     """Whether a table or a column may have this name, if the name is free."""
     return bool(_NAME.fullmatch(text)) and len(text) <= MAX_LENGTH
+
+
+def column_name(source: str) -> str | None:
+    """The name of a column for a field; ``None`` if the name of the field cannot become one."""
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", source)
+    name = source if is_name(source) else re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    if name in FEED_COLUMNS or name.endswith(("_before", "_after")):  # it may be in the key, which the feed contains
+        name = f"{name}_"
+    return name if is_name(name) else None

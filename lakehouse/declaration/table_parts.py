@@ -28,6 +28,8 @@ from lakehouse.decoding.record_parts import (
     Element,
     ParentField,
     RecordKey,
+    shared_way,
+    steps_to_rows,
 )
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import taken_fields
@@ -134,7 +136,8 @@ class TableParts(TableNames):
         if self.rows_path is None or field.part != VALUE or isinstance(column.source, Element):
             return field
         if isinstance(column.source, ParentField):
-            return field._replace(of_parent=True)
+            depth, level = shared_way(field.path, self.rows_path)
+            return field._replace(of_parent=True, level=level, path=field.path[depth:], former=field.former[depth:])
         source = f"{'.'.join(self.rows_path)}[].{field.source}"
         former = (ELEMENT, *field.former) if field.former else ()
         return field._replace(source=source, path=(ELEMENT, *field.path), former=former)
@@ -194,7 +197,8 @@ class TableParts(TableNames):
         fields = self.fields
         taken_parts = taken_fields(fields) if any(field.part == UNMAPPED for field in fields) else None
         rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
-        rules = rules._replace(taken_fields=taken_parts, rows_from=self.rows_path)
+        rows_from = None if self.rows_path is None else steps_to_rows(self.rows_path)
+        rules = rules._replace(taken_fields=taken_parts, rows_from=rows_from)
         rules = rules._replace(key_parser=key_parser(fields, schemas))
         rules = rules._replace(topic=self.topic.encode() if self.reads_topic else None)
         return rules.with_parser(self.format.parser(schemas))

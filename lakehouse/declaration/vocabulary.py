@@ -57,7 +57,8 @@ class Column:
     ``keep`` merges the column on its own: a missing value leaves the stored one unchanged. With ``null_erases`` this
     holds only for a missing field and for ``null_values``; a null replaces the stored value. ``sql`` computes the
     column from other columns of the same record, NULL if it cannot be computed. ``written`` is how the record writes
-    the value, if not in JSON's own form: a number as ``"text"``, bytes as ``"base64"``, for example.
+    the value, if not in JSON's own form: a number as ``"text"``, bytes as ``"base64"``, attributes as ``"otlp"``, for
+    example.
     """
 
     name: str

@@ -3,11 +3,19 @@
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from lakehouse.decoding.changes import read_change
-from lakehouse.decoding.fields import Field, Rejection, UnopenedText, is_null_text, json_kind, short_text
+from lakehouse.decoding.fields import (
+    Field,
+    Rejection,
+    UnopenedText,
+    is_null_text,
+    json_kind,
+    raise_no_object,
+    short_text,
+)
 from lakehouse.decoding.judge import Verdict
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
 from lakehouse.decoding.record_parts import ELEMENT, TIME, VALUE
@@ -17,6 +25,8 @@ from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import NO_PARTS, ParsedKey, convert, follow_path, has_explicit_null, parse_part
 
 _REPEATED = 2  # times the memory of a value that every row has: it is written again for each row
+
+T = TypeVar("T")
 
 
 class RecordVerdicts(NamedTuple):
@@ -53,83 +63,146 @@ def judge_elements(
         if change is None:
             return _of_record(FILTERED)
         parsed = change.fields
-        elements = elements_of(parsed, rules.rows_from or ())
         memory = rules.parser.memory_of(value)
         per_row, per_byte = memory_limits or column_memory(rules)
-        row_memory = len(elements) * (per_row + repeated_memory(parsed, rules, all_parts))
+        count, row_memory = count_rows(parsed, rules, all_parts, per_row)
         if memory + row_memory + rules.parser.size_of(value) * per_byte > MAX_RECORD_MEMORY:
             raise too_large_rejection()
     except Rejection as rejection:
         return _of_record(rejection.reason, rejection.detail)._replace(parsed=parsed)
-    if not elements:
+    if not count:
         return _of_record(EMPTY)._replace(parsed=parsed)
-    judge = _Judge(rules, parsed, all_parts)
-    return RecordVerdicts([judge(element) for element in elements], True, parsed, memory, row_memory)
+    judge = _Judge(rules, all_parts)
+    groups = groups_of(parsed, rules.paths_to_arrays)
+    verdicts = [judge(group.parents, element) for group in groups for element in group.elements]
+    return RecordVerdicts(verdicts, True, parsed, memory, row_memory)
 
 
 def _of_record(reason: str, detail: str | None = None) -> RecordVerdicts:
     return RecordVerdicts([Verdict(None, {}, reason, detail, False)], False)
 
 
-def elements_of(parsed: dict[str, Any], path: tuple[str, ...]) -> list[Any]:
-    """Return the elements of the array at a path; none if it is missing or null.
+Parents = tuple[dict[str, Any], ...]
+"""The fields of the record, then those of the element of each array on the way to the rows."""
 
-    Raises ``Rejection`` with the reason ``wrong_type`` if there is something else.
+
+class Group(NamedTuple):
+    """The elements of one array, of which there is at least one, and the objects around them."""
+
+    parents: Parents
+    elements: list[Any]
+
+
+def groups_of(parsed: dict[str, Any], paths: Sequence[tuple[str, ...]]) -> Iterator[Group]:
+    """Yield the arrays whose elements are rows, except those without elements.
+
+    ``paths`` are those of ``Rules.paths_to_arrays``. Nothing is in an array, or in an element around one, that is
+    missing or null. Raises ``Rejection`` with the reason ``wrong_type`` if there is something else.
     """
-    value, _ = follow_path(parsed, path)
+    return _groups_in((parsed,), paths, "")
+
+
+def _groups_in(parents: Parents, paths: Sequence[tuple[str, ...]], outer_place: str) -> Iterator[Group]:
+    """Yield the arrays within the last of the parents; ``outer_place`` is its place, for messages."""
+    path, *inner_paths = paths
+    place = outer_place + ".".join(path)
+    elements = _elements_at(parents[-1], path, place)
+    if not inner_paths:
+        if elements:
+            yield Group(parents, elements)
+        return
+    for element in elements:
+        if element is None or is_null_text(element):
+            continue
+        if not isinstance(element, dict):
+            raise_no_object(element, f"{place}[]")
+        yield from _groups_in((*parents, element), inner_paths, f"{place}[].")
+
+
+def _elements_at(parent: dict[str, Any], path: tuple[str, ...], place: str) -> list[Any]:
+    value, _ = follow_path(parent, path)
     if value is None or is_null_text(value):
         return []
     if isinstance(value, UnopenedText) and value.rejection:
         raise value.rejection
     if not isinstance(value, list):
-        place = repr(".".join(path)) if path != (ELEMENT,) else "the value"
-        raise Rejection("wrong_type", f"{place} is {json_kind(value)} {short_text(value)}, expected an array")
+        shown_place = repr(place) if place != ELEMENT else "the value"
+        raise Rejection("wrong_type", f"{shown_place} is {json_kind(value)} {short_text(value)}, expected an array")
     return value
 
 
-def repeated_memory(parsed: dict[str, Any], rules: Rules, parts: Mapping[str, Any]) -> int:
-    """Bytes of memory that each row takes for the values that all rows of the record have."""
-    memory = 0
-    for field in rules.outer_fields:
-        raw = _value_or_none(parsed, parts, field)
-        memory += len(raw) if isinstance(raw, bytes) else value_memory(raw, field)
-    return memory * _REPEATED
+def count_rows(parsed: dict[str, Any], rules: Rules, parts: Mapping[str, Any], row_memory: int) -> tuple[int, int]:
+    """Return the number of rows of a record, and the bytes of memory that they take, ``row_memory`` each at least.
+
+    Raises like ``groups_of``.
+    """
+    levels, count, memory = rules.outer_levels, 0, 0
+    repeated_memory = _PerParent(lambda level, parent: _repeated_memory(parent, levels[level], parts))
+    for parents, elements in groups_of(parsed, rules.paths_to_arrays):
+        count += len(elements)
+        memory += len(elements) * (row_memory + sum(repeated_memory(parents)))
+    return count, memory
 
 
-def _value_or_none(parsed: dict[str, Any], parts: Mapping[str, Any], field: Field) -> Any:
-    """The value of a field; ``None`` if there is none, or if every row is rejected because of it."""
+def _repeated_memory(parent: dict[str, Any], fields: Iterable[Field], parts: Mapping[str, Any]) -> int:
+    """Bytes of memory that each row takes for the values that all rows within an object have."""
+    return sum(_value_memory(parent, parts, field) for field in fields) * _REPEATED
+
+
+def _value_memory(parent: dict[str, Any], parts: Mapping[str, Any], field: Field) -> int:
+    """The memory of the value of a field; nothing if there is none, or if every row is rejected because of it."""
     try:
         if field.part != VALUE:
             part = parts.get(field.part)
-            return parse_part(part, field) if isinstance(part, ParsedKey) else part
-        raw, is_missing = follow_path(parsed, field.names)
-        return follow_path(parsed, field.former)[0] if is_missing and field.former else raw
+            raw = parse_part(part, field) if isinstance(part, ParsedKey) else part
+        else:
+            raw, is_missing = follow_path(parent, field.names)
+            raw = follow_path(parent, field.former)[0] if is_missing and field.former else raw
+        return len(raw) if isinstance(raw, bytes) else value_memory(raw, field)
     except Rejection:
-        return None
+        return 0
+
+
+class _PerParent(Generic[T]):
+    """What is made once of each object around rows, by its level, and used for all rows within it."""
+
+    def __init__(self, make: Callable[[int, dict[str, Any]], T]) -> None:
+        self._make = make
+        self._parents: list[dict[str, Any]] = []
+        self._results: list[T] = []
+
+    def __call__(self, parents: Parents) -> list[T]:
+        """Return what was made of each of the parents."""
+        for level, parent in enumerate(parents):
+            if level < len(self._parents) and self._parents[level] is parent:
+                continue
+            self._parents[level:] = [parent]
+            self._results[level:] = [self._make(level, parent)]
+        return self._results
 
 
 class _Judge:
-    """Judges the elements of one record; what all of them have is read once."""
+    """Judges the elements of one record; what several of them have is read once."""
 
-    def __init__(self, rules: Rules, parsed: dict[str, Any], parts: Mapping[str, Any]) -> None:
-        self._rules, self._parsed, self._parts = rules, parsed, parts
+    def __init__(self, rules: Rules, parts: Mapping[str, Any]) -> None:
+        self._rules, self._parts = rules, parts
         self._fields, self._needs_objects = rules.element_fields, rules.needs_objects
-        self._outer = _converted_once(parsed, rules.outer_fields, parts)
+        self._outer = _converted_once(rules.outer_levels, parts)
         self._delete_fields: tuple[Field, ...] = ()
         if rules.deletes:
             self._delete_fields = rules.deletes.read_fields(self._fields)
-            self._outer_of_delete = _converted_once(parsed, rules.deletes.read_fields(rules.outer_fields), parts)
+            self._outer_of_delete = _converted_once([*map(rules.deletes.read_fields, rules.outer_levels)], parts)
 
-    def __call__(self, element: Any) -> Verdict:
+    def __call__(self, parents: Parents, element: Any) -> Verdict:
         """Judge one element."""
         try:
             self._require_object(element)
             fields = {ELEMENT: element}
             if self._rules.deletes and self._rules.deletes.is_delete(fields):
-                row = self._outer_of_delete() | convert(fields, self._delete_fields, self._parts)
+                row = self._outer_of_delete(parents) | convert(fields, self._delete_fields, self._parts)
                 return Verdict(None, row, None, None, False, deletes=True)
-            row = self._outer() | convert(fields, self._fields, self._parts)
-            return Verdict(None, row, None, None, self._is_late(row), self._explicit_nulls(fields))
+            row = self._outer(parents) | convert(fields, self._fields, self._parts)
+            return Verdict(None, row, None, None, self._is_late(row), self._explicit_nulls(parents, fields))
         except Rejection as rejection:
             return Verdict(None, {}, rejection.reason, rejection.detail, rejection.reason == "late")
 
@@ -144,25 +217,33 @@ class _Judge:
         lateness, broker_time = self._rules.lateness, self._parts[TIME]
         return lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
 
-    def _explicit_nulls(self, fields: dict[str, Any]) -> tuple[bool, ...]:
+    def _explicit_nulls(self, parents: Parents, fields: dict[str, Any]) -> tuple[bool, ...]:
         erasing_fields = self._rules.null_erases
-        return tuple([has_explicit_null(self._parsed if f.of_parent else fields, f) for f in erasing_fields])
+        return tuple([has_explicit_null(parents[f.level] if f.of_parent else fields, f) for f in erasing_fields])
 
 
 def _converted_once(
-    parsed: dict[str, Any], fields: tuple[Field, ...], parts: Mapping[str, Any]
-) -> Callable[[], dict[str, Any]]:
-    """Return a function that converts fields once; if they cannot be read, each call raises the ``Rejection``."""
-    results: list[dict[str, Any] | Rejection] = []
+    levels: Sequence[tuple[Field, ...]], parts: Mapping[str, Any]
+) -> Callable[[Parents], dict[str, Any]]:
+    """Return a function that converts the fields of each level once for each parent.
 
-    def convert_once() -> dict[str, Any]:
-        if not results:
-            try:
-                results.append(convert(parsed, fields, parts))
-            except Rejection as rejection:
-                results.append(rejection)
-        if isinstance(results[0], Rejection):
-            raise Rejection(results[0].reason, results[0].detail)
-        return results[0]
+    If they cannot be read, each call raises the ``Rejection``.
+    """
 
-    return convert_once
+    def convert_level(level: int, parent: dict[str, Any]) -> dict[str, Any] | Rejection:
+        try:
+            return convert(parent, levels[level], parts)
+        except Rejection as rejection:
+            return rejection
+
+    convert_levels = _PerParent(convert_level)
+
+    def convert_parents(parents: Parents) -> dict[str, Any]:
+        row: dict[str, Any] = {}
+        for result in convert_levels(parents):
+            if isinstance(result, Rejection):
+                raise Rejection(result.reason, result.detail)
+            row |= result
+        return row
+
+    return convert_parents

@@ -57,7 +57,8 @@ class Field(NamedTuple):
     ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps. ``written`` is how the
     record writes the value, if not in JSON's own form. ``zone`` is the time zone of texts without an offset, by default
     UTC. ``reads_text``: its format has only texts, so a number, a boolean or a time is read from a text.
-    ``of_parent``: in a table whose rows are elements of an array, it is read from the record around them.
+    ``of_parent``: in a table whose rows are elements of an array, it is read from the record around them. If there are
+    arrays on the way to that array, ``level`` is the number of those in whose element the path begins.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Field(NamedTuple):
     written: Written | None = None
     reads_text: bool = False
     of_parent: bool = False
+    level: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,19 +93,40 @@ class Field(NamedTuple):
 
 Step = str | None
 """A field name, or ``None`` for each item of an array or a map."""
+Steps = tuple[Step, ...]
 
 
-def paths_in_value(
-    fields: Iterable[Field], rows_from: tuple[str, ...] | None = None
-) -> Iterator[tuple[tuple[Step, ...], Field]]:
+def paths_in_value(fields: Iterable[Field], rows_from: Steps | None = None) -> Iterator[tuple[Steps, Field]]:
     """Yield the paths that fields are read from in the value of a record, each with its field; also former paths.
 
     ``rows_from`` is the path to the array whose elements are rows, if there is one.
     """
     for field in (field for field in fields if field.part == VALUE):
         for names in filter(None, (field.names, field.former)):
-            is_plain = rows_from is None or field.of_parent
-            yield names if is_plain or rows_from is None else (*rows_from, None, *names[1:]), field
+            if rows_from is None:
+                yield names, field
+            else:
+                yield (
+                    (*_outer_steps(rows_from, field), *names) if field.of_parent else (*rows_from, None, *names[1:]),
+                    field,
+                )
+
+
+def _outer_steps(rows_from: Steps, field: Field) -> Steps:
+    """The steps to the object in which the path of a field of a parent begins."""
+    ends = [0, *(place + 1 for place, step in enumerate(rows_from) if step is None)]
+    return rows_from[: ends[field.level]]
+
+
+def paths_to_arrays(rows_from: Steps) -> list[tuple[str, ...]]:
+    """The path to each array on the way to the rows, in the element of the one before; that of the rows is the last."""
+    paths: list[tuple[str, ...]] = [()]
+    for step in rows_from:
+        if step is None:
+            paths.append(())
+        else:
+            paths[-1] += (step,)
+    return paths
 
 
 class UnrepresentableValue(NamedTuple):

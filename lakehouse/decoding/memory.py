@@ -12,6 +12,7 @@ from typing import Any
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.json_texts import json_length
 from lakehouse.decoding.record_parts import UNMAPPED, VALUE
+from lakehouse.decoding.written_forms import becomes_json
 
 MAX_SLICE_MEMORY = 96 * 1000 * 1000  # bytes that records which are decoded together may become
 MAX_RECORD_MEMORY = 280 * 1000 * 1000  # bytes that one record may become, since it cannot be split
@@ -26,6 +27,7 @@ _COPIES = 3  # of a column, while it is made, put together and sent
 _OBJECTS = {"BOOLEAN": 0, "INT": 32, "BIGINT": 32, "DOUBLE": 24, "STRING": 0, "BINARY": 40}
 _OBJECTS |= {"DATE": 32, "TIMESTAMP": 48}
 _TEXT_COPIES, _JSON_GROWTH = 4, 2  # of a text that is made of pieces; of 1e-6, whose text is 0.000001
+_SMALLEST_PAIR = 10  # bytes of an object with a name and a value in a record
 _DECIMAL, _WIDTH = 104, 17  # of a decimal in Python; of the widest scalar value in Arrow
 _STRING_PATTERN = rb'"(?:[^"\\]++|\\.)*+"?'  # possessive: linear time for any input
 _STRING = re.compile(_STRING_PATTERN, re.DOTALL)
@@ -49,8 +51,9 @@ def too_large_rejection() -> Rejection:
 
 def value_memory(raw: Any, field: Field) -> int:
     """Bytes that the value of a column takes in addition to its source; of a nested value, everything in it."""
-    if field.written == "json":
-        return _TEXT_COPIES * json_length(raw, field)
+    if becomes_json(field.written):
+        entries_memory = len(raw) * _entry_memory(field) if field.inner and isinstance(raw, list) else 0
+        return _TEXT_COPIES * json_length(raw, field) + entries_memory
     if isinstance(raw, str | bytes):
         return 2 * len(raw)
     return field.memory_bytes + _items_memory(raw, field) if field.inner else 0
@@ -93,16 +96,20 @@ def column_memory_per_byte(fields: Iterable[Field], item_bytes: int) -> int:
 
 
 def _field_memory_per_byte(field: Field, item_bytes: int) -> int:
-    if field.written == "json":
-        return _TEXT_COPIES * _JSON_GROWTH
+    if becomes_json(field.written):
+        entries_memory = _entry_memory(field) // _SMALLEST_PAIR + 1 if field.inner else 0
+        return _TEXT_COPIES * _JSON_GROWTH + entries_memory
     if not field.inner:
         return 2 * (field.type in ("STRING", "BINARY"))
     inner_memory = max(_field_memory_per_byte(inner, item_bytes) for inner in field.inner)
     if field.type.startswith("STRUCT"):
         return inner_memory
-    (item_field,) = field.inner
-    entry_memory = item_field.memory_bytes + (LIST_SLOT if field.type.startswith("ARRAY") else MAP_ENTRY)
-    return max(inner_memory, entry_memory // item_bytes + 1)
+    return max(inner_memory, _entry_memory(field) // item_bytes + 1)
+
+
+def _entry_memory(field: Field) -> int:
+    """Bytes of an item of an array, or of an entry of a map."""
+    return field.inner[0].memory_bytes + (LIST_SLOT if field.type.startswith("ARRAY") else MAP_ENTRY)
 
 
 def json_memory(value: bytes) -> int:

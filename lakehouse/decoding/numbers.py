@@ -1,5 +1,6 @@
 """Exact numbers: a written number becomes the nearest value of a type, or a rejection."""
 
+import re
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -13,6 +14,8 @@ from lakehouse.decoding.fields import (
     short_text,
 )
 
+NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+"""A number as JSON writes it."""
 # never the caller's context, which rounds to 28 digits
 _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
 
@@ -20,6 +23,11 @@ _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOper
 def parse_number(text: str) -> Decimal | UnrepresentableValue:
     """Parse a JSON number with all of its digits; short numbers are cached."""
     return _SHORT_NUMBERS[text] if len(text) <= _MAX_CACHED_LENGTH else _parse_uncached(text)
+
+
+def number_in(text: str) -> Decimal | UnrepresentableValue | None:
+    """The number that a text writes; ``None`` if the text is not a number."""
+    return parse_number(text) if NUMBER.fullmatch(text) else None
 
 
 def _parse_uncached(text: str) -> Decimal | UnrepresentableValue:

@@ -7,17 +7,24 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from lakehouse.decoding.fields import Field, OpenedList, OpenedText, Rejection, Step, UnopenedText, paths_in_value
-from lakehouse.decoding.formats.format import Path
+from lakehouse.decoding.fields import (
+    Field,
+    OpenedList,
+    OpenedText,
+    Rejection,
+    Step,
+    Steps,
+    UnopenedText,
+    paths_in_value,
+)
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.json_parsing import parse_json
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 
 _CONTAINER = re.compile(r"[ \t\r\n]*([\[{]|null[ \t\r\n]*$)")
-Steps = tuple[Step, ...]
 
 
-def outer_paths(fields: Iterable[Field], rows_from: Path | None = None) -> tuple[Steps, ...]:
+def outer_paths(fields: Iterable[Field], rows_from: Steps | None = None) -> tuple[Steps, ...]:
     """Return the paths of what holds fields, each after those that lead to it; also of arrays, maps and structs."""
     paths: set[Steps] = set()
     for steps, field in paths_in_value(fields, rows_from):
@@ -25,7 +32,7 @@ def outer_paths(fields: Iterable[Field], rows_from: Path | None = None) -> tuple
     return tuple(sorted(paths, key=lambda path: (len(path), [step or "" for step in path])))
 
 
-def with_opened_texts(parser: Parser, fields: Iterable[Field], rows_from: Path | None = None) -> Parser:
+def with_opened_texts(parser: Parser, fields: Iterable[Field], rows_from: Steps | None = None) -> Parser:
     """Return a parser that opens the texts on the way to these fields; the same parser if there is no way.
 
     ``rows_from`` is the path to the array whose elements are rows, if there is one.

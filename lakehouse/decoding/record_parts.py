@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 KeyEncoding = Literal["text", "any_text", "big_endian", "json", "framed_json", "avro", "protobuf"]
@@ -114,7 +115,8 @@ class UnmappedFields:
 class ParentField:
     """A field of the record around a row, in a table with ``rows_from``: its name, or the path from the record's top.
 
-    Every row of a record has the same value.
+    Every row of a record has the same value. If ``rows_from`` leads through other arrays, such as ``"orders[]"``, a
+    path that begins like it leads to a field of the element around the row: ``("orders[]", "id")``.
     """
 
     source: str | Sequence[str]
@@ -139,5 +141,25 @@ TOPIC = "topic"
 """The name of the topic of the record, in UTF-8."""
 UNMAPPED = "unmapped"
 """What columns leave of the fields of the value."""
+ITEMS = "[]"
+"""The end of a name on the way to the array of the rows, if each item of an array of this name is on that way."""
 ELEMENT = ""
 """The first name of the path to a field of an element, and the name of a record that is an array."""
+
+
+def steps_to_rows(path: Sequence[str]) -> tuple[str | None, ...]:
+    """The way to the array whose elements are rows, with ``None`` for each item of an array on it."""
+    *outer_names, name = path
+    steps = [(outer.removesuffix(ITEMS), None) if outer.endswith(ITEMS) else (outer,) for outer in outer_names]
+    return (*chain.from_iterable(steps), name)
+
+
+def shared_way(path: Sequence[str], rows_path: Sequence[str]) -> tuple[int, int]:
+    """How many names, and how many arrays, a path has in common with that to the rows, up to the last common array."""
+    depth = level = 0
+    for index, (name, outer) in enumerate(zip(path, rows_path[:-1], strict=False)):
+        if name != outer:
+            break
+        if outer.endswith(ITEMS):
+            depth, level = index + 1, level + 1
+    return depth, level

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.deletes import DeleteRule
-from lakehouse.decoding.fields import Field
+from lakehouse.decoding.fields import Field, Steps, paths_to_arrays
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.memory import column_memory_per_byte, row_memory
@@ -23,7 +23,7 @@ from lakehouse.decoding.unmapped_values import TakenFields, left_values
 class Rules(NamedTuple):
     """The rules for a record: for each field, for lateness, deletes and truncates, and the parser of its value.
 
-    ``taken_fields`` is what columns take of its fields, if another column takes the rest. ``rows_from`` is the path to
+    ``taken_fields`` is what columns take of its fields, if another column takes the rest. ``rows_from`` is the way to
     the array whose elements are rows; ``None`` if the record itself is the row. ``key_parser`` parses the key of a
     record; ``None`` if no column reads a key that is parsed. ``topic`` is the name of the topic of all records, if a
     column reads it.
@@ -36,13 +36,13 @@ class Rules(NamedTuple):
     truncates: DeleteRule | None = None
     where: RecordFilter | None = None
     taken_fields: TakenFields | None = None
-    rows_from: tuple[str, ...] | None = None
+    rows_from: Steps | None = None
     key_parser: KeyParser | None = None
     topic: bytes | None = None
 
     def with_parser(self, parser: Parser) -> "Rules":
         """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
-        parser = parser.of_arrays() if self.rows_from == (ELEMENT,) else parser
+        parser = parser.of_arrays() if self.are_arrays else parser
         return self._replace(parser=with_opened_texts(parser, self.mapped_fields, self.rows_from))
 
     def complete_parts(self, parts: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -83,6 +83,24 @@ class Rules(NamedTuple):
     def outer_fields(self) -> tuple[Field, ...]:
         """The fields that are the same for all rows of a record: of its value around them, and of its other parts."""
         return tuple(field for field in self.fields if field.part != VALUE or field.of_parent)
+
+    @property
+    def outer_levels(self) -> list[tuple[Field, ...]]:
+        """The outer fields by their level: of the record, then of the elements of each array on the way to the rows."""
+        return [
+            tuple(field for field in self.outer_fields if field.level == level)
+            for level in range(len(self.paths_to_arrays))
+        ]
+
+    @property
+    def paths_to_arrays(self) -> list[tuple[str, ...]]:
+        """The path to each array on the way to the rows, and last to their own."""
+        return paths_to_arrays(self.rows_from or ())
+
+    @property
+    def are_arrays(self) -> bool:
+        """Whether the records themselves are arrays."""
+        return self.rows_from is not None and self.rows_from[0] == ELEMENT
 
     @property
     def needs_objects(self) -> bool:

@@ -5,17 +5,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from lakehouse.decoding.fields import Field, Step, paths_in_value
+from lakehouse.decoding.fields import Field, Step, Steps, paths_in_value
 
 _FEW_NAMES, _MAX_NAMES = 8, 1_000  # names that are counted one by one, and that are reported
 _MAX_NAME_LENGTH = 100  # characters of a name; if names are values, they may be of any length
 _MAX_COUNTED = 200_000  # names that are read, of a record and of all records; one takes some hundred bytes
 _MAX_PARSED_MEMORY = 16 * 1000 * 1000  # bytes of parsed records that are kept until they are counted
+_CONTAINERS = (dict, list)  # also those of opened texts
 Path = tuple[str, ...]
 Objects = Sequence[dict[str, Any]]
 
 
-def count_unmapped(objects: Objects, fields: Iterable[Field], rows_from: tuple[str, ...] | None = None) -> Counter[str]:
+def count_unmapped(objects: Objects, fields: Iterable[Field], rows_from: Steps | None = None) -> Counter[str]:
     """Count the records that have each unmapped field; a nested field is named by its path.
 
     Fields inside of an unmapped field are not counted. Every item of an array or a map is read, as ``[]`` in the path.
@@ -33,7 +34,7 @@ def count_unmapped(objects: Objects, fields: Iterable[Field], rows_from: tuple[s
 class UnmappedCounts:
     """Counts of unmapped fields over many parsed records, of which few are kept in memory."""
 
-    def __init__(self, fields: Sequence[Field], rows_from: tuple[str, ...] | None = None) -> None:
+    def __init__(self, fields: Sequence[Field], rows_from: Steps | None = None) -> None:
         self._fields, self._rows_from = fields, rows_from
         self._counts, self._parsed, self._memory = Counter[str](), list[dict[str, Any]](), 0
 
@@ -125,11 +126,11 @@ def _item_objects(objects: Iterable[Any], path: Iterable[Step]) -> list[dict[str
     values: Iterable[Any] = objects
     for step in path:
         if step is None:
-            values = chain.from_iterable(value.values() if type(value) is dict else value for value in values)
+            values = chain.from_iterable(value.values() if isinstance(value, dict) else value for value in values)
         else:
-            values = [value.get(step) for value in values if type(value) is dict]
-        values = [value for value in values if type(value) in (dict, list)]
-    return [value for value in values if type(value) is dict]
+            values = [value.get(step) for value in values if isinstance(value, dict)]
+        values = [value for value in values if isinstance(value, _CONTAINERS)]
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _may_have_unmapped(objects: Objects, path: tuple[Step, ...], mapped_paths: Iterable[tuple[Step, ...]]) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from lakehouse.decoding.fields import (
     Field,
     Rejection,
-    UnrepresentableValue,
     as_written,
     is_null_text,
     raise_no_object,
@@ -16,7 +15,7 @@ from lakehouse.decoding.fields import (
     short_text,
 )
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
-from lakehouse.decoding.numbers import convert_number, parse_number
+from lakehouse.decoding.numbers import NUMBER, convert_number, parse_number
 from lakehouse.decoding.record_parts import KEY, VALUE
 from lakehouse.decoding.times import convert_time
 from lakehouse.decoding.written import read_written
@@ -27,7 +26,6 @@ _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 EXACT_KINDS: dict[str, type[Any]] = {"BOOLEAN": bool, "BINARY": bytes}
 """Types whose values need no conversion, with what a parser makes of them."""
 _KEY_SIZES = {"INT": 4, "BIGINT": 8}
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
 def convert(
@@ -59,7 +57,7 @@ def convert(
 def convert_value(raw: Any, field: Field, *, is_missing: bool = False) -> Any:
     """Convert one value to the field's type, ``None`` if there is none; raises like ``convert``."""
     raw = None if field.null_values and is_null_value(raw, field.null_values) else raw
-    raw = None if field.inner and is_null_text(raw) else raw
+    raw = None if (is_null_text(raw) if field.inner else field.written == "otlp" and raw == {}) else raw
     if raw is None and field.required:
         raise Rejection("missing_field" if is_missing else "null_field", f"{field.source!r} is required")
     raw = field.default if raw is None else raw
@@ -84,13 +82,8 @@ def is_null_value(raw: Any, null_values: tuple[str, ...]) -> bool:
     if isinstance(raw, bool) or not isinstance(raw, int | float | Decimal):
         return False
     # a double is the one nearest to the number as written
-    numbers = (text for text in null_values if _NUMBER.fullmatch(text))
+    numbers = (text for text in null_values if NUMBER.fullmatch(text))
     return any(raw == (float(number) if isinstance(raw, float) else Decimal(number)) for number in numbers)
-
-
-def number_in(text: str) -> Decimal | UnrepresentableValue | None:
-    """The number that a text writes; ``None`` if the text is not a number."""
-    return parse_number(text) if _NUMBER.fullmatch(text) else None
 
 
 class ParsedKey(NamedTuple):
@@ -143,7 +136,7 @@ def read_text(text: str, field: Field) -> Any:
         return text
     if field.type == "BOOLEAN":
         return {"true": True, "false": False}.get(text, text)
-    return parse_number(text) if _NUMBER.fullmatch(text) else text
+    return parse_number(text) if NUMBER.fullmatch(text) else text
 
 
 def _parse_big_endian(part: bytes, field: Field) -> int:

@@ -10,18 +10,20 @@ from typing import Any, NoReturn
 from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, as_written, json_kind, short_text
 from lakehouse.decoding.json_texts import json_text, number_text
+from lakehouse.decoding.key_values import read_key_values, read_otlp_value
 from lakehouse.decoding.numbers import exact_number, parse_number
 from lakehouse.decoding.unscaled_decimals import base64_converter, variable_decimal
-from lakehouse.decoding.written_forms import TextNumber, boolean_form, number_form
+from lakehouse.decoding.written_forms import TextNumber, becomes_json, boolean_form, number_form
 
 
 def read_written(raw: Any, field: Field) -> Any:
     """The value of a field with ``written``, in the form in which JSON, or for bytes Avro, would have it.
 
-    Raises ``Rejection`` with one of the reasons ``wrong_type``, ``out_of_range`` and ``not_finite``.
+    Raises ``Rejection`` with one of the reasons ``wrong_type``, ``out_of_range``, ``not_finite`` and
+    ``duplicate_name``.
     """
-    if field.written == "json":
-        return json_text(raw, field)
+    if becomes_json(field.written):
+        return _read_as_text(raw, field)
     raw = as_written(raw)
     if field.written == "connect":
         return _read_unscaled(raw, field)
@@ -33,6 +35,12 @@ def read_written(raw: Any, field: Field) -> Any:
     if field.type == "STRING" or field.pattern is not None:
         return _read_digits(raw, field)
     return _read_number(raw, field)
+
+
+def _read_as_text(raw: Any, field: Field) -> Any:
+    if field.written == "json":
+        return json_text(raw, field)
+    return read_key_values(raw, field) if field.inner else read_otlp_value(raw, field)
 
 
 def _read_number(raw: Any, field: Field) -> Any:

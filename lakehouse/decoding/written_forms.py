@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal
 
-WrittenForm = Literal["text", "text_or_number", "number", "json", "connect", "base64", "base64url", "hex"]
+WrittenForm = Literal["text", "text_or_number", "number", "json", "otlp", "connect", "base64", "base64url", "hex"]
 """The forms without options: ``text`` is a number or a boolean as text, ``number`` a text as a number."""
 
 
@@ -56,7 +56,24 @@ class TextBoolean:
         return _declaration_of(self)
 
 
-Written = WrittenForm | TextNumber | TextBoolean
+@dataclass(frozen=True)
+class KeyValues:
+    """An array of objects, each with a name and a value, as producers write attributes or tags: a map by name.
+
+    ``key`` and ``value`` are the names of the fields of such an object, which has no others. Texts are the values of
+    the map, and so are the texts of numbers and booleans. Arrays and objects become their JSON text. For values that
+    name their type, as OpenTelemetry writes them, declare ``written="otlp"``.
+    """
+
+    key: str = "key"
+    value: str = "value"
+
+    def __repr__(self) -> str:
+        """Return the form as it is declared."""
+        return _declaration_of(self)
+
+
+Written = WrittenForm | TextNumber | TextBoolean | KeyValues
 PLAIN_NUMBER, MIXED_NUMBER = TextNumber(), TextNumber(or_number=True)
 PLAIN_BOOLEAN = TextBoolean(("true",), ("false",))
 BYTE_FORMS = ("base64", "base64url", "hex")
@@ -66,6 +83,7 @@ _KINDS: dict[WrittenForm, tuple[str, ...]] = {
     "text_or_number": ("string", "number"),
     "number": ("number",),
     "json": (),
+    "otlp": (),
     "connect": ("string",),
     "base64": ("string",),
     "base64url": ("string",),
@@ -80,7 +98,12 @@ def written_kinds(written: Written) -> tuple[str, ...]:
         return tuple(name for kind, name in ((str, "string"), (bool, "boolean"), (int, "number")) if kind in kinds)
     if isinstance(written, TextNumber):
         return ("string", "number") if written.or_number else ("string",)
-    return _KINDS[written]
+    return () if isinstance(written, KeyValues) else _KINDS[written]
+
+
+def becomes_json(written: Written | None) -> bool:
+    """Whether values of a form, or values in them, become their JSON text."""
+    return written in ("json", "otlp") or isinstance(written, KeyValues)
 
 
 def number_form(written: Written | None) -> TextNumber:

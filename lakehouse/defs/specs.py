@@ -186,7 +186,7 @@ def _record_type(column: Column, *, is_text: bool) -> str:
         text_type = "bytes" if column.field.key_encoding == "big_endian" or is_bytes else "string"
         return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:
-        return "array" if column.type.startswith("ARRAY") else "object"
+        return "array" if column.type.startswith("ARRAY") or column.written is not None else "object"
     if column.written is not None:
         return "|".join(written_kinds(column.written)) or "any"
     if is_text or column.type == "STRING" or column.pattern is not None:

@@ -196,8 +196,10 @@ class _Sender:
 
 def key_fields(table: StreamTable) -> tuple[Field, ...]:
     """The rules for the fields of the key of a table; those of a whole record, if it has many rows."""
-    fields = {field.name: field for field in table.fields}
-    return tuple(fields[name] for name in table.key if fields[name].of_parent or not table.has_elements)
+    fields = {
+        field.name: field for field in table.fields if not table.has_elements or (field.of_parent and not field.level)
+    }
+    return tuple(fields[name] for name in table.key if name in fields)
 
 
 def record_key(value: bytes, fields: tuple[Field, ...], parser: Parser = _JSON) -> bytes | None:

@@ -4,6 +4,7 @@
 ``opened_fields`` those that hold JSON as text, ``proposed_times`` the units of times, ``proposed_key`` the key,
 ``proposed_kinds`` whether the topic contains records of several types, ``chosen_records`` those of one type,
 ``cloud_events`` the attributes of events, ``schema_keys`` the fields of keys, ``proposed_forms`` texts that are
-numbers, ``proposed_texts`` numbers in formats that have only texts. ``readable_records`` reads the records,
+numbers, ``proposed_texts`` numbers in formats that have only texts, ``open_telemetry`` logs and attributes.
+``readable_records`` reads the records,
 ``column_lines`` writes columns. ``auto_cdc`` reads the flows of another program.
 """

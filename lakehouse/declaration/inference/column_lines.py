@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats.shown_options import quote
-from lakehouse.decoding.record_parts import RecordHeader, RecordKey
+from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
 
 _TEXT_OPTIONS = ("pattern", "epoch", "written")
 
@@ -15,6 +15,7 @@ def column_line(column: Column) -> str:
     arguments += ["required=True"] if column.required else []
     arguments += [f"source={text}"] if (text := _source(column)) else []
     arguments += [f"{option}={quote(value)}" for option in _TEXT_OPTIONS if (value := getattr(column, option))]
+    arguments += [f"null_values=[{', '.join(map(quote, column.null_values))}]"] if column.null_values else []
     arguments += [f"{option}=True" for option in ("keep", "null_erases") if getattr(column, option)]
     return f"Column({', '.join(arguments)})"
 
@@ -26,6 +27,8 @@ def _source(column: Column) -> str:
     if isinstance(column.source, RecordKey):
         path = [source_text(column.source.names)] if column.source.names else []
         return f"RecordKey({', '.join([quote(column.source.written), *path])})"
+    if isinstance(column.source, ParentField):
+        return f"ParentField({source_text(column.source.path)})"
     names = column.field.names
     return source_text(names) if names != (column.name,) else ""
 

@@ -1,12 +1,18 @@
 """A declaration proposed from records: what follows from their fields, and what a person has to decide."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
+from lakehouse.declaration.inference.open_telemetry import (
+    LOGS_NOTE,
+    ROWS_OF_LOGS,
+    are_logs,
+    columns_of_logs,
+    with_attributes,
+)
 from lakehouse.declaration.inference.opened_fields import open_fields
 from lakehouse.declaration.inference.proposed_forms import form_warning
 from lakehouse.declaration.inference.proposed_key import are_like_times, is_id, proposed_key, value_at
@@ -15,7 +21,7 @@ from lakehouse.declaration.inference.proposed_texts import read_texts
 from lakehouse.declaration.inference.proposed_times import epoch_warning, named_epoch_unit, text_warnings
 from lakehouse.declaration.inference.proposed_types import are_keys, fits, kind_of, omitted_fields, type_of
 from lakehouse.declaration.inference.readable_records import read_objects
-from lakehouse.declaration.names import FEED_COLUMNS, is_name
+from lakehouse.declaration.names import column_name
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats import Format, Json
@@ -81,6 +87,9 @@ def propose(
     contents = list(values)
     has_named_branches = form.for_schemas(schemas) != form
     objects, refusals, form, are_arrays = read_objects(contents, form.for_schemas(schemas), schemas)
+    if not (form.typed or form.is_text or are_arrays or only) and are_logs(objects):
+        logs = Proposal(columns_of_logs(), (), None, (LOGS_NOTE,), len(contents), len(refusals), "", form)
+        return replace(logs, rows_from=ROWS_OF_LOGS)
     objects = read_texts(objects) if form.is_text else objects
     warnings = [_NAMED_BRANCHES] if has_named_branches else []
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
@@ -92,6 +101,10 @@ def propose(
     if len(paths) == _MAX_FIELDS:
         warnings.append(f"Only the first {_MAX_FIELDS:,} fields were examined.")
     proposed_columns = [_propose_column(path, objects, warnings, (schema_fields or {}).get(path)) for path in paths]
+    untyped = objects if schema_fields is None and not form.typed else []
+    proposed_columns = [
+        column and with_attributes(column, _values_at(column.field.names, untyped)) for column in proposed_columns
+    ]
     columns = _without_duplicates([column for column in proposed_columns if column], warnings)
     kinds = None if only else _record_kinds(columns, objects, form, used_schemas)
     key = () if kinds or only else proposed_key(columns, objects, warnings)
@@ -103,13 +116,18 @@ def propose(
         )
     warnings += (*_number_warnings(columns, is_typed=schema_fields is not None), *_array_warnings(columns))
     warnings += text_warnings([(column, _values_at(column.field.names, objects)) for column in columns])
-    column_names = {column.name for column in columns}
-    key_times = (column.name for column in columns if column.name in key and column.type == "TIMESTAMP")
-    times = [name for name in key_times if Month(name).name not in column_names]
-    month = times[0] if times else None
     (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
-    proposal = Proposal(tuple(columns), key, month, tuple(warnings), len(contents), len(refusals), refusal, form)
+    proposal = Proposal(
+        tuple(columns), key, _month_of(columns, key), tuple(warnings), len(contents), len(refusals), refusal, form
+    )
     return replace(proposal, rows_from=() if are_arrays else None)
+
+
+def _month_of(columns: Sequence[Column], key: Sequence[str]) -> str | None:
+    """A time in the key whose month may partition the table."""
+    names = {column.name for column in columns}
+    times = (column.name for column in columns if column.name in key and column.type == "TIMESTAMP")
+    return next((name for name in times if Month(name).name not in names), None)
 
 
 def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[Column]:
@@ -259,12 +277,3 @@ def _column_type(values: Sequence[Any], schema_field: SchemaField | None) -> tup
     if schema_field is None or (values and schema_field.type == "STRING"):
         return type_of(values)
     return (schema_field.type, None) if schema_field.type else None
-
-
-def column_name(source: str) -> str | None:
-    """The name of a column for a field; ``None`` if the name of the field cannot become one."""
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", source)
-    name = source if is_name(source) else re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
-    if name in FEED_COLUMNS or name.endswith(("_before", "_after")):  # it may be in the key, which the feed contains
-        name = f"{name}_"
-    return name if is_name(name) else None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lakehouse.decoding.fields import UnrepresentableValue
-from lakehouse.decoding.values import number_in
+from lakehouse.decoding.numbers import number_in
 
 _BOOLEANS = {"true": True, "false": False}
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lakehouse.declaration.inference.proposal import Proposal, column_name
+from lakehouse.declaration.inference.proposal import Proposal
+from lakehouse.declaration.names import column_name
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats import KEY_FORMATS
 from lakehouse.decoding.formats.format import Path, SchemaField, Schemas

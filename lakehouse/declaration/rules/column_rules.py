@@ -16,6 +16,7 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of
 from lakehouse.decoding.fields import WHOLE_LIMITS, Rejection, UnrepresentableValue, is_text
+from lakehouse.decoding.numbers import number_in
 from lakehouse.decoding.record_parts import (
     VALUE,
     BrokerTime,
@@ -25,7 +26,7 @@ from lakehouse.decoding.record_parts import (
     TopicName,
     UnmappedFields,
 )
-from lakehouse.decoding.values import convert_value, number_in
+from lakehouse.decoding.values import convert_value
 
 
 def columns_problems(columns: Sequence[Column], *, typed_by: str = "") -> Iterator[Problem]:

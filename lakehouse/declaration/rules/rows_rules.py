@@ -6,9 +6,11 @@ from lakehouse.declaration.delete_conditions import FieldIs, Tombstone
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
-from lakehouse.decoding.record_parts import ELEMENT, Element, ParentField, UnmappedFields
+from lakehouse.decoding.record_parts import ELEMENT, ITEMS, Element, ParentField, UnmappedFields, shared_way
 
 _NAME_ARRAY = 'Name the field with the array, such as rows_from="items", or its path. If the record is the array: ()'
+_ARRAYS = (ELEMENT, ITEMS)
+"""The first name of the path to the rows, if the record itself is an array."""
 _REMOVE_ONE = "Remove one of the two."
 
 
@@ -24,6 +26,11 @@ def rows_problems(table: TableParts) -> Iterator[Problem]:
         return
     if (path != (ELEMENT,) and not (all(path) and all(map(is_text, path)))) or table.rows_from == ELEMENT:
         yield f"rows_from has an empty name, or one that is not valid UTF-8: {path}", _NAME_ARRAY
+    if path[-1].endswith(ITEMS):
+        message = f"rows_from: {path[-1]!r} is last, but only a name on the way to the array of the rows ends with []"
+        yield message, _NAME_ARRAY if path == (ITEMS,) else f"Write {path[-1].removesuffix(ITEMS)!r}."
+    if ITEMS in path[1:-1]:
+        yield "rows_from: '[]' is only allowed at the beginning", "Write it at the end of the name of an array."
     yield from _format_problems(table)
     yield from _option_problems(table)
     yield from _parent_problems(table, path)
@@ -33,8 +40,11 @@ def _format_problems(table: TableParts) -> Iterator[Problem]:
     form = table.format
     if form.is_text:
         yield f"rows_from: values of format {form.name} contain no arrays", "Remove rows_from."
-    if table.rows_path == (ELEMENT,) and not form.may_be_arrays:
-        yield f"rows_from=(): a record of format {form.name} is not an array", "Name the field that contains the array."
+    if (table.rows_path or (None,))[0] in _ARRAYS and not form.may_be_arrays:
+        yield (
+            f"rows_from={table.rows_from!r}: a record of format {form.name} is not an array",
+            "Name the field that contains the array.",
+        )
 
 
 def _option_problems(table: TableParts) -> Iterator[Problem]:
@@ -48,7 +58,7 @@ def _option_problems(table: TableParts) -> Iterator[Problem]:
     if isinstance(table.apply_as_deletes, Tombstone):
         message = "apply_as_deletes: a tombstone has no elements, but rows_from makes rows of elements"
         yield message, "Use FieldIs with a field of the elements, or remove one of the two."
-    if isinstance(table.where, FieldIs) and table.rows_path == (ELEMENT,):
+    if isinstance(table.where, FieldIs) and (table.rows_path or (None,))[0] in _ARRAYS:
         message = "where: the record is an array, which has no fields"
         yield message, "Use HeaderIs, or remove where. A condition on the elements belongs into a view."
 
@@ -66,9 +76,32 @@ def _parent_problems(table: TableParts, path: tuple[str, ...]) -> Iterator[Probl
         if path == (ELEMENT,):
             message = f"column {column.name}: ParentField is not allowed, because the record itself is the array"
             yield message, "No field is around the elements. Name a field of an element."
-        elif names[: len(path)] == path[: len(names)]:
-            message = f"column {column.name}: ParentField {'.'.join(names)} contains the array of the rows, or is in it"
-            yield message, "Every row would repeat the array. Name another field, or one of an element, as source."
+        else:
+            yield from _way_problems(table, column.name, names)
+        if shared_way(column.field.former, path) != shared_way(names, path) and column.formerly is not None:
+            message = (
+                f"column {column.name}: formerly {'.'.join(column.field.former)} is in another object than its source"
+            )
+            yield message, "Begin both paths with the same arrays on the way to the rows, or remove formerly."
+
+
+def _way_problems(table: TableParts, column_name: str, names: tuple[str, ...]) -> Iterator[Problem]:
+    """What is wrong with the path of a field that begins like the way to the array of the rows."""
+    path = table.rows_path or ()
+    place = f"column {column_name}: ParentField {'.'.join(names)}"
+    bare_names = [name.removesuffix(ITEMS) for name in path[:-1]]
+    is_same = [name in (outer, bare) for name, outer, bare in zip(names, path, [*bare_names, path[-1]], strict=False)]
+    if all(is_same):
+        message = f"{place} contains the array of the rows, or is in it"
+        yield message, "Every row would repeat the array. Name another field, or one of an element, as source."
+        return
+    depth = is_same.index(False)
+    array = next((outer for name, outer in zip(names[:depth], path, strict=False) if name != outer), None)
+    if path[0] == ITEMS and names[0] != ITEMS:
+        yield f"{place}: the record is an array, which has no fields", "Begin the path with '[]'."
+    elif array is not None:
+        message = f"{place} is in the array {array.removesuffix(ITEMS)}, of which each row has one element around it"
+        yield message, f"Write {array!r} in the path."
 
 
 _WHY_NOT = {

@@ -29,6 +29,7 @@ from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import format_problems
 from lakehouse.decoding.record_parts import TIME, VALUE
 from lakehouse.decoding.unmapped_fields import taken_paths
+from lakehouse.decoding.written_forms import becomes_json
 
 _OF_OWNER = "Write team:NAME, or an e-mail address with 2 to 7 letters after the last dot."
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
@@ -177,9 +178,10 @@ def _former_fields(table: TableParts) -> Iterator[Problem]:
     for column, field in pairs:
         former = field.former
         other_pairs = [pair for pair in pairs if pair[0] is not column and pair[1].part == VALUE]
+        other_pairs = [pair for pair in other_pairs if pair[1].level == field.level]
         for other_column, other_field in other_pairs if former else ():
             paths = taken_paths(other_field.names, other_field)
-            is_whole = other_column.is_nested or other_column.written == "json"
+            is_whole = other_column.is_nested or becomes_json(other_column.written)
             if any(path[: len(former)] == (former[: len(path)] if is_whole else former) for path in paths):
                 former_name = ".".join(column.field.former)
                 message = f"column {column.name}: formerly {former_name}, but column {other_column.name} reads it now"

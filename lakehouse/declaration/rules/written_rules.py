@@ -7,19 +7,23 @@ from lakehouse.declaration.rules.binary_rules import FORM_ADVICE
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import WHOLE_LIMITS, is_text
+from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import PARSED_ENCODINGS, TIME, VALUE, RecordKey
-from lakehouse.decoding.written_forms import BYTE_FORMS, TextBoolean, TextNumber
+from lakehouse.decoding.written_forms import BYTE_FORMS, KeyValues, TextBoolean, TextNumber, becomes_json
 
-_TEXT_NUMBER, _TEXT_BOOLEAN = TextNumber.__name__, TextBoolean.__name__
+_TEXT_NUMBER, _TEXT_BOOLEAN, _KEY_VALUES = TextNumber.__name__, TextBoolean.__name__, KeyValues.__name__
+_MAP = "map<string,string>"
 _FITTING_KINDS: dict[str, tuple[str, ...]] = {
     "text": ("number", "boolean", "epoch"),
     "text_or_number": ("number", "epoch", "pattern", "string"),
     "number": ("pattern", "string"),
     "json": ("string",),
+    "otlp": ("string", _MAP),
     "connect": ("decimal",),
     **dict.fromkeys(BYTE_FORMS, ("binary",)),
     _TEXT_NUMBER: ("number", "epoch"),
     _TEXT_BOOLEAN: ("boolean",),
+    _KEY_VALUES: (_MAP,),
 }
 _ADVICE: dict[str, str] = {
     "text": (
@@ -34,10 +38,12 @@ _ADVICE: dict[str, str] = {
         "It is for STRING, and for a time with a pattern of digits. Other columns read numbers already: remove written."
     ),
     "json": "The text of a JSON value is a STRING. Declare STRING, or remove written.",
+    "otlp": "Declare MAP<STRING, STRING> for attributes, STRING for one value, or remove written.",
     "connect": "These values are decimals. Declare DECIMAL(precision,scale), or remove written.",
     **dict.fromkeys(BYTE_FORMS, "These texts are bytes. Declare BINARY, or remove written, to store a text as it is."),
     _TEXT_NUMBER: "It is for numbers, and for times with an epoch. Declare such a column, or remove written.",
     _TEXT_BOOLEAN: "It is for booleans. Declare BOOLEAN, or remove written.",
+    _KEY_VALUES: "Each value becomes a text. Declare MAP<STRING, STRING>, or remove written.",
 }
 _DIGITS = re.compile(r"%Y(%[mdHMSf]|\d)*")
 _PARTS_OF_NUMBERS = "0123456789+-"
@@ -56,21 +62,34 @@ def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
     written = column.written
     if written is None:
         return
-    if written == "json" and typed_by:  # a small value, such as an enum, may become a long text
-        message = f'written="json" is not allowed for format {typed_by}'
+    if becomes_json(written) and typed_by:  # a small value, such as an enum, may become a long text
+        message = f"written={written!r} is not allowed for format {typed_by}"
         yield message, "Declare a column for each field that you need, with its path as source."
-    if column.is_nested:
+    form = written if isinstance(written, str) else type(written).__name__
+    if column.is_nested and form not in ("otlp", _KEY_VALUES):
         yield f"written is not allowed for {column.type}", _INNER_VALUES
         return
     if column.field.part == TIME:
         yield "written is not allowed for a broker time", "The broker has one form for it. Remove written."
     elif column.field.part != VALUE:
         yield from _part_problems(column)
-    yield from _fit_problems(column, written if isinstance(written, str) else type(written).__name__)
+    yield from _fit_problems(column, form)
+    yield from _option_problems(column)
+
+
+def _option_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with the options of the form."""
+    written = column.written
     if isinstance(written, TextNumber):
         yield from _number_problems(written)
     if isinstance(written, TextBoolean):
         yield from _boolean_problems(written)
+    if isinstance(written, KeyValues):
+        yield from _pair_problems(written)
+    for option in ("null_values", "default") if written == "otlp" and column.type == "STRING" else ():
+        if getattr(column, option) not in (None, (), []):
+            message = f"{option} is not allowed for a STRING with written='otlp'"
+            yield message, f"The value is in an object, and an empty one is null. Remove {option}."
 
 
 def _fit_problems(column: Column, form: str) -> Iterator[Problem]:
@@ -92,7 +111,7 @@ def _kinds(column: Column) -> Iterator[str]:
     elif column.type.startswith("DECIMAL"):
         yield from ("number", "decimal")
     else:
-        yield column.type.lower()
+        yield as_spark_says(column.type)
 
 
 def _described_type(column: Column) -> str:
@@ -133,6 +152,13 @@ def _number_problems(form: TextNumber) -> Iterator[Problem]:
     if form.suffix and form.suffix[0] in reserved:
         action = "Begin it with a character that no number has, for example a letter or a space."
         yield f"suffix {form.suffix!r} may be read as a part of the number", action
+
+
+def _pair_problems(form: KeyValues) -> Iterator[Problem]:
+    if not (form.key and form.value and is_text(form.key + form.value)):
+        yield f"{form!r} has an empty name, or one that is not valid UTF-8", "Write the names that the objects have."
+    if form.key == form.value:
+        yield f"key and value are both {form.key!r}", "Name the field with the name, and the one with the value."
 
 
 def _boolean_problems(form: TextBoolean) -> Iterator[Problem]:

@@ -25,11 +25,12 @@ from lakehouse.decoding.fast.plain_numbers import (
 )
 from lakehouse.decoding.fast.plain_times import parse_times
 from lakehouse.decoding.fast.plain_values import is_valid, keep_types, text_array
-from lakehouse.decoding.fast.plain_written import has_every_digit, read_plainly, read_unscaled
+from lakehouse.decoding.fast.plain_written import has_every_digit, is_exact_json, read_plainly, read_unscaled
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
 from lakehouse.decoding.record_parts import TYPED_ENCODINGS
 from lakehouse.decoding.times import EPOCHS
 from lakehouse.decoding.values import EXACT_KINDS, convert_value
+from lakehouse.decoding.written_forms import becomes_json
 
 _TYPED_VALUES = {datetime, date, Decimal, UnrepresentableValue}
 _DAY = 86_400_000_000  # microseconds
@@ -64,7 +65,8 @@ def convert_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
 def convert_typed_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert the values that another parser made of one field, which may be dates, times and decimals already."""
     is_untyped = field.pattern or field.epoch or field.type not in ("TIMESTAMP", "DATE")
-    if is_untyped and not field.inner and field.written != "json" and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
+    is_scalar = not field.inner and not becomes_json(field.written)
+    if is_untyped and is_scalar and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
         return convert_column(raw_values, field)
     return _convert_each(raw_values, field, lambda _: True)
 
@@ -111,7 +113,7 @@ def _with_default(column: ConvertedColumn, raw_values: list[Any], field: Field) 
 
 def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
     if field.inner:
-        return _convert_each(raw_values, field, lambda raw: _is_exact(raw, field))
+        return _convert_each(raw_values, field, is_exact_json if field.written else lambda raw: _is_exact(raw, field))
     if field.written is not None:
         return _convert_written(raw_values, field)
     if field.epoch is not None:
@@ -127,6 +129,8 @@ def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
 
 def _convert_written(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert values that are not in JSON's own form."""
+    if field.written == "otlp":
+        return _convert_each(raw_values, field, is_exact_json)
     if field.written == "connect":
         is_own_scale = dict in set(map(type, raw_values))
         return (

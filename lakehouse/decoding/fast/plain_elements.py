@@ -27,7 +27,7 @@ from lakehouse.decoding.fast.plain_judging import (
 )
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_paths import read_written_values, values_at
-from lakehouse.decoding.fast.record_batches import RecordBatch, Rows, parse_batch
+from lakehouse.decoding.fast.record_batches import Level, RecordBatch, Rows, levels_of, parse_batch, sum_counts
 from lakehouse.decoding.fast.unique_names import count_declared, has_unique_names
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.record_parts import ELEMENT, TIME, VALUE
@@ -60,24 +60,24 @@ def decode_plain_elements(
     batch = parse_batch(values, {**parts, TIME: broker_times}, rules)
     rules = batch.rules
     is_filtered, is_certain = judge_filter(batch.objects, batch.part_values, rules, batch.values)
-    arrays = values_at(batch.objects, rules.rows_from or ())
-    is_readable = np.fromiter((array is None or type(array) is list for array in arrays), bool, len(arrays))
-    is_plain = batch.is_plain & is_certain & (is_readable | is_filtered)
-    has_rows = is_plain & ~is_filtered & np.fromiter(map(bool, arrays), bool, len(arrays))
-    rows = Rows.of(arrays, has_rows)
-    outer_columns = {field.name: _convert_outer(batch, field) for field in rules.outer_fields}
-    for column in outer_columns.values():
-        is_plain &= column.is_plain | is_filtered
+    is_plain = batch.is_plain & is_certain
+    levels, is_readable = levels_of(batch.objects, rules, is_plain & ~is_filtered)
+    is_plain &= is_readable | is_filtered
+    rows = Rows.of(levels, is_plain & ~is_filtered)
+    outer_columns = {field.name: _convert_outer(batch, levels, field) for field in rules.outer_fields}
+    for field in rules.outer_fields:
+        is_uncertain = ~outer_columns[field.name].is_plain
+        is_plain[levels[field.level].owners[is_uncertain]] &= is_filtered[levels[field.level].owners[is_uncertain]]
     columns, is_row_plain = _convert(batch, rows, outer_columns)
     is_late, is_certain_row = _judge_late(batch, rows, columns)
     is_row_plain &= is_certain_row
-    rows.require_all(is_row_plain, is_plain)
+    is_plain[rows.owners[~is_row_plain]] = False
     if batch.record_bytes:
         is_plain[rows_with_huge_exponents(batch.record_bytes, columns, rows.owners)] = False
-        string_counts = _count_strings(batch, arrays, rows, columns, outer_columns)
-        contents = [array or () for array in arrays] if rules.rows_from == (ELEMENT,) else batch.objects
+        string_counts = _count_strings(batch, rows, columns, outer_columns)
+        contents = [array or () for array in levels[0].arrays] if rules.are_arrays else batch.objects
         is_plain &= has_unique_names(batch.record_bytes, contents, string_counts)
-    null_columns = [_explicit_nulls(batch, rows, field, is_row_plain) for field in rules.fields if field.null_erases]
+    null_columns = [_explicit_nulls(rows, field, is_row_plain) for field in rules.fields if field.null_erases]
     verdicts = _Verdicts([column.values for column in columns], null_columns, is_late, is_plain, is_filtered)
     return _assemble(batch, rows, verdicts)
 
@@ -109,16 +109,17 @@ def _convert(
             column = _convert_values(batch, values_at(objects, inner_field.names), field)
             is_row_plain &= column.is_plain & is_unambiguous(objects, {}, inner_field)
         else:
-            column = rows.spread(outer_columns[field.name])
-            is_row_plain &= column.is_plain & is_unambiguous(batch.objects, batch.part_values, field)[rows.owners]
+            column = rows.spread(outer_columns[field.name], field.level)
+            is_clear = is_unambiguous(rows.levels[field.level].objects, batch.part_values, field)
+            is_row_plain &= column.is_plain & is_clear[rows.places[field.level]]
         columns.append(column)
     return columns, is_row_plain
 
 
-def _convert_outer(batch: RecordBatch, field: Field) -> ConvertedColumn:
-    """The column of a field that is the same for all rows of a record, with a value for each record."""
+def _convert_outer(batch: RecordBatch, levels: list[Level], field: Field) -> ConvertedColumn:
+    """The column of a field that is the same for all rows in an object, with a value for each object of its level."""
     if field.part == VALUE:
-        return _convert_values(batch, values_at(batch.objects, field.names), field)
+        return _convert_values(batch, values_at(levels[field.level].objects, field.names), field)
     return convert_part_column(read_written_values(batch.objects, batch.part_values, field), field)
 
 
@@ -139,12 +140,11 @@ def _judge_late(batch: RecordBatch, rows: Rows, columns: list[ConvertedColumn]) 
 
 def _count_strings(
     batch: RecordBatch,
-    arrays: list[Any],
     rows: Rows,
     columns: list[ConvertedColumn],
     outer_columns: Mapping[str, ConvertedColumn],
 ) -> Any:
-    """The number of strings in each record that certainly are in columns, names included, or name the array."""
+    """The number of strings in each record that certainly are in columns, names included, or name an array."""
     rules, size = batch.rules, len(batch.objects)
     pairs = [pair for pair in zip(rules.fields, columns, strict=True) if pair[0] in rules.element_fields]
     inner_pairs = [(rows.place(field)[1], column) for field, column in pairs if len(field.names) > 1]
@@ -152,21 +152,26 @@ def _count_strings(
     row_counts = count_declared(inner_fields, inner_columns, len(rows.elements))
     whole_texts = [column.text_rows for field, column in pairs if len(field.names) == 1]
     row_counts += np.any([mask for mask in whole_texts if mask is not None] or [row_counts < 0], axis=0)
-    outer_fields = [field for field in rules.outer_fields if field.of_parent]
-    outer_masks = [outer_columns[field.name] for field in outer_fields]
-    if rules.rows_from != (ELEMENT,):
-        has_array = np.fromiter((array is not None for array in arrays), bool, size)
-        outer_fields.append(Field("", "", "", False, None, None, None, rules.rows_from or ()))
-        outer_masks.append(ConvertedColumn(pa.nulls(size), has_array, has_array, [], None, has_array))
-    return count_declared(outer_fields, outer_masks, size) + rows.sum_of(row_counts, size)
+    string_counts = sum_counts(row_counts, rows.owners, size)
+    for level, path, outer_fields in zip(rows.levels, rules.paths_to_arrays, rules.outer_levels, strict=True):
+        fields = [field for field in outer_fields if field.of_parent]
+        masks = [outer_columns[field.name] for field in fields]
+        count = len(level.objects)
+        if path != (ELEMENT,):
+            has_array = np.fromiter((array is not None for array in level.arrays), bool, count)
+            fields.append(Field("", "", "", False, None, None, None, path))
+            masks.append(ConvertedColumn(pa.nulls(count), has_array, has_array, [], None, has_array))
+        string_counts += sum_counts(count_declared(fields, masks, count), level.owners, size)
+    return string_counts
 
 
-def _explicit_nulls(batch: RecordBatch, rows: Rows, field: Field, is_row_plain: Mask) -> pa.Array:
+def _explicit_nulls(rows: Rows, field: Field, is_row_plain: Mask) -> pa.Array:
     """Which of the plain rows have an explicit null for a field."""
     if field.of_parent:
-        has_plain_row = np.zeros(len(batch.objects), bool)
-        has_plain_row[rows.owners[is_row_plain]] = True
-        return explicit_nulls_of(batch.objects, field, has_plain_row).take(pa.array(rows.owners))
+        objects, places = rows.levels[field.level].objects, rows.places[field.level]
+        has_plain_row = np.zeros(len(objects), bool)
+        has_plain_row[places[is_row_plain]] = True
+        return explicit_nulls_of(objects, field, has_plain_row).take(pa.array(places))
     objects, inner_field = rows.place(field)
     return explicit_nulls_of(objects, inner_field, is_row_plain)
 

@@ -79,6 +79,20 @@ def has_every_digit(raw: Any) -> bool:
     return False
 
 
+def is_exact_json(raw: Any) -> bool:
+    """Like ``has_every_digit``, faster for a value with few objects and arrays."""
+    try:
+        text = orjson.dumps(raw)
+    except orjson.JSONEncodeError:
+        return has_every_digit(raw)
+    return _is_simple(text) or has_every_digit(raw)
+
+
+def _is_simple(text: bytes) -> bool:
+    """Whether a JSON text certainly has no double and no deep nesting."""
+    return text.count(b"[") + text.count(b"{") <= _MAX_LEVELS and not _FRACTION.search(text)
+
+
 def _read_json(raw_values: list[Any]) -> PlainValues:
     texts = [_json_text(raw) if raw is not None else None for raw in raw_values]
     return _plain_values(texts, raw_values)
@@ -92,8 +106,7 @@ def _json_text(raw: Any) -> str | None:
         text = orjson.dumps(raw)
     except orjson.JSONEncodeError:
         return None
-    is_simple = text.count(b"[") + text.count(b"{") <= _MAX_LEVELS and not _FRACTION.search(text)
-    return text.decode() if is_simple or has_every_digit(raw) else None
+    return text.decode() if _is_simple(text) or has_every_digit(raw) else None
 
 
 def _read_booleans(raw_values: list[Any], field: Field) -> PlainValues:

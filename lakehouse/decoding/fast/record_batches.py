@@ -1,20 +1,21 @@
 """The parsed records of a batch, and the elements of all their arrays."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import chain, compress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.elements import repeated_memory
+from lakehouse.decoding.elements import count_rows
 from lakehouse.decoding.fast.plain_columns import ConvertedColumn
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_parsing import parse_objects, parse_or_none, parse_with_format, parse_with_nulls
 from lakehouse.decoding.fast.plain_paths import values_at, values_of_parts
 from lakehouse.decoding.fast.unique_names import RecordBytes, record_bytes_of
 from lakehouse.decoding.fast.unpacked_values import unpack_values
-from lakehouse.decoding.fields import Field
+from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.decoding.rules import Rules, column_memory
@@ -43,8 +44,7 @@ def parse_batch(values: pa.Array, arrays: Mapping[str, pa.Array | None], rules: 
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
     if record_bytes:
         parse_one = parse_with_nulls if rules.parser.not_finite == "null" else parse_or_none
-        are_arrays = rules.rows_from == (ELEMENT,)
-        objects, is_plain = parse_objects(record_bytes.values, parse_one, are_arrays=are_arrays)
+        objects, is_plain = parse_objects(record_bytes.values, parse_one, are_arrays=rules.are_arrays)
     else:
         objects, is_plain = parse_with_format(rules, values)
     part_values = values_of_parts(arrays, objects, rules)
@@ -68,8 +68,9 @@ def _rows_memory(batch: RecordBatch, sizes: Any) -> Any:
     """Bytes of memory of each record's rows at most; the strict path measures a record that is not parsed, itself."""
     rules, is_plain = batch.rules, batch.is_plain
     per_row, outer_count = column_memory(rules)[0], len(rules.outer_fields)
-    arrays = values_at(batch.objects, rules.rows_from or ())
-    counts = np.fromiter((len(array) if type(array) is list else 1 for array in arrays), np.int64, len(arrays))
+    levels, _ = levels_of(batch.objects, rules, is_plain)
+    lengths = [len(array) if type(array) is list else 1 for array in levels[-1].arrays]
+    counts = sum_counts(lengths, levels[-1].owners, len(batch.objects))
     counts = np.where(is_plain, counts, 1)
     repeated_sizes = sizes.astype(np.int64)
     for part_values in batch.part_values.values():
@@ -77,54 +78,95 @@ def _rows_memory(batch: RecordBatch, sizes: Any) -> Any:
     memories = counts * (per_row + outer_count * repeated_sizes * _REPEATED_PER_BYTE)
     for row in np.flatnonzero((memories > _MEASURED) & is_plain) if outer_count else ():
         parts = {part: values[row] for part, values in batch.part_values.items()}
-        memories[row] = counts[row] * (
-            per_row + repeated_memory(batch.objects[row], rules, rules.complete_parts(parts))
-        )
+        with suppress(Rejection):  # the strict path rejects the record
+            memories[row] = count_rows(batch.objects[row], rules, rules.complete_parts(parts), per_row)[1]
     return np.minimum(memories, MAX_RECORD_MEMORY + 1)
+
+
+class Level(NamedTuple):
+    """The objects around rows at one level: those of the records, or the elements of an array on the way to the rows.
+
+    ``owners`` are the places of their records, and ``parents`` those of the objects around them. ``arrays`` are the
+    values at the path to the next array.
+    """
+
+    objects: list[dict[str, Any]]
+    owners: Any
+    parents: Any
+    arrays: list[Any]
+
+
+def levels_of(objects: list[dict[str, Any]], rules: Rules, has_rows: Mask) -> tuple[list[Level], Mask]:
+    """Return the levels of the records that may have rows, and which records have only arrays and objects in them."""
+    is_readable, is_taken = np.ones(len(objects), bool), has_rows
+    levels: list[Level] = []
+    owners = parents = np.arange(len(objects))
+    for path in rules.paths_to_arrays:
+        if levels:
+            elements, parents = _elements_in(levels[-1].arrays, is_taken)
+            owners = levels[-1].owners[parents]
+            is_object = np.fromiter((type(element) is dict for element in elements), bool, len(elements))
+            is_null = np.fromiter((element is None for element in elements), bool, len(elements))
+            is_readable[owners[~is_object & ~is_null]] = False
+            objects, owners, parents = (
+                list(compress(elements, is_object.tolist())),
+                owners[is_object],
+                parents[is_object],
+            )
+        arrays = values_at(objects, path)
+        is_array = np.fromiter((type(array) is list for array in arrays), bool, len(arrays))
+        is_null = np.fromiter((array is None for array in arrays), bool, len(arrays))
+        is_readable[owners[~is_array & ~is_null]] = False
+        is_taken = is_array & has_rows[owners]
+        levels.append(Level(objects, owners, parents, arrays))
+    return levels, is_readable
+
+
+def _elements_in(arrays: list[Any], is_taken: Mask) -> tuple[list[Any], Any]:
+    """The elements of some arrays, and the place of the array of each."""
+    taken_arrays = list(compress(arrays, is_taken.tolist()))
+    counts = np.fromiter(map(len, taken_arrays), np.int64, len(taken_arrays))
+    return list(chain.from_iterable(taken_arrays)), np.repeat(np.flatnonzero(is_taken), counts)
 
 
 class Rows(NamedTuple):
     """The elements of all records that certainly have some.
 
-    ``owners`` are the places of their records, ``indices`` their own in it. ``starts`` are those at which a record
-    begins, and ``records`` the records that have elements. ``objects`` are the elements, empty ones if they are no
-    objects.
+    ``places`` are those of the objects around them, by level, and ``indices`` their own in their records. ``objects``
+    are the elements, and empty ones in place of others.
     """
 
     elements: list[Any]
     objects: list[dict[str, Any]]
     are_objects: Mask
-    owners: Any
+    levels: list[Level]
+    places: list[Any]
     indices: Any
-    starts: Any
-    records: Any
 
     @classmethod
-    def of(cls, arrays: list[Any], has_rows: Mask) -> Self:
-        """Collect the elements of the arrays of some records."""
-        row_arrays = list(compress(arrays, has_rows.tolist()))
-        counts = np.fromiter(map(len, row_arrays), np.int64, len(row_arrays))
-        elements = list(chain.from_iterable(row_arrays))
-        starts, records = np.cumsum(counts) - counts, np.flatnonzero(has_rows)
+    def of(cls, levels: list[Level], has_rows: Mask) -> Self:
+        """Collect the elements of the records that may have rows."""
+        arrays = levels[-1].arrays
+        are_arrays = np.fromiter((type(array) is list for array in arrays), bool, len(arrays))
+        elements, parents = _elements_in(arrays, are_arrays & has_rows[levels[-1].owners])
+        places = [parents]
+        for level in levels[:0:-1]:
+            places.insert(0, level.parents[places[0]])
         are_objects = np.ones(len(elements), bool)
         objects = elements
         if not set(map(type, elements)) <= {dict}:
             are_objects = np.fromiter((type(element) is dict for element in elements), bool, len(elements))
             objects = [element if type(element) is dict else {} for element in elements]
+        owners = places[0]
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        counts = np.diff(starts, append=len(elements))
         indices = np.arange(len(elements)) - np.repeat(starts, counts)
-        return cls(elements, objects, are_objects, np.repeat(records, counts), indices, starts, records)
+        return cls(elements, objects, are_objects, levels, places, indices)
 
-    def require_all(self, is_row_plain: Mask, is_plain: Mask) -> None:
-        """Take a record for uncertain if one of its rows is."""
-        if self.elements:
-            is_plain[self.records] &= np.logical_and.reduceat(is_row_plain, self.starts)
-
-    def sum_of(self, row_counts: Any, size: int) -> Any:
-        """The sum of the counts of each record's rows, of ``size`` records."""
-        sums = np.zeros(size, np.int64)
-        if self.elements:
-            sums[self.records] = np.add.reduceat(row_counts, self.starts)
-        return sums
+    @property
+    def owners(self) -> Any:
+        """The places of their records."""
+        return self.places[0]
 
     def place(self, field: Field) -> tuple[list[Any], Field]:
         """The objects that a field of an element is read from, and the field with its path in them."""
@@ -132,16 +174,22 @@ class Rows(NamedTuple):
             return [{ELEMENT: element} for element in self.elements], field
         return self.objects, field._replace(path=field.names[1:], former=field.former[1:])
 
-    def spread(self, column: ConvertedColumn) -> ConvertedColumn:
-        """Return a column with a value for each record as one with a value for each row."""
+    def spread(self, column: ConvertedColumn, level: int) -> ConvertedColumn:
+        """Return a column with a value for each object of a level as one with a value for each row."""
+        places = self.places[level]
         zero_rows: list[int] = []
         if column.zero_rows:
-            zero_rows = np.flatnonzero(np.isin(self.owners, column.zero_rows)).tolist()
+            zero_rows = np.flatnonzero(np.isin(places, column.zero_rows)).tolist()
         return ConvertedColumn(
-            column.values.take(pa.array(self.owners)),
-            column.has_value[self.owners],
-            column.is_plain[self.owners],
+            column.values.take(pa.array(places)),
+            column.has_value[places],
+            column.is_plain[places],
             zero_rows,
-            None if column.text_rows is None else column.text_rows[self.owners],
-            column.in_record[self.owners],
+            None if column.text_rows is None else column.text_rows[places],
+            column.in_record[places],
         )
+
+
+def sum_counts(counts: Any, owners: Any, size: int) -> Any:
+    """The sum of some counts for each of ``size`` records."""
+    return np.bincount(owners, weights=counts, minlength=size).astype(np.int64)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, StreamTable
 from lakehouse.decoding.deletes import DeleteRule
+from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import Json
 from lakehouse.decoding.judge import Verdict, judge
@@ -157,3 +158,13 @@ def test_both_paths_give_the_same_verdicts(payloads):
     fast, strict = (decode_values(values, None, rules, path) for path in (decode_plain, None))
     assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
     assert fast.unmapped_counts == strict.unmapped_counts
+
+
+def test_unmapped_fields_within_texts_in_arrays_and_rows_are_counted():
+    item = json.dumps({"a": 1, "other": 2})
+    array = Column("items", "ARRAY<STRUCT<a: INT>>", "Items.")
+    values = pa.array([json.dumps({"items": f"[{item}]"}).encode()])
+    assert decode_values(values, None, rules_of(array), decode_plain).unmapped_counts == {"items[].other": 1}
+    table = StreamTable("items", "items", "Items.", [Column("a", "INT", "A.")], [], rows_from="items")
+    values = pa.array([json.dumps({"items": [item]}).encode()])
+    assert decode_values(values, None, table.rules(), decode_plain_elements).unmapped_counts == {"items[].other": 1}

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from lakehouse.declaration.delete_conditions import FieldIs
 from lakehouse.declaration.inference.auto_cdc.flow import AutoCdcFlow
-from lakehouse.declaration.inference.proposal import DEFAULT_FORMAT, Proposal, column_name, propose
+from lakehouse.declaration.inference.proposal import DEFAULT_FORMAT, Proposal, propose
+from lakehouse.declaration.names import column_name
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas

@@ -2,7 +2,7 @@
 
 from lakehouse.declaration.inference.auto_cdc import python_flows, sql_flows
 from lakehouse.declaration.inference.auto_cdc.flow import AutoCdcFlow, FlowPlace, last_part
-from lakehouse.declaration.inference.proposal import column_name
+from lakehouse.declaration.names import column_name
 from lakehouse.errors import LakehouseError
 
 _READERS = {".py": python_flows.find_flows, ".sql": sql_flows.find_flows}

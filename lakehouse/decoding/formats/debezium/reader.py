@@ -15,9 +15,9 @@ from lakehouse.decoding.formats.debezium.values import is_unavailable, iso_time
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.decoding.formats.parser import Change, Parser
+from lakehouse.decoding.numbers import number_in
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.staged import LAST, PART, WHOLE
-from lakehouse.decoding.values import number_in
 
 _OPERATIONS = ("c", "u", "d", "r", "t")
 _UPDATE, _DELETE, _READ, _TRUNCATE = "u", "d", "r", "t"

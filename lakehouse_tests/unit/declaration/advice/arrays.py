@@ -44,6 +44,13 @@ EXAMPLES = [
         lambda: declare(columns=[ID], format=Csv(["id"])),
     ),
     Example(
+        "rows_from=('[]', 'items'): a record of format Protobuf is not an array",
+        "Name the field that contains the array.",
+        with_columns(format=Protobuf(), rows_from=("[]", "items")),
+        with_columns(format=Protobuf(), rows_from=("orders[]", "items")),
+        with_columns(rows_from=("[]", "items")),
+    ),
+    Example(
         "rows_from=(): a record of format Protobuf is not an array",
         "Name the field that contains the array.",
         with_columns(format=Protobuf(), rows_from=()),
@@ -113,5 +120,45 @@ EXAMPLES = [
         with_columns(column(source=ParentField("order")), rows_from=("order", "items")),
         with_columns(column(source=ParentField(("order", "n"))), rows_from=("order", "items")),
         with_columns(column(source="order"), rows_from=("order", "items")),
+    ),
+    Example(
+        "rows_from: 'items[]' is last, but only a name on the way to the array of the rows ends with []",
+        "Write 'items'.",
+        with_columns(rows_from=("orders[]", "items[]")),
+        with_columns(rows_from=("orders[]", "items")),
+    ),
+    Example(
+        "rows_from: '[]' is only allowed at the beginning",
+        "Write it at the end of the name of an array.",
+        with_columns(rows_from=("orders", "[]", "items")),
+        with_columns(rows_from=("orders[]", "items")),
+    ),
+    Example(
+        "column n: ParentField orders.n is in the array orders, of which each row has one element around it",
+        "Write 'orders[]' in the path.",
+        with_columns(column(source=ParentField(("orders", "n"))), rows_from=("orders[]", "items")),
+        with_columns(column(source=ParentField(("orders[]", "n"))), rows_from=("orders[]", "items")),
+    ),
+    Example(
+        "column n: ParentField orders[] contains the array of the rows, or is in it",
+        "Every row would repeat the array. Name another field, or one of an element, as source.",
+        with_columns(column(source=ParentField("orders[]")), rows_from=("orders[]", "items")),
+        with_columns(column(source=ParentField(("orders[]", "n"))), rows_from=("orders[]", "items")),
+        with_columns(column(source="n"), rows_from=("orders[]", "items")),
+    ),
+    Example(
+        "column n: ParentField n: the record is an array, which has no fields",
+        "Begin the path with '[]'.",
+        with_columns(column(source=ParentField("n")), rows_from=("[]", "items")),
+        with_columns(column(source=ParentField(("[]", "n"))), rows_from=("[]", "items")),
+    ),
+    Example(
+        "column n: formerly m is in another object than its source",
+        "Begin both paths with the same arrays on the way to the rows, or remove formerly.",
+        with_columns(column(source=ParentField(("orders[]", "n")), formerly="m"), rows_from=("orders[]", "items")),
+        with_columns(
+            column(source=ParentField(("orders[]", "n")), formerly=("orders[]", "m")), rows_from=("orders[]", "items")
+        ),
+        with_columns(column(source=ParentField(("orders[]", "n"))), rows_from=("orders[]", "items")),
     ),
 ]

@@ -10,7 +10,10 @@ from lakehouse_tests.unit.declaration.ratings import column, declare, with_colum
 DAY = date(2026, 1, 31)
 KEY = column("id", "BIGINT", required=True)
 GERMAN = TextNumber(decimal=",", thousands=".")
-FORMS = "text, text_or_number, number, json, connect, base64, base64url or hex, a TextNumber or a TextBoolean"
+FORMS = (
+    "text, text_or_number, number, json, otlp, connect, base64, base64url or hex, a TextNumber, a TextBoolean or a"
+    " KeyValues"
+)
 OF_PARTS = (
     "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts, or"
     " for bytes base64, base64url or hex."
@@ -30,7 +33,7 @@ WRONG_DECIMAL = "Write the one character before the fraction, for example decima
 WRONG_THOUSANDS = "Write the one character between groups of three digits. It must differ from decimal."
 EXAMPLES = [
     Example(
-        'column rest: written="json" is not allowed for format Avro',
+        "column rest: written='json' is not allowed for format Avro",
         "Declare a column for each field that you need, with its path as source.",
         with_columns(column("rest", "STRING", written="json"), format=Avro()),
         with_columns(column("rest", "STRING", source=("rest", "name"))),

@@ -50,7 +50,7 @@ def _each_topic(table: StreamTable, names: Sequence[str]) -> list[StreamTable]:
 
 def topics_with_progress(ledger: Ledger) -> list[str]:
     """Return the names of the topics of which the newest commit has the progress, sorted."""
-    return sorted(progress_by_stream(ledger.newest.commit if ledger.newest else None))
+    return sorted(filter(None, progress_by_stream(ledger.newest.commit if ledger.newest else None)))
 
 
 def split_context(context: TableContext, limit: float = PATIENCE) -> list[TableContext]:

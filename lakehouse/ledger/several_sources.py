@@ -45,8 +45,10 @@ def set_aside(commit: Commit, *, has_progress: bool = True) -> Commit:
 
 def progress_by_stream(commit: Commit | None) -> dict[str, OtherSource]:
     """Return what a commit has read of each source with progress, by its name; its own is the last one."""
-    other_sources = set_aside(commit).other_sources if commit else {}
-    return {part.stream: part for part in other_sources.values() if part.progress is not None}
+    parts = list(commit.other_sources.values()) if commit else []
+    if commit and commit.source:
+        parts.append(OtherSource(stream=commit.stream or "", progress=commit.progress, left_out=commit.left_out))
+    return {part.stream: part for part in parts if part.progress is not None}
 
 
 def progress_by_source(commit: Commit | None) -> dict[SourceId, Positions]:

@@ -38,8 +38,8 @@ class MergeConfig(dg.Config):
         """
         if not self.ranges:
             return Request(max_records=self.max_records)
-        names = {part.topic or table.topic for part in self.ranges}
-        plans = [plan for _, plan in waiting.topics if {plan.stream} == names]
+        names = {part.topic for part in self.ranges}
+        plans = [plan for _, plan in waiting.topics if not table.topics or {plan.stream} == names]
         if not plans:
             raise LakehouseError(
                 f"The ranges of a run must be of one topic of {table.name}",
@@ -48,7 +48,8 @@ class MergeConfig(dg.Config):
             )
         range_ends = {part.partition: part.end for part in self.ranges}
         other_starts = {part.partition: part.start for part in plans[0].ranges}
-        return Request(self.max_records, {**other_starts, **range_ends}, plans[0].stream)
+        topic = plans[0].stream if table.topics else None
+        return Request(self.max_records, {**other_starts, **range_ends}, topic)
 
 
 class BaseConfig(dg.Config):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lakehouse.decoding.deletes import DeleteValue
 from lakehouse.decoding.record_filter import RecordFilter
-from lakehouse.decoding.record_parts import SCHEMA, VALUE, RecordHeader
+from lakehouse.decoding.record_parts import SCHEMA, VALUE, ParentField, RecordHeader
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,18 @@ class FieldIs:
     """A field of the record has one of these values, for example ``operation`` is ``DELETE``.
 
     ``source`` is the name of the field, or the path to it, as the ``source`` of a column. It need not be a column. Of a
-    record that deletes, only the key and the version are read: no other field must be present.
+    record that deletes, only the key and the version are read: no other field must be present. With ``rows_from``, the
+    name or path begins in the element, and ``ParentField(...)`` names a field of the record: it deletes all its rows.
     """
 
-    source: str | Sequence[str]
+    source: str | Sequence[str] | ParentField
     values: Sequence[DeleteValue]
 
     @property
     def path(self) -> tuple[str, ...]:
         """The names that lead to the field."""
+        if isinstance(self.source, ParentField):
+            return self.source.path
         return (self.source,) if isinstance(self.source, str) else tuple(self.source)
 
     @property

@@ -173,7 +173,8 @@ class TableParts(TableNames):
             return DeleteRule((), (), names)
         if self.apply_as_deletes:
             path = self.apply_as_deletes.path
-            path = (ELEMENT, *path) if self.has_elements else path
+            is_inner = self.has_elements and not isinstance(self.apply_as_deletes.source, ParentField)
+            path = (ELEMENT, *path) if is_inner else path
             return DeleteRule(path, tuple(self.apply_as_deletes.values), names)
         return DeleteRule(self.apply_as_truncates.path, (), names) if self.apply_as_truncates else None
 

@@ -188,6 +188,7 @@ class _Judge:
         self._rules, self._parts = rules, parts
         self._fields, self._needs_objects = rules.element_fields, rules.needs_objects
         self._outer = _converted_once(rules.outer_levels, parts)
+        self._deletes, self._by_record = rules.deletes, rules.deletes_by_record
         self._delete_fields: tuple[Field, ...] = ()
         if rules.deletes:
             self._delete_fields = rules.deletes.read_fields(self._fields)
@@ -198,7 +199,7 @@ class _Judge:
         try:
             self._require_object(element)
             fields = {ELEMENT: element}
-            if self._rules.deletes and self._rules.deletes.is_delete(fields):
+            if self._deletes and self._deletes.is_delete(parents[0] if self._by_record else fields):
                 row = self._outer_of_delete(parents) | convert(fields, self._delete_fields, self._parts)
                 return Verdict(None, row, None, None, False, deletes=True)
             row = self._outer(parents) | convert(fields, self._fields, self._parts)

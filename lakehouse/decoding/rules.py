@@ -103,9 +103,14 @@ class Rules(NamedTuple):
         return self.rows_from is not None and self.rows_from[0] == ELEMENT
 
     @property
+    def deletes_by_record(self) -> bool:
+        """Whether a field of the record around its rows decides if all of them are deletes."""
+        return self.rows_from is not None and self.deletes is not None and self.deletes.path[:1] != (ELEMENT,)
+
+    @property
     def needs_objects(self) -> bool:
         """Whether the elements that are rows must be objects: a field is read from within them."""
-        is_deciding = self.deletes is not None and len(self.deletes.path) > 1
+        is_deciding = self.deletes is not None and not self.deletes_by_record and len(self.deletes.path) > 1
         return is_deciding or any(
             len(path) > 1 for field in self.element_fields for path in (field.names, field.former)
         )

@@ -17,6 +17,7 @@ _REMOVE_ONE = "Remove one of the two."
 def rows_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the array whose elements are rows, and with the columns that are read around it."""
     path = table.rows_path
+    yield from _condition_problems(table)
     if path is None:
         for column in table.columns:
             if isinstance(column.source, ParentField | Element):
@@ -34,6 +35,19 @@ def rows_problems(table: TableParts) -> Iterator[Problem]:
     yield from _format_problems(table)
     yield from _option_problems(table)
     yield from _parent_problems(table, path)
+
+
+def _condition_problems(table: TableParts) -> Iterator[Problem]:
+    for option in ("apply_as_deletes", "apply_as_truncates", "where"):
+        condition = getattr(table, option)
+        if not isinstance(condition, FieldIs) or not isinstance(condition.source, ParentField):
+            continue
+        if option != "apply_as_deletes" or table.rows_path is None:
+            message = f"{option}: ParentField is only for the deletes of a table with rows_from"
+            yield message, "Name the field, or its path, as source of FieldIs."
+        elif table.rows_path[0] in _ARRAYS or any(name.endswith(ITEMS) for name in condition.path):
+            message = f"apply_as_deletes: {'.'.join(condition.path)!r} is not a field of the record itself"
+            yield message, "Name a field of the record, or one of the element: FieldIs without ParentField."
 
 
 def _format_problems(table: TableParts) -> Iterator[Problem]:

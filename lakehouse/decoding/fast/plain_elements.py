@@ -100,7 +100,9 @@ def _convert(
     is_row_plain = rows.are_objects | (not rules.needs_objects)
     if not rules.element_fields:  # arrays in arrays may be too deep, and no column reads them
         is_row_plain &= np.fromiter((type(element) is not list for element in rows.elements), bool, len(rows.elements))
-    if rules.deletes:
+    if rules.deletes_by_record:
+        is_row_plain &= is_certainly_no_delete(batch.objects, rules.deletes)[rows.owners]
+    elif rules.deletes:
         is_row_plain &= is_certainly_no_delete(rows.objects, rules.deletes._replace(path=rules.deletes.path[1:]))
     columns = []
     for field in rules.fields:

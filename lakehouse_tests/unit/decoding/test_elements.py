@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import (
@@ -24,7 +25,9 @@ from lakehouse.declaration import (
     StreamTable,
 )
 from lakehouse.decoding.elements import judge_elements
+from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse.decoding.verdicts import decode_values
 
 ORDER_ID = Column("order_id", "BIGINT", "Number of the order.", required=True, source=ParentField("id"))
 SKU = Column("sku", "STRING", "Article.", required=True)
@@ -149,6 +152,29 @@ def test_where_is_about_the_record_and_deletes_are_about_the_element() -> None:
     assert rows_of(table, items({"sku": "a"}, kind="other")) == ["filtered"]
     by_header = replace(ITEMS, where=HeaderIs("type", ["order"]))
     assert rows_of(by_header, b"not JSON", headers={"type": b"other"}) == ["filtered"]
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bool) -> None:
+    deletes = FieldIs(ParentField("type"), ["DELETE"])
+    columns = [Column("id", "BIGINT", "Number.", required=True), Column("n", "INT", "How many.")]
+    table = StreamTable("t", "t", "T.", columns, ["id"], rows_from="data", apply_as_deletes=deletes)
+    records = [
+        b'{"type": "DELETE", "data": [{"id": "x"}, {"id": 104, "n": "?"}, {"id": 110}]}',
+        b'{"type": "INSERT", "data": [{"id": 1, "n": 2}, {"id": 2, "type": "DELETE"}]}',
+        b'{"data": [{"id": 3}]}',
+        b'{"type": {"a": 1}, "data": [{"id": 4}]}',
+    ]
+    decoder = decode_plain_elements if is_fast else None
+    verdicts = decode_values(pa.array(records, pa.binary()), None, table.rules(), decoder).verdicts.to_pylist()
+    rows = [[(row["id"], row["_deleted"], row["_reason"]) for row in rows] for rows in verdicts]
+    assert rows[:3] == [
+        [(None, False, "wrong_type"), (104, True, None), (110, True, None)],
+        [(1, False, None), (2, False, None)],
+        [(3, False, None)],
+    ]
+    assert [reason for _, _, reason in rows[3]] == ["wrong_type"]
+    assert decode_plain_elements(pa.array(records, pa.binary()), None, table.rules()).uncertain_rows == [0, 3]
 
 
 def test_a_delete_needs_only_its_key_of_the_parent() -> None:

@@ -21,7 +21,31 @@ from lakehouse_tests.unit.declaration.ratings import ID, column, declare, with_c
 NAME_ARRAY = 'Name the field with the array, such as rows_from="items", or its path. If the record is the array: ()'
 REMOVE = "Remove one of the two."
 ROWS = with_columns(rows_from="items")
+BY_RECORD = FieldIs(ParentField("type"), ["DELETE"])
 EXAMPLES = [
+    Example(
+        "apply_as_deletes: ParentField is only for the deletes of a table with rows_from",
+        "Name the field, or its path, as source of FieldIs.",
+        with_columns(key=["id"], apply_as_deletes=BY_RECORD),
+        with_columns(key=["id"], apply_as_deletes=FieldIs("type", ["DELETE"])),
+        with_columns(key=["id"], rows_from="items", apply_as_deletes=BY_RECORD),
+    ),
+    Example(
+        "where: ParentField is only for the deletes of a table with rows_from",
+        "Name the field, or its path, as source of FieldIs.",
+        with_columns(rows_from="items", where=BY_RECORD),
+        with_columns(rows_from="items", where=FieldIs("type", ["DELETE"])),
+    ),
+    Example(
+        "apply_as_deletes: 'orders[].type' is not a field of the record itself",
+        "Name a field of the record, or one of the element: FieldIs without ParentField.",
+        with_columns(
+            key=["id"],
+            rows_from=("orders[]", "items"),
+            apply_as_deletes=FieldIs(ParentField(("orders[]", "type")), ["DELETE"]),
+        ),
+        with_columns(key=["id"], rows_from=("orders[]", "items"), apply_as_deletes=BY_RECORD),
+    ),
     Example(
         "column n: ParentField requires rows_from, without which a record is one row",
         "Declare rows_from=, or name a field or its path as source.",

@@ -41,6 +41,9 @@ _NESTED_SOURCE = "A field within an object can be a column of its own, with its 
 
 def table_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with a declaration; a rule may rely on the rules before it."""
+    for name in ("doc", "columns", "key"):
+        if getattr(table, name) is None:  # their default, because a topic may be left out before them
+            yield f"{name} is missing", f"Add {name}=... to it."
     yield from field_problems(table)
     yield from chain(
         _table_names(table),

@@ -44,7 +44,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             ("key", (name for name in ["id"]), "a list or tuple"),
             ("key", {"id"}, "a list or tuple"),
             ("key", {"id": 1}, "a list or tuple"),
-            ("key", None, "a list or tuple"),
+            ("key", 5, "a list or tuple"),
         ]
     ],
     (lambda: declare("n"), "columns: each item must be a Column, not 'n'"),  # type: ignore[arg-type]

@@ -133,8 +133,8 @@ def test_an_invalid_project_file_is_named(folder: Path, project_file: str) -> No
     ("replacement", "message", "action", "line"),
     [
         (("required=", "requird="), "Column has no parameter 'requird'", "Write required.", 3),
-        (("topic=", "topics="), "StreamTable has no parameter 'topics'", "Write topic.", 4),
-        ((', key=["id"]', ""), "StreamTable is missing key", "Add key=... to it.", 4),
+        (("topic=", "topik="), "StreamTable has no parameter 'topik'", "Write topic.", 4),
+        ((', key=["id"]', ""), "key is missing", "Add key=... to it.", 4),
         (('"", required=True', "required=True"), "Column is missing doc", "Add doc=... to it.", 3),
         (("required=", "qqq="), "Column has no parameter 'qqq'", "It takes name, type, doc, required, between,", 3),
         (("import Column", "import Colum"), "lakehouse has no 'Colum'", "Write Column.", 2),

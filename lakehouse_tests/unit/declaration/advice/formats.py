@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from lakehouse.declaration import Avro, Column, Compressed, Csv, Debezium, FieldIs, Json, Logfmt, Text
+from lakehouse.declaration import Avro, BigEndian, Column, Compressed, Csv, Debezium, FieldIs, Json, Logfmt, Text
 from lakehouse.decoding.formats import Format
 from lakehouse_tests.helpers.barred_format import Barred
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
-from lakehouse_tests.unit.declaration.ratings import TAGS, with_columns
+from lakehouse_tests.unit.declaration.ratings import TAGS, column, declare, with_columns
 
 
 class Unwritten(Format):
@@ -28,6 +28,31 @@ FIELDS = ["id", "time", "stars"]
 SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "note", "type": "string"}]}'
 WHOLE_SCHEMA = "Correct the text of the schema. It must be that of a record, with all types that it refers to."
 EXAMPLES = [
+    Example(
+        "Json has checked, but not framed",
+        "Add framed=True: the id in front of a record names its schema.",
+        with_columns(format=Json(checked=True)),
+        with_columns(format=Json(checked=True, framed=True)),
+    ),
+    Example(
+        "Json has both checked and in_text",
+        "Remove one of them: a schema describes the text, not what is in it.",
+        with_columns(format=Json(framed=True, checked=True, in_text=True)),
+        with_columns(format=Json(framed=True, checked=True)),
+        with_columns(format=Json(framed=True, in_text=True)),
+    ),
+    Example(
+        "Debezium cannot check JSON by its schemas",
+        "Remove checked=True from the format inside.",
+        with_columns(format=Debezium(Json(framed=True, checked=True))),
+        with_columns(format=Debezium(Json(framed=True))),
+    ),
+    Example(
+        "size of BigEndian is 2",
+        "Declare 8 for a long, or 4 for an integer.",
+        with_columns(format=BigEndian(2)),
+        lambda: declare(columns=[column("value")], key=[], format=BigEndian(4)),
+    ),
     Example(
         "schema of Avro cannot be used: its type is not a record",
         WHOLE_SCHEMA,

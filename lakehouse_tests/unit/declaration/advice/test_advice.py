@@ -60,7 +60,7 @@ def test_a_declaration_that_follows_the_advice_is_accepted_and_decodes_records(e
     assert example.ways
     for accepted in example.ways:
         table = accepted.make_table()
-        if isinstance(table.format, Json) and not table.has_elements:
+        if isinstance(table.format, Json) and not table.format.framed and not table.has_elements:
             row = table.decode(encode_rating(accepted.record), **accepted.other_parts)
             assert {name: row[name] for name in accepted.row} == accepted.row
 

@@ -109,6 +109,7 @@ EXAMPLES = [
         with_columns(order="timestamp"),
         with_columns(order="offset"),
     ),
+    Example("key is missing", "Add key=... to it.", with_columns(key=None), with_columns(key=["id"])),
     Example(
         "key: each item must be a string, not 5",
         "Declare a string.",

@@ -51,7 +51,7 @@ def _named_positions(table: StreamTable, positions: Positions, state: TopicState
 
 
 def _require_present(table: StreamTable, starts: Positions, state: TopicState) -> None:
-    """Raise if a record at a declared offset has expired; 0 is the first record that is left."""
+    """Raise if a record at a declared offset has expired; 0 is the first record that the topic still holds."""
     for partition, position in starts.items():
         earliest = state.earliest[partition]
         if 0 < position < earliest:
@@ -63,7 +63,7 @@ def _wrong_start(table: StreamTable, partition: int, position: int, fact: str) -
     return DeclarationError(
         f"Table {table.name} starts at offset {position} of partition {partition}, but the partition {fact}",
         where=f"topic {table.topic}",
-        action="Nothing was merged. Correct start= in the declaration: 0 is the first record that is left.",
+        action="Nothing was merged. Correct start= in the declaration: 0 is the first record that the topic holds.",
     )
 
 

@@ -8,6 +8,8 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.record_parts import UNMAPPED, VALUE
 
+_WHOLE_TYPES = ("INT", "BIGINT")
+
 
 def format_column_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the columns of a table because of its format."""
@@ -16,6 +18,9 @@ def format_column_problems(table: TableParts) -> Iterator[Problem]:
             continue
         for path in filter(None, (column.field.names, column.field.former)):
             yield from _path_problems(table, f"column {column.name}", path)
+        if table.format.has_whole_numbers and column.type not in _WHOLE_TYPES:
+            message = f"column {column.name}: type {column.type} is not allowed in format {table.format.name}"
+            yield message, "Its values are whole numbers. Declare BIGINT, or INT; the bytes of a double are others."
         if table.format.is_text and column.is_nested:
             message = f"column {column.name}: type {column.type} is not allowed in format {table.format.name}"
             yield message, "Every value of a record is a text. Declare STRING."

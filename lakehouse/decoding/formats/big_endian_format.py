@@ -25,6 +25,7 @@ class BigEndian(Format):
     """Each value is one signed whole number of ``size`` bytes, the greatest byte first. Its only field is ``value``."""
 
     size: int = 8
+    has_whole_numbers = True
     __repr__ = show_options
 
     @property

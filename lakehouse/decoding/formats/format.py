@@ -77,13 +77,13 @@ class Format(ABC):
     registries name the schemas of the format. ``needs_schemas``: values are decoded by the schemas of a registry, so
     the format is framed and has a kind. ``typed``: values have types of their own, so a time needs no pattern.
     ``may_be_arrays``: records may be arrays, of which each element is a row. ``is_text``: every value in a record is a
-    text, from which columns of other types read it. ``written``: the format inside of a format around it.
-    ``narrows_json``: its values are those of JSON that have a certain form. ``names_records``: the schemas of values
-    have names, by which ``where`` may choose records.
-    ``has_changes``: records are changes of a source, which also delete rows and have an order of their own.
-    ``accepted_snapshot``: the position of a snapshot that may be smaller than those of changes before it.
-    ``not_finite``: whether NaN and infinities in JSON reject a record or are null. ``reasons``: the reasons of its
-    parser to reject values, in addition to those that all formats share.
+    text, from which columns of other types read it. ``has_whole_numbers``: every value is one. ``written``: the format
+    inside of a format around it. ``narrows_json``: its values are those of JSON that have a certain form.
+    ``names_records``: the schemas of values have names, by which ``where`` may choose records. ``has_changes``: records
+    are changes of a source, which also delete rows and have an order of their own. ``accepted_snapshot``: the position
+    of a snapshot that may be smaller than those of changes before it. ``not_finite``: whether NaN and infinities in
+    JSON reject a record or are null. ``reasons``: the reasons of its parser to reject values, in addition to those that
+    all formats share.
 
     A subclass is a frozen dataclass. It must define how values are parsed and written; the rest is optional for a
     format without schemas. Spark's workers get the class by value, with its module. Modules that it imports must exist
@@ -95,6 +95,7 @@ class Format(ABC):
     needs_schemas: bool = False
     typed: bool = False
     is_text: bool = False
+    has_whole_numbers: bool = False
     narrows_json: bool = False
     names_records: bool = False
     may_be_arrays: bool = False

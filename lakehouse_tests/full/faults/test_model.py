@@ -26,7 +26,7 @@ HISTORY_KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)]
 HISTORY_KINDS += [("of a log table", LogHistories)] * 3
 HISTORY_KINDS += [("with deletes and truncates", DeleteHistories)] * 4
 HISTORY_KINDS += [("with purged deletes", PurgeHistories)] * 2
-HISTORY_KINDS += [("of elements, beside records of another type", ElementHistories)] * 2
+HISTORY_KINDS += [("of elements, among records of another type", ElementHistories)] * 2
 HISTORY_KINDS += [("of Avro, whose registry comes, goes and lies", AvroHistories)] * 3
 
 

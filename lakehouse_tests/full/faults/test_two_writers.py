@@ -34,7 +34,7 @@ DELETED_SHARE = 0.25  # of the records
 READ_LABELS = {
     "log": "into a log table",
     "avro": "of Avro, with schemas that both store",
-    "elements": "of records with many rows, beside another type",
+    "elements": "of records with many rows, among another type",
 }
 
 

@@ -9,8 +9,8 @@ from lakehouse_tests.helpers.histories.model_values import Position
 class Rejections:
     """Every record that was ever rejected, with its reason, and the commits in which some passed.
 
-    A mark of a commit that a RESTORE undid does not count. Whatever stores rejected records next removes such marks,
-    so they do not count even if a later RESTORE brings the commit back: the record is listed until a redrive.
+    A mark of a commit that a RESTORE undid does not count. A commit that stores rejected records next removes such
+    marks, so they do not count even if a later RESTORE brings the commit back: the record is listed until a redrive.
     """
 
     def __init__(self) -> None:

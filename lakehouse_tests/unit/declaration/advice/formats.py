@@ -54,6 +54,13 @@ EXAMPLES = [
         lambda: declare(columns=[column("value")], key=[], format=BigEndian(4)),
     ),
     Example(
+        "column value: type DOUBLE is not allowed in format BigEndian",
+        "Its values are whole numbers. Declare BIGINT, or INT; the bytes of a double are others.",
+        lambda: declare(columns=[column("value", "DOUBLE")], key=[], format=BigEndian()),
+        lambda: declare(columns=[column("value", "BIGINT")], key=[], format=BigEndian()),
+        lambda: declare(columns=[column("value")], key=[], format=BigEndian()),
+    ),
+    Example(
         "schema of Avro cannot be used: its type is not a record",
         WHOLE_SCHEMA,
         with_columns(format=Avro(schema='"string"')),

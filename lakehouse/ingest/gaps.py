@@ -27,7 +27,7 @@ def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:
     """
     plan = plan_batch(state, ledger.progress, bounds)
     if ledger.progress is None:
-        gap = find_expired(state) if ledger.has_undone_progress else None
+        gap = find_expired(state) if ledger.lost_progress_of(state.source) else None
         has_start = bool(state.starts) or ledger.stream is not None
         return replace(plan, gap=gap, left_out=_left_out(state, plan) if has_start else None)
     former_positions = ledger.reached.get(state.source.text)

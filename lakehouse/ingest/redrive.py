@@ -87,7 +87,10 @@ def _split_records(context: TableContext, reason: str | None) -> Iterator[_Part]
     """Split the records into parts of the size of a batch; the last part of a source has the rest."""
     limit, ledger = context.table.max_records, whole_ledger(context.settings, context.table)
     counts = _unresolved_rows(context, ledger, reason).groupBy("position.source").count().collect()
-    for source, count in sorted((row[0] or "", row[1]) for row in counts):
+    sources = {row[0] or "": row[1] for row in counts}
+    # last those whose topic has no name any more: they stop a redrive of a table that needs it
+    has_no_name = {text: find_name(ledger.entries, SourceId.parse(text)) is None for text in sources}
+    for source, count in sorted(sources.items(), key=lambda item: (has_no_name[item[0]], item[0])):
         part = _Part(SourceId.parse(source), reason)
         for remaining_count in range(count, 0, -limit):
             part = replace(part, after=part.last_place, last_place=None)

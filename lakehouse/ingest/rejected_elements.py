@@ -8,12 +8,16 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.ledger.positions import SourceId
 
 _PLACE = ("position.source", "position.partition", "position.position", "time")
 # a tombstone has no value; it is rejected as a whole
 _HAS_BYTES = "(value IS NOT NULL OR position.index IS NULL)"
+
+HAS_NO_ROWS = f"({staged.REASON} IN ({', '.join(map(quoted, staged.NO_ROWS))}))"
+"""Whether a staged row says that its record has no row of the table."""
 
 
 def records_with_bytes(stored_rows: DataFrame, rejected_rows: DataFrame) -> DataFrame:
@@ -45,8 +49,8 @@ class Unresolved(NamedTuple):
 def keep_unresolved(records: DataFrame, unresolved_rows: DataFrame, source: SourceId) -> Unresolved:
     """Keep the staged rows of records that are unresolved elements, or whose record was rejected as a whole.
 
-    Other elements were judged before: they are in the table, or belong to no row of it. The raw parts are dropped: they
-    are stored already.
+    Other elements were judged before: they are in the table, or belong to no row of it. A record that has no rows now
+    is kept for any of its unresolved elements. The raw parts are dropped: they are stored already.
     """
     place = [staged.PARTITION, staged.POSITION, staged.TIME]
     stored_place = ["position.partition", "position.position", "time"]
@@ -54,15 +58,30 @@ def keep_unresolved(records: DataFrame, unresolved_rows: DataFrame, source: Sour
     open_rows = open_rows.select(*map(F.col, stored_place), F.col("position.index")).toDF("_p", "_o", "_t", "_i")
     is_same = f"{place[0]} = _p AND {place[1]} = _o AND {place[2]} <=> _t"
     marked = records
-    # two joins, because a record can have very many elements: each compares a row with one stored row
+    # several joins, because a record can have very many elements: each compares a row with one stored row
     for name, kind, element in (
         ("_whole", "_i IS NULL", ""),
         ("_alone", "_i IS NOT NULL", f" AND {staged.INDEX} = _i"),
+        ("_any", "_i IS NOT NULL", ""),
     ):
-        rows = open_rows.where(kind).distinct().withColumn(name, F.lit(True))
+        rows = open_rows.where(kind)
+        rows = (rows if element else rows.drop("_i")).distinct().withColumn(name, F.lit(True))
         marked = marked.join(rows, F.expr(is_same + element), "left").drop("_p", "_o", "_t", "_i")
     no_bytes = {name: F.expr(f"IF(false, {name}, NULL)") for name in staged.RAW}
-    open_records = marked.where("_whole OR _alone").drop("_alone").withColumns(no_bytes).localCheckpoint()
+    is_kept = f"_whole OR _alone OR (_any AND {HAS_NO_ROWS})"
+    open_records = marked.where(is_kept).drop("_alone", "_any").withColumns(no_bytes).localCheckpoint()
     has_opened = F.count_if(F.expr(f"_whole AND {staged.INDEX} = 0"))
     ((record_count, opened_count),) = open_records.agg(F.count_distinct(F.struct(*place)), has_opened).collect()
     return Unresolved(open_records.drop("_whole"), record_count, opened_count)
+
+
+def for_each_element(records: DataFrame, stored_rows: DataFrame) -> DataFrame:
+    """Return records without rows once for each of their stored elements, which they resolve."""
+    place = [staged.PARTITION, staged.POSITION, staged.TIME]
+    elements = stored_rows.where("position.index IS NOT NULL")
+    elements = elements.selectExpr(
+        "position.partition AS _p", "position.position AS _o", "time AS _t", "position.index AS _i"
+    )
+    is_same = f"{place[0]} = _p AND {place[1]} = _o AND {place[2]} <=> _t"
+    rows = records.where(HAS_NO_ROWS).join(elements, F.expr(is_same))
+    return rows.withColumn(staged.INDEX, F.col("_i")).drop("_p", "_o", "_t", "_i")

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
+from lakehouse.ingest.rejected_elements import for_each_element
 from lakehouse.ingest.unresolved_rejections import open_sql, undone_sql
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commit_values import Consumed
@@ -133,6 +134,7 @@ def _join_stored(table: StreamTable, stored_rows: DataFrame, batch: DecodedBatch
         reasons = {name: F.lit(None).cast("string") for name in (staged.REASON, staged.DETAIL)}
         whole_records = records.where(f"{staged.INDEX} = 0").withColumns(reasons)
         records = records.unionByName(whole_records.withColumn(staged.INDEX, F.lit(None).cast("int")))
+        records = records.unionByName(for_each_element(batch.records, stored_rows))
     index = f", {staged.INDEX} AS index" if table.has_elements else ""
     position = F.expr(f"struct({position_fields(batch.plan)}{index})").alias("position")
     records = records.select(position, *(f"_{c.name}" for c in _RECORD))

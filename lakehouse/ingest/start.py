@@ -29,7 +29,7 @@ def with_start(
         return state
     if isinstance(table.start, Mapping):
         starts = _named_positions(table, table.start, state)
-        if not ledger.has_undone_progress:  # else merged records may have expired since, which is a gap
+        if not ledger.lost_progress_of(state.source):  # else merged records may have expired since, which is a gap
             _require_present(table, starts, state)
         return replace(state, starts=starts)
     time = start_time(table.start)

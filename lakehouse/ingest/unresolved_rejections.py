@@ -21,9 +21,9 @@ def unresolved_sql(merged: Ledger, quote: Callable[[str], str] = quoted) -> str:
     if not progress:
         return "false"
     pending = [_pending_sql(quote(source.text), positions) for source, positions in sorted(progress.items())]
-    if commit and commit.other_sources:
-        undone_sources = sorted(merged.undone_ends.keys() - names_of_sources(commit).keys())
-        pending += [_pending_sql(quote(text), {}) for text in undone_sources]
+    names = {*names_of_sources(commit).values()} if commit else set()
+    undone_topics = sorted(text for text, name in merged.undone_sources.items() if name not in names)
+    pending += [_pending_sql(quote(text), {}) for text in undone_topics]
     return " AND NOT ".join([open_sql("", merged, quote), *pending])
 
 

@@ -70,6 +70,7 @@ class Commit(Frozen):
       each partition that has any, until another source is read.
     - ``other_sources``: by source, what the table has read of its other topics, if it has several. ``stream``,
       ``source``, ``progress`` and ``left_out`` are those of one of them.
+    - ``undone_sources``: the other sources whose whole progress a RESTORE undid, with their names.
     - ``rows_read`` and ``empty``: if the rows are elements of records, the rows that the records have, and the records
       that have none. A record that is judged as a whole is one row. The other counts are then about rows.
     - ``filtered``: the records among those read that do not meet ``where``.
@@ -102,6 +103,7 @@ class Commit(Frozen):
     reached: ReachedEnds = Field(default_factory=dict)
     left_out: tuple[Range, ...] = ()
     other_sources: dict[str, OtherSource] = Field(default_factory=dict)
+    undone_sources: dict[str, str] = Field(default_factory=dict)
     read: int = 0
     empty: int = 0
     rows_read: int | None = None

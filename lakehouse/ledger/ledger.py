@@ -11,18 +11,16 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.errors import LedgerError
 from lakehouse.ledger.commit_values import Consumed, Totals
 from lakehouse.ledger.commits import Commit, Entry, Kind, entry_of, identity_of
 from lakehouse.ledger.differences import unaccounted_versions
 from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.log_cache import LogCache
-from lakehouse.ledger.positions import Progress, Range
+from lakehouse.ledger.positions import Progress, Range, SourceId
 from lakehouse.ledger.reached import ReachedEnds, merge_reached, reached_beyond
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
 from lakehouse.ledger.row_versions import unchanged_versions
-from lakehouse.ledger.several_sources import ends_of, of_stream
+from lakehouse.ledger.several_sources import ends_of, names_of_progress, of_stream
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.ledger.understood import require_readable
 from lakehouse.settings import Settings
@@ -45,6 +43,7 @@ class Ledger:
     - ``complete``: whether the history reaches back to the creation of the table.
     - ``undone_numbers``: the numbers of our commits that a RESTORE undid or voided; their metadata is no longer valid.
     - ``has_undone_progress``, ``undone_ends``: whether progress was undone with them, and the end of what they read.
+    - ``restored_sources``: the sources that had progress in them, with their names.
     - ``unchanged_versions``: versions known to have changed no row, such as maintenance.
     - ``unknown_restore``: the version of a RESTORE before all entries, if the version that it restored is unknown.
     - ``stream``: the name of the source whose progress this is, if the table reads several; else ``None``.
@@ -61,6 +60,7 @@ class Ledger:
     undone_numbers: frozenset[int] = frozenset()
     has_undone_progress: bool = False
     undone_ends: ReachedEnds = field(default_factory=dict)
+    restored_sources: Mapping[str, str] = field(default_factory=dict)
     unchanged_versions: frozenset[int] = frozenset()
     unknown_restore: int | None = None
     stream: str | None = None
@@ -99,6 +99,7 @@ class Ledger:
             totals_before=self.totals,
             run=run,
             unaccounted=self.unaccounted,
+            undone_sources=self._undone_sources_beside(last),
             **({name: getattr(last, name) for name in _CARRIED} if last else {}),
         )
 
@@ -125,6 +126,22 @@ class Ledger:
         """The end of the positions that were ever read, also by undone commits; their rows may be in the table."""
         last = self.newest.commit if self.newest else None
         return merge_reached(self.undone_ends, last.reached, ends_of(last)) if last else self.undone_ends
+
+    @property
+    def undone_sources(self) -> dict[str, str]:
+        """The sources whose whole progress a RESTORE undid, with their names; a commit carries them on."""
+        last = self.newest.commit if self.newest else None
+        sources = {**(last.undone_sources if last else {}), **self.restored_sources}
+        return {text: name for text, name in sources.items() if text not in names_of_progress(last)}
+
+    def _undone_sources_beside(self, last: Commit | None) -> dict[str, str]:
+        """The undone sources that the next commit carries on: all but that of a table which reads only one."""
+        own_name = last.stream if last and self.stream is None else None
+        return {text: name for text, name in self.undone_sources.items() if name != own_name}
+
+    def lost_progress_of(self, source: SourceId) -> bool:
+        """Whether a RESTORE undid the whole progress of a source, or, if the table reads one, any progress."""
+        return self.has_undone_progress if self.stream is None else source.text in self.undone_sources
 
     def merged_by_key(self) -> "Ledger":
         """Return the ledger for a table with a key: records that are read again replace the same rows."""
@@ -239,6 +256,7 @@ def ledger_as_of(table: DeltaTable, uri: str, name: str, limit: int | None = Non
             undone_numbers=frozenset(valid.undone_numbers),
             has_undone_progress=valid.has_undone_progress,
             undone_ends=valid.undone_ends,
+            restored_sources=valid.undone_sources,
             unchanged_versions=unchanged_versions(history),
             unknown_restore=valid.unknown_restore,
         )
@@ -256,22 +274,3 @@ def _read_history(
 
 def _oldest_version(history: Sequence[Mapping[str, Any]]) -> int:
     return int(history[-1]["version"]) if history else -1
-
-
-def require_progress(ledger: Ledger, name: str) -> Ledger:
-    """Return the ledger, or raise ``LedgerError`` if the log no longer shows the progress of the table."""
-    if ledger.unknown_restore is not None:
-        raise LedgerError(
-            f"Cannot determine which version of {name} the RESTORE in version {ledger.unknown_restore} restored: it"
-            " names no version, and no version in the log has the files of the table",
-            where=ledger.uri,
-            action=f"See and record the progress that its rows show: lakehouse recover-progress {name} - or restore the"
-            f" intended version again, by its number. {restore_advice(ledger.uri)}",
-        )
-    if ledger.newest is None and ledger.transaction and not ledger.complete:
-        raise LedgerError(
-            f"The log of {name} no longer holds a commit that records its progress",
-            where=ledger.uri,
-            action=f"See and record the progress that its rows show with: lakehouse recover-progress {name}",
-        )
-    return ledger

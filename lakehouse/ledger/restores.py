@@ -13,7 +13,7 @@ from typing import Any
 from lakehouse.ledger.commits import Entry, Upkeep, committed_at, entry_of, metadata_of
 from lakehouse.ledger.log import File, FileChanges, file_changes
 from lakehouse.ledger.reached import ReachedEnds, merge_reached
-from lakehouse.ledger.several_sources import ends_of
+from lakehouse.ledger.several_sources import ends_of, names_of_progress
 
 Info = Mapping[str, Any]  # a commit of a history, as deltalake returns it
 _STORING_KINDS = (
@@ -41,7 +41,7 @@ class ValidHistory:
     - ``unknown_restore``: the version of a RESTORE before all valid commits, if the version it restored is unknown.
     - ``undone_ends``: the end of the positions that undone commits read, by source and partition.
     - ``oldest_restored``: the oldest version that a RESTORE restored.
-    - ``has_undone_progress``: whether progress was undone.
+    - ``has_undone_progress``: whether progress was undone, and ``undone_sources`` of which sources, with their names.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -49,6 +49,7 @@ class ValidHistory:
     undone_numbers: set[int] = field(default_factory=set)
     undone_ends: ReachedEnds = field(default_factory=dict)
     has_undone_progress: bool = False
+    undone_sources: dict[str, str] = field(default_factory=dict)
     unknown_restore: int | None = None
     oldest_restored: int | None = None
 
@@ -57,6 +58,7 @@ class ValidHistory:
         for entry in entries:
             self.undone_numbers.add(entry.commit.number)
             self.has_undone_progress |= bool(entry.commit.progress)
+            self.undone_sources |= names_of_progress(entry.commit)
             self.undone_ends = merge_reached(self.undone_ends, entry.commit.reached, ends_of(entry.commit))
 
     def is_complete_from(self, oldest: int) -> bool:

@@ -70,6 +70,12 @@ def left_out_by_stream(commit: Commit | None) -> dict[str, tuple[Range, ...]]:
     return {name: ranges for name, ranges in parts.items() if ranges}
 
 
+def names_of_progress(commit: Commit | None) -> dict[str, str]:
+    """Return the name of each source of which the commit has progress."""
+    names = names_of_sources(commit) if commit else {}
+    return {source.text: names[source.text] for source in progress_by_source(commit) if source.text in names}
+
+
 def names_of_sources(commit: Commit) -> dict[str, str]:
     """Return the name of each source that the commit names."""
     other_sources = {text: part.stream for text, part in commit.other_sources.items()}

@@ -131,6 +131,7 @@ def test_a_record_that_was_rejected_as_a_whole_is_resolved_once_its_elements_are
     assert_accounted(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("8.15")
 def test_a_redrive_of_one_reason_leaves_elements_with_other_reasons(spark: SparkSession, broker: Settings) -> None:
     stream = create(spark, broker, ["order_id", "sku"])
@@ -147,6 +148,29 @@ def test_a_redrive_of_one_reason_leaves_elements_with_other_reasons(spark: Spark
     assert_accounted(stream)
 
 
+@pytest.mark.slow
+@pytest.mark.invariant("8.5")
+def test_rejected_elements_of_a_record_that_belongs_to_another_table_are_resolved(
+    spark: SparkSession, broker: Settings
+) -> None:
+    stream = create(spark, broker, ["order_id", "sku"])
+    stream.send(order(1, item("a", 1), item("b", 20), item("c", 30)), order(2, item("d", 40)))
+    stream.merge()
+    stored_rows = rows(stream)
+    stream.table = replace(stream.table, where=FieldIs("id", [2]))
+    (outcome,) = redrive(stream.context)
+    commit = outcome.entry.commit
+    assert (commit.read, commit.filtered, commit.rejected, commit.rows_read) == (2, 1, 1, 2)
+    assert rejected(stream) == [
+        (0, 1, "out_of_range", True, False),
+        (0, 2, "out_of_range", False, False),
+        (1, 0, "out_of_range", True, True),
+    ]
+    assert (redrive(stream.context), rows(stream)) == ([], stored_rows)
+    assert_accounted(stream)
+
+
+@pytest.mark.slow
 @pytest.mark.invariant("8.5")
 def test_a_rejected_record_that_belongs_to_another_table_is_resolved(spark: SparkSession, broker: Settings) -> None:
     name = unique_table().name
@@ -163,6 +187,7 @@ def test_a_rejected_record_that_belongs_to_another_table_is_resolved(spark: Spar
     assert_accounted(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("8.15")
 def test_a_record_that_was_rejected_as_a_whole_is_redriven_with_all_of_its_elements(
     spark: SparkSession, broker: Settings

@@ -36,7 +36,7 @@ from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
 CRASH = "A crash loses nothing"
-FORMS: tuple[Form, ...] = "avro", "truncates", "elements"  # those with a topic of their own
+FORMS: tuple[Form, ...] = "avro", "truncates", "elements", "topics"  # those with a topic of their own
 TRUNCATED_HOUR = hour(801)  # has a row only until the truncate
 SCENES = {
     "merge": ("merge", "refresh"),
@@ -49,6 +49,7 @@ SCENES = {
     "avro": ("merge", "refresh"),
     "truncates": ("merge", "replay", "refresh"),
     "elements": ("merge", "redrive", "replay", "refresh"),
+    "topics": ("merge", "redrive", "replay", "refresh"),
 }
 
 
@@ -148,6 +149,12 @@ CASES = [
     Case("elements, redrive: after the commit", write("after"), "elements", 1),
     Case("elements, redrive: marking, first data file", write("file", "_rejected"), "elements", 1),
     Case("elements, replay: after the commit", write("after"), "elements", 2),
+    Case("topics: after the rejected write", write("after", "_rejected"), "topics"),
+    *(Case(f"topics: after batch {nth + 1}", write("after", nth=nth), "topics") for nth in range(4)),  # two of each
+    Case("topics, second topic: log entry", write("version", nth=2), "topics"),
+    Case("topics, redrive: after the commit", write("after"), "topics", 1),
+    Case("topics, redrive: after marking", write("after", "_rejected"), "topics", 1),
+    Case("topics, replay: after the commit", write("after", nth=1), "topics", 2),
 ]
 
 
@@ -167,7 +174,8 @@ class World:
         """The steps of a scene, over new tables."""
         form: Any = scene if scene in ("log", *FORMS) else "json"
         topic = f"{self.topic}-{form}" if form in FORMS else self.topic
-        options: dict[str, Any] = dict(max_records=self.sent_counts[topic] // 2 + 1, folder=self.folder, form=form)
+        limit = self.sent_counts[topic] // (4 if form == "topics" else 2) + 1
+        options: dict[str, Any] = dict(max_records=limit, folder=self.folder, form=form)
         first = Job("", f"c_{uuid4().hex[:12]}", topic, **options)
         redrives = [do for do in SCENES[scene] if do == "redrive"]
         return [replace(first, do=do, hottest=100.0 if redrives and do != "merge" else 70.0) for do in SCENES[scene]]
@@ -189,8 +197,10 @@ def world(spark: SparkSession, registry: Settings, tmp_path_factory: pytest.Temp
     topic = f"crash-{uuid4().hex[:8]}"
     tables = {form: Job("", "t", f"{topic}-{form}", form=form).table for form in FORMS}
     base = base_folder(tmp_path_factory.mktemp("base"), {hour(number): float(number) for number in range(3, 9)})
-    for table in (Job("", "t", topic).table, *tables.values()):
-        create_topic(registry, table)
+    for form in ("json", *FORMS):
+        job = Job("", "t", f"{topic}-{form}" if form in FORMS else topic, form=form)
+        for name in job.topics:
+            create_topic(registry, job.table.in_topic(name) if job.table.topics else job.table)
     ids = register(registry, tables["avro"], AS_TEXT), register(registry, tables["avro"], WITH_STATION)
     rng, sent_counts = random.Random(4), Counter[str]()
     for partition in range(3):
@@ -199,9 +209,12 @@ def world(spark: SparkSession, registry: Settings, tmp_path_factory: pytest.Temp
         sent[tables["truncates"].topic] = truncated = [*values]
         truncated[0] = record(time=TRUNCATED_HOUR) if partition == 0 else values[0]
         truncated[-3] = record(operation="TRUNCATE") if partition == 1 else values[-3]
+        half = len(values) // 2
+        sent[f"{topic}-topics-1"], sent[f"{topic}-topics-2"] = values[:half], values[half:]
         for name, sent_values in sent.items():
             send(registry, name, sent_values, partition)
             sent_counts[name] += len(sent_values)
+    sent_counts[f"{topic}-topics"] = sent_counts[topic]
     with standby(registry) as workers:
         yield World(spark, registry, workers, topic, str(base), sent_counts)
 

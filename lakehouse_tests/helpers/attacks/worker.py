@@ -42,7 +42,7 @@ from lakehouse_tests.helpers.tables.log_tables import log_table
 
 LOG_TABLE = log_table()
 IS_WEATHER = FieldIs("type", ["weather"])
-Form = Literal["json", "avro", "log", "truncates", "elements"]
+Form = Literal["json", "avro", "log", "truncates", "elements", "topics"]
 _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 
 
@@ -69,7 +69,13 @@ class Job:
         changes |= {} if self.form == "log" else {"apply_as_deletes": DELETES}
         changes |= {"apply_as_truncates": FieldIs("operation", ["TRUNCATE"])} if self.form == "truncates" else {}
         changes |= dict(base=None, rows_from="readings", where=IS_WEATHER) if self.form == "elements" else {}
-        return replace(template, name=self.name, topic=self.topic, **changes)
+        changes |= {"topics": self.topics, "topic": ""} if self.form == "topics" else {"topic": self.topic}
+        return replace(template, name=self.name, **changes)
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics of the job; several if that is its form."""
+        return [f"{self.topic}-1", f"{self.topic}-2"] if self.form == "topics" else [self.topic]
 
     def run(self, spark: SparkSession, settings: Settings) -> list[int]:
         """Run the job; return the numbers of the batches that it committed to the merged table."""

@@ -7,6 +7,7 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import StreamTable
 from lakehouse.ledger.ledger import Ledger, read_ledger
+from lakehouse.ledger.several_sources import progress_by_source
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.histories.model_values import Key, Order, Position, Row
 from lakehouse_tests.helpers.tables.rows import Origin, origin, place_in_array, position, rows_of
@@ -74,14 +75,23 @@ class Tables:
         return deletes
 
     def rejected(self, ledger: Ledger) -> dict[Position, str]:
-        """Return the positions below the progress that no valid commit has resolved, with their reasons."""
+        """Return the positions below the progress that no valid commit has resolved, with their reasons.
+
+        If the table reads several topics, the source comes first in each.
+        """
+        commit = ledger.newest.commit if ledger.newest else None
+        by_source = {source.text: positions for source, positions in progress_by_source(commit).items()}
         progress = ledger.progress.positions if ledger.progress else {}
         reasons: dict[Position, str] = {}
         for row in rows_of(self._settings, self._table.rejected_name):
             place, resolved_number = position(row), row["resolved_number"]
+            partition, offset = place[:2]
+            if self._table.topics:
+                source = row["position"]["source"]
+                place, progress = (source, *place), by_source.get(source, {})
             assert place not in reasons, "a position has two rows"
             is_unresolved = resolved_number is None or resolved_number in ledger.undone_numbers
-            if is_unresolved and place[1] < progress.get(place[0], 0):
+            if is_unresolved and offset < progress.get(partition, 0):
                 reasons[place] = row["reason"]
         return reasons
 

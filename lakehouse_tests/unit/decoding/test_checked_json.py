@@ -234,3 +234,42 @@ def test_only_the_option_changes_the_fingerprint_of_a_table() -> None:
 def test_options_that_do_not_fit_are_refused(form: Any, message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         replace(TABLE, format=form, key=["id"])
+
+
+def reason_by(schema: Any, value: Any) -> str | None:
+    """Why a value of the field ``a`` is rejected by a schema of the record."""
+    record = add_frame(7, json.dumps({"id": 1, "a": value}).encode())
+    (row,) = decode_values(
+        pa.array([record], pa.binary()), None, TABLE.rules(schemas_of(schema)), None
+    ).verdicts.to_pylist()
+    return row["_reason"]
+
+
+@pytest.mark.invariant("8.11")
+@pytest.mark.parametrize("value", ["x", {}, 1], ids=["text", "object", "number"])
+def test_a_schema_that_refers_twice_to_each_of_many_others_ends(value: Any) -> None:
+    definitions = {f"d{n}": {"allOf": [{"$ref": f"#/definitions/d{n + 1}"}] * 2} for n in range(60)}
+    schema = {
+        "properties": {"a": {"$ref": "#/definitions/d0"}},
+        "definitions": {**definitions, "d60": {"type": "string"}},
+    }
+    assert reason_by(schema, value) == (None if value == "x" else "schema_violation")
+
+
+@pytest.mark.invariant("8.11")
+def test_numbers_with_equal_hashes_are_compared_quickly() -> None:
+    schema = {"properties": {"a": {"uniqueItems": True}}}
+    numbers = [(2**61 - 1) * n for n in range(1, 30_000)]
+    assert reason_by(schema, numbers) is None
+    assert reason_by(schema, [*numbers, numbers[7]]) == "schema_violation"
+    assert reason_by(schema, [1, 10, 100, 0.1, 0.01, -1, 0]) is None
+    for same in ([1, 1.0], [100, 1e2], [0, -0.0], [0.5, 0.50]):
+        assert reason_by(schema, same) == "schema_violation"
+
+
+@pytest.mark.invariant("8.11")
+def test_a_text_that_is_too_long_for_a_pattern_is_too_large_whatever_was_checked_before() -> None:
+    schema = {"properties": {"a": {"pattern": "a" + "[ab]" * 1_900 + "c"}}}
+    assert reason_by(schema, "ab" * 1_000) == "schema_violation"
+    assert reason_by(schema, "ab" * 10_000) == "too_large"
+    assert reason_by({"properties": {"a": {"pattern": "^[ab]+$"}}}, "ab" * 100_000) is None

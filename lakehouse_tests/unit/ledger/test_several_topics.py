@@ -1,6 +1,7 @@
 """A table that reads several sources: each commit reads one, and carries on the progress of the others."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -46,6 +47,20 @@ def steps(ledger: Ledger, *states: SourceState) -> Ledger:
 def positions(ledger: Ledger) -> Iterator[tuple[str, dict[int, int] | None]]:
     parts = progress_by_stream(ledger.newest.commit)
     return ((name, parts[name].progress) for name in sorted(parts))
+
+
+@pytest.mark.invariant("8.6", "9.2")
+def test_a_topic_whose_progress_a_restore_undid_is_remembered_until_it_is_read_again() -> None:
+    ledger = replace(steps(Ledger("uri"), state(EU, 3), state(EU, 3)), restored_sources={US.text: NAMES[US]})
+    later_ledger = steps(replace(ledger, has_undone_progress=True), *(state(EU, end) for end in range(4, 8)))
+    # the part of the log that is read does not reach back to the RESTORE any more
+    later_ledger = replace(later_ledger, restored_sources={}, has_undone_progress=False)
+    assert plan(later_ledger, state(US, 20, first=5)).gap.ranges == (Range(0, 0, 5),)
+    assert f"position.source = '{US.text}'" in unresolved_sql(later_ledger)
+    assert plan(later_ledger, SourceState("orders-asia", NEW_EU, {0: 5}, {0: 9})).gap is None, "it was never read"
+    read_ledger = steps(later_ledger, state(US, 20, first=5), state(US, 20, first=5))
+    assert (read_ledger.undone_sources, read_ledger.of_stream(NAMES[US]).progress) == ({}, Progress(US, {0: 20}))
+    assert read_ledger.next_commit("base", "run").undone_sources == {}
 
 
 @pytest.mark.invariant("2.8")

@@ -13,6 +13,7 @@ VIOLATION = "schema_violation"
 """The reason to reject a record that does not meet its schema."""
 MAX_LEVELS = 200
 """Schemas that are applied within each other; each takes two or three calls of functions."""
+_FEW_LEVELS = 8  # so that a value is checked a few times at most, without a note of each check
 _MAX_PATH = 150  # characters of a path in a detail
 KINDS = (type(None), bool, str, Decimal, UnrepresentableValue, list, dict)
 """The types of parsed values."""
@@ -110,8 +111,8 @@ class Node:
         return violation
 
     def check_once(self, value: Any, visit: Visit, evaluated: Evaluated | None) -> Violation | None:
-        """Like ``check``, but a value that is a container is checked only once in a visit."""
-        if not isinstance(value, dict | list):
+        """Like ``check``, but a container is checked only once in a visit, and so is any value at deeper levels."""
+        if visit.level < _FEW_LEVELS and not isinstance(value, dict | list):
             return self.check(value, visit, evaluated)
         key = (id(self), id(value), evaluated is None)
         if key not in visit.results:

@@ -147,4 +147,12 @@ def identity_of(value: Any, level: int = 0) -> Hashable:
         return dict, frozenset((name, identity_of(inner, level + 1)) for name, inner in value.items())
     if isinstance(value, list):
         return list, tuple(identity_of(item, level + 1) for item in value)
-    return type(value), value
+    return (Decimal, _shortest(value)) if isinstance(value, Decimal) else (type(value), value)
+
+
+def _shortest(number: Decimal) -> str:
+    """The same text for equal numbers. Hashes of texts have a seed; of numbers, somebody can choose many with one."""
+    sign, places, exponent = number.as_tuple()
+    written = "".join(map(str, places))
+    digits = written.rstrip("0")
+    return f"{sign}{digits.lstrip('0')}e{int(exponent) + len(written) - len(digits)}" if digits else "0"

@@ -38,8 +38,8 @@ class MergeConfig(dg.Config):
         """
         if not self.ranges:
             return Request(max_records=self.max_records)
-        names = {part.topic for part in self.ranges}
-        plans = [plan for _, plan in waiting.topics if not table.topics or {plan.stream} == names]
+        names = {part.topic or (None if table.topics else table.topic) for part in self.ranges}
+        plans = [plan for _, plan in waiting.topics if {plan.stream} == names]
         if not plans:
             raise LakehouseError(
                 f"The ranges of a run must be of one topic of {table.name}",

@@ -74,6 +74,7 @@ def test_the_later_of_two_elements_with_a_key_wins_and_records_and_rows_add_up(
     assert_accounted(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("8.15")
 @pytest.mark.parametrize("key", [["order_id", "sku"], []], ids=["keyed", "log"])
 def test_rejected_elements_are_redriven_alone_and_the_bytes_of_their_record_are_stored_once(

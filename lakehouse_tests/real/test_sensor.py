@@ -135,7 +135,9 @@ def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch)
     monkeypatch.setattr(
         waiting,
         "merged_ledger",
-        lambda *_: SimpleNamespace(newest=None, progress=ledger.progress, stream=None, reached={}),
+        lambda *_: SimpleNamespace(
+            newest=None, progress=ledger.progress, stream=None, reached={}, lost_progress_of=lambda _: False
+        ),
     )
     monkeypatch.setattr(waiting, "read_topic", look_and_commit)
     assert len(world.tick().run_requests) == 1

@@ -99,7 +99,7 @@ class Ledger:
             totals_before=self.totals,
             run=run,
             unaccounted=self.unaccounted,
-            undone_sources=self._undone_sources_beside(last),
+            undone_sources=self._undone_sources_to_carry(last),
             **({name: getattr(last, name) for name in _CARRIED} if last else {}),
         )
 
@@ -134,7 +134,7 @@ class Ledger:
         sources = {**(last.undone_sources if last else {}), **self.restored_sources}
         return {text: name for text, name in sources.items() if text not in names_of_progress(last)}
 
-    def _undone_sources_beside(self, last: Commit | None) -> dict[str, str]:
+    def _undone_sources_to_carry(self, last: Commit | None) -> dict[str, str]:
         """The undone sources that the next commit carries on: all but that of a table which reads only one."""
         own_name = last.stream if last and self.stream is None else None
         return {text: name for text, name in self.undone_sources.items() if name != own_name}

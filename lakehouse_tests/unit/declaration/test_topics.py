@@ -66,7 +66,7 @@ def test_a_command_needs_the_name_of_one_of_several_topics() -> None:
 
 @pytest.mark.parametrize("missing_part", ["doc", "columns", "key"])
 def test_only_the_topic_may_be_left_out(missing_part: str) -> None:
-    with pytest.raises(DeclarationError, match=f"{missing_part} must be"):
+    with pytest.raises(DeclarationError, match=f"{missing_part} is missing"):
         declare(**{missing_part: None})
 
 

@@ -135,8 +135,8 @@ def test_the_form_of_version_14_is_unchanged():
     assert field_names(Upkeep) == "metadata kind run"
     assert field_names(Commit) == (
         "metadata kind number attempt table_version rows_version stream source ranges progress reached left_out"
-        " other_sources read empty rows_read filtered rejected duplicate late deletes_without_row deletes_table"
-        " snapshot_position snapshot_end truncate purged totals_before consumed gap folder reconciled"
+        " other_sources undone_sources read empty rows_read filtered rejected duplicate late deletes_without_row"
+        " deletes_table snapshot_position snapshot_end truncate purged totals_before consumed gap folder reconciled"
         " declaration run unaccounted accepted reason"
     )
     assert field_names(Totals) == (

@@ -4,6 +4,7 @@ The flow, package by package::
 
     declaration   what you write: columns, key, order
     kafka         bounded ranges of a topic           -> records (bytes and position)
+    sources       topics, or files, as ranges of records
     decoding      the bytes of a record               -> a typed row, or a reason to reject it
     ingest        a batch of rows                     -> one fenced commit
     storage       one Delta table: its layout, its schema changes, its two writers

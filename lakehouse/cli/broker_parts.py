@@ -48,11 +48,11 @@ def examine_broker(settings: "Settings") -> Iterator[Part]:
 
 
 def _valid_declarations(settings: "Settings") -> "Sequence[StreamTable]":
-    """The declared tables; empty if they cannot be read, which the part ``declarations`` reports."""
+    """The declared tables with topics; empty if they cannot be read, which the part ``declarations`` reports."""
     from lakehouse.discovery import declared_tables
 
     try:
-        return declared_tables(settings)
+        return [table for table in declared_tables(settings) if not table.source]
     except LakehouseError:
         return ()
 

@@ -10,7 +10,7 @@ from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, examples, s
 from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_line, print_notice
 from lakehouse.cli.table_session import broker, load_settings, table_context
-from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError
+from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError, FolderError
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
@@ -44,7 +44,7 @@ def follow(
     settings = load_settings()
     stream_table = select_table(settings, table)
     try:
-        with broker(settings, with_registry=stream_table.has_schemas):
+        with broker(settings, stream_table, with_registry=stream_table.has_schemas):
             print_notice(f"Following {stream_table.topic_text}; Ctrl-C stops.")
             batch_count = _follow(settings, stream_table, max_records, idle_exit)
     except KeyboardInterrupt:
@@ -114,7 +114,7 @@ class _Follower:
             self._merge()
         except BrokerRefusedError:
             raise
-        except BrokerError as error:
+        except (BrokerError, FolderError) as error:
             if not was_away:
                 print_notice(f"{error} Waiting until it answers.{self._embedded_advice}")
             return False

@@ -100,7 +100,8 @@ def merge(
     request = batches.Request(max_records=max_records)
     if dry_run:
         return _show_plan(settings, stream_table, request, json)
-    with broker(settings, with_registry=stream_table.has_schemas), table_context(settings, stream_table) as context:
+    services = broker(settings, stream_table, with_registry=stream_table.has_schemas)
+    with services, table_context(settings, stream_table) as context:
         _print_changes(settings, stream_table)
         with merge_progress() as show:
             outcomes = refresh_and_retry(context, lambda: batches.merge_all(context, request, show))
@@ -123,7 +124,7 @@ def _print_changes(settings: "Settings", table: "StreamTable") -> None:
 def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> None:
     from lakehouse.ingest.batches import plan_each
 
-    with broker(settings):
+    with broker(settings, table):
         plans = plan_each(settings, table, request)
     if json:
         return print_json([asdict(plan) for plan in plans] if table.topics else asdict(plans[0]))
@@ -134,16 +135,20 @@ def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", j
 
 def _print_plan(table: "StreamTable", plan: "Plan") -> None:
     from lakehouse.ledger.accounting import describe_left_out
+    from lakehouse.ledger.positions import source_words
 
     for problem in plan.gap.shown_facts if plan.gap else ():
         print_notice(f"{problem}. {table.name} accepts the gap: it is recorded, and the batch continues after it.")
     if plan.left_out is not None:
         subject = f"Topic {plan.stream} is new" if table.topics else f"{table.name} is new and has a start"
         print_notice(f"{subject}: {describe_left_out(plan.left_out, plan.source)}.")
+    words = source_words(plan.source)
+    rows = [(p.partition, words.count(p.start), words.count(p.end), words.count(p.span)) for p in plan.ranges]
+    nouns = f"{words.position}s of {words.source} {plan.stream}"
     return print_partitions(
-        ["partition", "from", "to", "offsets"],
-        [(part.partition, part.start, part.end, part.span) for part in plan.ranges],
-        title=f"The next batch of {table.name} would read {plan.span:,} offsets of topic {plan.stream}",
+        ["partition", "from", "to", f"{words.position}s"],
+        rows,
+        title=f"The next batch of {table.name} would read {words.count(plan.span):,} {nouns}",
     )
 
 
@@ -203,7 +208,8 @@ def replay(
     requested_ranges = [_parse_range(text) for text in range_texts] or None
     if requested_ranges or topic is not None:
         stream_table = select_topic(stream_table, topic)
-    with broker(settings), table_context(settings, stream_table) as context, spinner("Replaying"):
+    services = broker(settings, stream_table)
+    with services, table_context(settings, stream_table) as context, spinner("Replaying"):
         outcomes = refresh_and_retry(context, lambda: merge_again(context, requested_ranges))
         derived_updates = refresh_all(context)
     return show_outcomes(outcomes, derived_updates, json)

@@ -38,7 +38,7 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
 
     settings = load_settings()
     stream_table = select_table(settings, table)
-    with broker(settings):
+    with broker(settings, stream_table):
         versions = [_accept_gap_of(settings, part, yes) for part in split_by_topic(settings, stream_table)]
     recorded_versions = [str(version) for version in versions if version is not None]
     if not recorded_versions:
@@ -108,7 +108,7 @@ def recover_progress(table: TableArgument = None, yes: YesOption = False) -> Non
 
     settings = load_settings()
     stream_table = select_table(settings, table)
-    with broker(settings), table_context(settings, stream_table) as context:
+    with broker(settings, stream_table), table_context(settings, stream_table) as context:
         proposal = repair.propose_progress(context)
         for topic, positions in proposal.all_positions.items():
             of_topic = f" in topic {topic}" if stream_table.topics else ""

@@ -72,7 +72,7 @@ def _create_topics(settings: "Settings") -> None:
     from lakehouse.ingest.topics import named_topics
     from lakehouse.kafka import create_topic
 
-    for part in (part for table in find_tables(settings) for part in named_topics(table)):
+    for part in (part for table in find_tables(settings) if not table.source for part in named_topics(table)):
         if create_topic(settings, part):
             log_line("broker", f"topic {part.topic} created")
 

@@ -72,6 +72,8 @@ def _describe_each(settings: "Settings", table: "StreamTable") -> "list[dict[str
     """The topics of a table; a pattern that no topic matches is shown as a topic that does not exist."""
     from lakehouse.ingest.topics import split_by_topic
 
+    if table.source:
+        return []
     try:
         return [_describe(settings, part) for part in split_by_topic(settings, table)]
     except TopicError:

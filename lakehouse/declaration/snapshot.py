@@ -29,6 +29,7 @@ def facts_of(table: TableParts) -> str:
     deletes = {name: _show_value(value) for name, value in options.items() if value}
     rows = {} if table.rows_path is None else {"rows_from": _show_value(table.rows_path)}
     topics = {"topics": _show_value(table.topics)} if table.topics else {}
+    topics |= {"source": _show_value(table.source)} if table.source else {}
     snapshot: dict[str, dict[str, str]] = {_TABLE: table_options | framing | deletes | rows | topics}
     snapshot |= {f"{_COLUMN}{column.name}": _column_options(column) for column in table.columns}
     snapshot |= {f"check {check.name}": _set_options(check, Check) for check in table.checks}

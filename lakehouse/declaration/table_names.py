@@ -27,6 +27,11 @@ class TableNames:
         return f"{self.name}_schemas"
 
     @property
+    def files_name(self) -> str:
+        """Name of the table that holds the numbers of files, if the records come from files."""
+        return f"{self.name}_files"
+
+    @property
     def changes_name(self) -> str:
         """Name of the change feed."""
         return f"{self.name}_changes"

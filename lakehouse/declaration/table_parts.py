@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from typing import Any, Literal, Self
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
+from lakehouse.declaration.files import Files
 from lakehouse.declaration.fingerprint import column_options, columns_by_type
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.sql import computed_sql
@@ -73,6 +74,7 @@ class TableParts(TableNames):
     start: Start | None = None
     rows_from: str | Sequence[str] | None = None
     topics: Sequence[str] | TopicPattern = ()
+    source: Files | None = None
 
     def in_topic(self, name: str) -> Self:
         """Return the declaration for the records of one of its topics: ``topic`` names it.
@@ -85,7 +87,9 @@ class TableParts(TableNames):
 
     @property
     def topic_text(self) -> str:
-        """The topic, or the topics, as a sentence names them."""
+        """The topic, the topics or the folder, as a sentence names them."""
+        if self.source:
+            return f"folder {self.source.folder}"
         return describe_topics(self.topics) if self.topics else f"topic {self.topic}"
 
     @property
@@ -241,8 +245,16 @@ class TableParts(TableNames):
         """The name of every table that the declaration may create, whether it exists or not."""
         own_names = (self.name, self.base_name, self.rejected_name)
         schemas = (self.schemas_name,) if self.has_schemas else ()
+        files = (self.files_name,) if self.source else ()
         deletes = (self.deletes_name,) if self.delete_rule else ()
-        return (*own_names, *deletes, *schemas, *(reference.name for reference in self.references), *self.derived)
+        return (
+            *own_names,
+            *deletes,
+            *schemas,
+            *files,
+            *(reference.name for reference in self.references),
+            *self.derived,
+        )
 
     @property
     def derived(self) -> tuple[str, ...]:
@@ -252,7 +264,14 @@ class TableParts(TableNames):
     @property
     def _names_in_dagster(self) -> Iterator[str]:
         """Further names in Dagster, which accepts no name twice, even for different kinds of objects."""
-        for suffix in ("topic", "sensor", "alerts", "warnings", "promises", "batch_can_be_planned"):
+        for suffix in (
+            "folder" if self.source else "topic",
+            "sensor",
+            "alerts",
+            "warnings",
+            "promises",
+            "batch_can_be_planned",
+        ):
             yield f"{self.name}_{suffix}"
         for job in ("maintenance", "checks"):
             yield from (f"{self.name}_{job}", f"{self.name}_{job}_daily")
@@ -274,5 +293,6 @@ class TableParts(TableNames):
         options += [("rows_from", self.rows_path)] if self.has_elements else []
         topics = self.topics if isinstance(self.topics, TopicPattern) else tuple(self.topics)
         options += [("topics", topics)] if topics else []
+        options += [self.source.fingerprint_parts] if self.source else []
         topic, columns = "" if topics else self.topic, columns_by_type(self.columns)
         return fingerprint_of(topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)

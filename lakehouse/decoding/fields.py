@@ -13,6 +13,8 @@ SCHEMA_REASONS = ("wrong_magic", "unknown_schema", "unusable_schema")
 """Reasons to reject a record that apply only to values with a schema id in front."""
 TIMELESS = "no_such_time"
 """The reason to reject a record whose own time is outside the range of timestamps; decoding never gives it."""
+UNREADABLE_FILE = "unreadable_file"
+"""The reason to reject the rest of a file that cannot be read further; decoding never gives it."""
 BEYOND_HORIZON = "beyond_horizon"
 """The reason to reject a record that a purged delete may have deleted; decoding never gives it."""
 REASONS = (
@@ -38,6 +40,7 @@ REASONS = (
     "late",
     TIMELESS,
     BEYOND_HORIZON,
+    UNREADABLE_FILE,
 )
 """Reasons that records of any format may have; ``Format.reasons`` are those of one format alone."""
 Epoch = Literal["seconds", "milliseconds", "microseconds", "nanoseconds", "days"]

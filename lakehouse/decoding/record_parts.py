@@ -133,6 +133,10 @@ class Element:
 
 
 VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "
+FILE_HEADER = "file"
+"""The header with the path of the file, of a record from a file."""
+FAULT_HEADER = "lakehouse-fault"
+"""The header that says why a file cannot be read further, of the record without a value that stands for the rest."""
 PARSED_KEY = "parsed key"
 """The key as it was parsed, once for all columns that read it."""
 SCHEMA = "schema"

@@ -17,6 +17,7 @@ from lakehouse.defs.results import DATA_VERSION
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.waiting import Waiting, is_unavailable, plan_waiting_records, report_planning
+from lakehouse.ledger.positions import SourceState, source_words
 
 _TICK_INTERVAL = 4  # seconds between two ticks: Dagster's daemon evaluates sensors every five
 _POSITION_SCHEMA = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
@@ -92,16 +93,23 @@ def _request_run(
     now = datetime.now(UTC)
     if waiting.is_idle and not is_behind(instance, job, entry.merge_job_keys, now, location):
         return f"Nothing to merge: every record of {table.topic_text} is merged or rejected."
+    noun = "Files" if table.source else "Offsets"
     run = unfinished_run(instance, key)
     if run:
         status = run.status.value.lower().replace("_", " ")
         running = f"Run {run.run_id[:8]} of {run.job_name} ({status}) is merging {table.name}."
-        return f"Offsets to merge: {waiting.span:,}. {running}"
+        return f"{noun} to merge: {waiting.span:,}. {running}"
     reason = reason_to_wait(instance, job, key, now, location)
     if reason:
-        return f"Offsets to merge: {waiting.span:,}. {reason}"
+        return f"{noun} to merge: {waiting.span:,}. {reason}"
     topic = {"lakehouse/topic": table.topic} if table.topic else {}
     return dg.RunRequest(tags={**topic, "lakehouse/lag": str(waiting.span)})
+
+
+def _held_positions(state: SourceState) -> list[tuple[int, int, int]]:
+    """Each partition, with the first and the end of what it holds, as the source counts it."""
+    count = source_words(state.source).count
+    return [(partition, count(state.earliest[partition]), count(end)) for partition, end in sorted(state.end.items())]
 
 
 def _topic_event(entry: CatalogEntry, waiting: Waiting) -> dg.AssetMaterialization:
@@ -116,15 +124,18 @@ def _topic_event(entry: CatalogEntry, waiting: Waiting) -> dg.AssetMaterializati
             {**({"topic": state.stream} if has_several else {}), "partition": partition, "earliest": first, "end": end}
         )
         for state in states
-        for partition, first, end in ((p, state.earliest[p], end) for p, end in sorted(state.end.items()))
+        for partition, first, end in _held_positions(state)
     ]
+    noun = source_words(states[0].source).position
     version = f"{waiting.source} {sorted(waiting.end.items())}"
     return dg.AssetMaterialization(
         entry.key(entry.topic_name),
-        description=f"The end offsets of {entry.table.topic_text} changed.",
+        description=f"The end of {entry.table.topic_text} changed.",
         metadata={
-            "offsets": dg.MetadataValue.table(positions, schema=_POSITIONS_SCHEMA if has_several else _POSITION_SCHEMA),
-            "offsets_held": sum(end - state.earliest[p] for state in states for p, end in state.end.items()),
+            f"{noun}s": dg.MetadataValue.table(
+                positions, schema=_POSITIONS_SCHEMA if has_several else _POSITION_SCHEMA
+            ),
+            f"{noun}s_held": sum(end - first for state in states for _, first, end in _held_positions(state)),
             "lag": waiting.span,
             **({"topics": len(states)} if has_several else states[0].ids),
         },

@@ -17,14 +17,15 @@ from lakehouse.defs.results import check_result
 from lakehouse.defs.waiting import planning_check
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.topics import split_by_topic
-from lakehouse.kafka import read_topic
+from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.audit import Finding, audit, every_change_kept, finding
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations import verify
 from lakehouse.operations.compare import equals_database
 from lakehouse.operations.verify_changes import ROWS_IN_SNAPSHOT, VALUES_SENT, verify_snapshot, verify_values
 from lakehouse.settings import Settings
-from lakehouse.storage.table_context import TableContext
+from lakehouse.sources.source import source_of
+from lakehouse.storage.table_context import TableContext, merged_ledger
 
 _DAILY = "0 4 * * *"  # UTC; one hour after maintenance
 _AUDIT_DOCS = {
@@ -187,7 +188,8 @@ def database_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
 
 def _producer_time(settings: Settings, table: StreamTable) -> Finding:
     try:
-        states = [read_topic(settings, part.topic) for part in split_by_topic(settings, table)]
+        parts = split_by_topic(settings, table)
+        states = [source_of(settings, part).look_ahead(merged_ledger(settings, part), PATIENCE) for part in parts]
         findings = [verify.producer_time(state, table) for state in states]
         return next((result for result in findings if not result.passed), findings[0])
     except LakehouseError as error:

@@ -15,7 +15,7 @@ from lakehouse.ledger.accounting import shown_totals, sums
 from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import OF_RECORDS, Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Range
+from lakehouse.ledger.positions import Range, source_words
 from lakehouse.ledger.several_sources import left_out_by_stream
 from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
@@ -126,7 +126,7 @@ def read_ranges(outcomes: Sequence[Outcome], waiting: Waiting) -> Figures:
 
     ``waiting`` was planned before the run.
     """
-    lags = {plan.stream: plan.span for _, plan in waiting.topics}
+    lags = {plan.stream: source_words(plan.source).count(plan.span) for _, plan in waiting.topics}
     partition_ranges: dict[tuple[str, int], tuple[int, int]] = {}
     for plan, lag in ((outcome.plan, outcome.lag_after) for outcome in outcomes if outcome.plan):
         lags[plan.stream] = lag

@@ -27,11 +27,13 @@ Origins = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
-    """The topic, an external asset that producers write. The sensor reports its offsets if they changed."""
+    """The topic or folder, an external asset that others write. The sensor reports what it holds if that changed."""
     table, is_text = entry.table, entry.table.format.is_text
     fields = [TableColumn(c.field.source, _record_type(c, is_text=is_text), c.doc) for c in table.record_columns]
-    doc = f"Kafka {table.topic_text}. Its records are merged into {table.name}."
-    return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={"kafka"})
+    system = "" if table.source else "Kafka "
+    text = f"{system}{table.topic_text}"
+    doc = f"{text[0].upper()}{text[1:]}. Its records are merged into {table.name}."
+    return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={"file"} if table.source else {"kafka"})
 
 
 def reference_spec(entry: CatalogEntry, reference: Reference) -> dg.AssetSpec:

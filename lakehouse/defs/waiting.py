@@ -16,15 +16,15 @@ from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
-from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, TopicError
+from lakehouse.errors import BrokerError, BrokerRefusedError, FolderError, LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_by_topic
-from lakehouse.kafka import TopicState, read_topic
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.planning import Bounds
-from lakehouse.ledger.positions import Plan
+from lakehouse.ledger.positions import Plan, SourceState, source_words
 from lakehouse.settings import Settings
+from lakehouse.sources.source import source_of
 from lakehouse.storage.table_context import merged_ledger
 
 CHECK = "batch_can_be_planned"
@@ -40,19 +40,19 @@ _STATEMENT = "settings, table and topic fit together, and no record was lost bef
 
 def is_unavailable(error: Exception) -> bool:
     """Whether an error only means that the broker or the topic is unavailable now."""
-    return isinstance(error, (BrokerError, TopicError)) and not isinstance(error, BrokerRefusedError)
+    return isinstance(error, (BrokerError, FolderError, TopicError)) and not isinstance(error, BrokerRefusedError)
 
 
 @dataclass(frozen=True)
 class Waiting:
     """The state of each topic of a table, and the plan of one merge of all its waiting records."""
 
-    topics: tuple[tuple[TopicState, Plan], ...]
+    topics: tuple[tuple[SourceState, Plan], ...]
 
     @property
     def span(self) -> int:
-        """The number of offsets to merge."""
-        return sum(plan.span for _, plan in self.topics)
+        """The number of offsets, or of files, to merge."""
+        return sum(source_words(plan.source).count(plan.span) for _, plan in self.topics)
 
     @property
     def is_idle(self) -> bool:
@@ -90,10 +90,10 @@ def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = 
     return Waiting(tuple(_plan_topic(settings, part, limit) for part in split_by_topic(settings, table, limit)))
 
 
-def _plan_topic(settings: Settings, table: StreamTable, limit: float) -> tuple[TopicState, Plan]:
+def _plan_topic(settings: Settings, table: StreamTable, limit: float) -> tuple[SourceState, Plan]:
     # Read the progress first: otherwise a run that commits in between would seem to be ahead of the topic.
     ledger = merged_ledger(settings, table)
-    state = with_start(settings, table, ledger, read_topic(settings, table.topic, limit), limit)
+    state = with_start(settings, table, ledger, source_of(settings, table).look_ahead(ledger, limit), limit)
     return state, plan_table(table, state, ledger, Bounds())
 
 

@@ -2,7 +2,7 @@
 
 ``batches`` runs one batch from plan to commit. It calls these modules:
 
-- ``topics``: the topics of a table that reads several; each batch reads one.
+- ``topics``: the topics of a table that reads several; each batch reads one. ``lakehouse.sources`` reads them.
 - ``gaps``: whether a batch may continue after records that are gone; ``start``: where a new table begins.
 - ``staging``: decodes and stages records; ``around_timeless`` works around records that Spark cannot read.
 - ``decode``: records → rows, or a reason.

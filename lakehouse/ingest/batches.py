@@ -23,7 +23,7 @@ from lakehouse.ingest.staging import stage_records
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_by_topic, split_context
 from lakehouse.ingest.truncates import delete_truncated
-from lakehouse.kafka import PATIENCE, TimelessRecordError, read_failures, read_records, read_topic, require_same_topic
+from lakehouse.kafka import PATIENCE, TimelessRecordError, require_same_source
 from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Entry
@@ -31,6 +31,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, lag_of
 from lakehouse.ledger.positions import Plan, SourceState, source_words
 from lakehouse.settings import Settings
+from lakehouse.sources.source import source_of
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict
@@ -101,7 +102,7 @@ def plan_each(settings: Settings, table: StreamTable, request: Request = Request
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
     """Plan the next batch of one topic; reads no record, writes nothing, and needs no JVM."""
     ledger = merged_ledger(settings, table)
-    state = with_start(settings, table, ledger, read_topic(settings, table.topic, PATIENCE))
+    state = with_start(settings, table, ledger, source_of(settings, table).look_ahead(ledger, PATIENCE))
     return plan_table(table, state, ledger, Bounds(request.limit(table), request.until))
 
 
@@ -154,8 +155,10 @@ class Snapshot:
 def _read_snapshot(context: TableContext) -> Snapshot:
     _log.info("Planning a batch of %s", context.table.name)
     # the ledger first, so that a batch of another writer in between does not lie after the end of the topic
-    ledger, settings, table = context.ledger(), context.settings, context.table
-    return Snapshot(ledger, with_start(settings, table, ledger, read_topic(settings, table.topic, PATIENCE)))
+    source, ledger = source_of(context.settings, context.table), context.ledger()
+    source.take_stock(context)
+    state = source.look(ledger, PATIENCE)
+    return Snapshot(ledger, with_start(context.settings, context.table, ledger, state))
 
 
 def prepare(context: TableContext) -> None:
@@ -220,18 +223,18 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     Reads only the beginning of the plan if it has too many records whose time is out of range for a timestamp.
     """
     spark, settings, table = context.spark, context.settings, context.table
-    layout = context.merged.layout
+    layout, source = context.merged.layout, source_of(settings, table)
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
     words, is_beyond = source_words(plan.source), is_beyond_horizon(table, ledger, plan.source)
-    _log.info("Reading %s %ss of %s %s", f"{plan.span:,}", words.position, words.source, plan.stream)
+    _log.info("Reading %s %ss of %s %s", f"{words.count(plan.span):,}", words.position, words.source, plan.stream)
     with rows_expected(spark, plan.span):
         try:
-            with read_failures(plan, command):
-                records = stage_records(context, read_records(spark, settings, plan), commit.kind, is_beyond)
+            with source.failures(plan, command):
+                records = stage_records(context, source.read(spark, plan, ledger), commit.kind, is_beyond)
         except TimelessRecordError as error:
             plan, records = stage_around_timeless(context, plan, commit.kind, error, is_beyond)
-        state_after = read_topic(context.settings, context.table.topic, PATIENCE)
-        require_same_topic(plan, state_after, command)
+        state_after = source.look(ledger, PATIENCE)
+        require_same_source(plan, state_after, command)
         progress = dict(plan.progress.positions) if commit.kind == "batch" else commit.progress
         commit = commit.with_fields(stream=plan.stream, ranges=plan.ranges, progress=progress)
         counts = count_batch(records, table, is_beyond)

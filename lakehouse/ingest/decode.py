@@ -21,11 +21,12 @@ from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.decoding.element_verdicts import first_rejected, with_rows
+from lakehouse.decoding.fields import UNREADABLE_FILE
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.record_keys import key_parser
-from lakehouse.decoding.record_parts import HEADER, KEY, PARSED_KEY, SCHEMA, TIME, TOPIC, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import FAULT_HEADER, HEADER, KEY, PARSED_KEY, SCHEMA, TIME, TOPIC, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdict_arrays import DecodedRecords
 from lakehouse.decoding.verdicts import decode_slices
@@ -71,11 +72,21 @@ def decode_records(
     schema += [F.expr(_SCHEMA.format(staged.KEY)).alias(staged.KEY_SCHEMA)] if table.key_format else []
     place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
     if table.has_elements:
-        return with_computed(_explode(judged_records.select(*place, *staged.RAW, *schema, "_verdict")), table)
+        rows = _explode(judged_records.select(*place, *staged.RAW, *schema, "_verdict"))
+        return with_computed(_explain_faults(rows) if table.source else rows, table)
     decoded_records = judged_records.select(*place, *staged.RAW, *schema, "_verdict.*")
     keeps_raw = f"{staged.REASON} <> '{staged.FILTERED}'" + (f" OR {keep_raw}" if keep_raw else "")
     raw = {name: F.expr(f"CASE WHEN {keeps_raw} THEN {name} END") for name in staged.RAW}
-    return with_computed(decoded_records.withColumns(raw), table)
+    decoded_records = decoded_records.withColumns(raw)
+    return with_computed(_explain_faults(decoded_records) if table.source else decoded_records, table)
+
+
+def _explain_faults(records: DataFrame) -> DataFrame:
+    """Give records that stand for the unreadable rest of a file their own reason, with its place."""
+    fault = f"CAST(filter({staged.HEADERS}, header -> header.key = '{FAULT_HEADER}')[0].value AS STRING)"
+    is_fault = f"{staged.REASON} IS NOT NULL AND {fault} IS NOT NULL"
+    explanation = {staged.REASON: f"'{UNREADABLE_FILE}'", staged.DETAIL: fault}
+    return records.withColumns({n: F.expr(f"IF({is_fault}, {sql}, {n})") for n, sql in explanation.items()})
 
 
 def _explode(records: DataFrame) -> DataFrame:

@@ -10,9 +10,9 @@ from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
 from lakehouse.ingest.gaps import data_loss_error
 from lakehouse.ingest.start import first_positions
 from lakehouse.ingest.topics import split_context
-from lakehouse.kafka import PATIENCE, TopicState, read_topic
-from lakehouse.ledger.planning import divide_limit
-from lakehouse.ledger.positions import Plan, Range, find_gap, source_words
+from lakehouse.kafka import PATIENCE
+from lakehouse.ledger.positions import Plan, Range, SourceState, find_gap, source_words
+from lakehouse.sources.source import source_of
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 
@@ -34,15 +34,18 @@ def replay(context: TableContext, ranges: list[Range] | None = None, request: Re
 
 def _replay_topic(context: TableContext, ranges: list[Range] | None, request: Request) -> list[Outcome]:
     limit = request.limit(context.table)
-    plans = (part for plan in _replay_plans(context, ranges) for part in split_into_batches(plan, limit))
+    state, merged_ranges = find_merged_ranges(context)
+    replay_plans = _replay_plans(context, state, merged_ranges, ranges)
+    plans = (part for plan in replay_plans for part in split_into_batches(state, plan, limit))
     return [outcome for plan in plans for outcome in _replay_plan(context, plan)]
 
 
-def split_into_batches(plan: Plan, limit: int) -> Iterator[Plan]:
+def split_into_batches(state: SourceState, plan: Plan, limit: int) -> Iterator[Plan]:
     """Split a plan into plans of at most ``limit`` positions, in order; all partitions advance in each."""
     remaining_ranges = plan.ranges
     while sum(part.span for part in remaining_ranges):
-        shares = divide_limit({part.partition: part.span for part in remaining_ranges}, limit)
+        starts = {part.partition: part.start for part in remaining_ranges}
+        shares = state.divide(starts, {part.partition: part.span for part in remaining_ranges}, limit)
         ranges = tuple(
             Range(part.partition, part.start, part.start + shares[part.partition]) for part in remaining_ranges
         )
@@ -55,9 +58,10 @@ def ranges_after(ranges: tuple[Range, ...], read_ranges: tuple[Range, ...]) -> t
     return tuple(Range(part.partition, read.end, part.end) for part, read in zip(ranges, read_ranges, strict=True))
 
 
-def _replay_plans(context: TableContext, ranges: list[Range] | None) -> list[Plan]:
+def _replay_plans(
+    context: TableContext, state: SourceState, merged_ranges: dict[int, Range], ranges: list[Range] | None
+) -> list[Plan]:
     """Check all ranges and return their plans; several if a partition has more than one range."""
-    state, merged_ranges = find_merged_ranges(context)
     empty_ranges = {p: Range(p, part.end, part.end) for p, part in merged_ranges.items()}
     for part in ranges or []:
         merged_range = merged_ranges.get(part.partition)
@@ -96,7 +100,7 @@ def split_into_turns(ranges: Sequence[Range]) -> Iterator[dict[int, Range]]:
         yield turn
 
 
-def find_merged_ranges(context: TableContext) -> tuple[TopicState, dict[int, Range]]:
+def find_merged_ranges(context: TableContext) -> tuple[SourceState, dict[int, Range]]:
     """Return the state of the source, and for each partition the merged range that it still holds, perhaps empty.
 
     Changes nothing. Raises ``LakehouseError`` if nothing was merged yet, and ``DataLossError`` for an open gap: its
@@ -104,7 +108,7 @@ def find_merged_ranges(context: TableContext) -> tuple[TopicState, dict[int, Ran
     """
     table, ledger = context.table, context.ledger()
     progress = ledger.progress
-    state = read_topic(context.settings, table.topic, PATIENCE)
+    state = source_of(context.settings, table).look(ledger, PATIENCE)
     if progress is None:
         action = f"First run: lakehouse merge {table.name}"
         raise LakehouseError("Nothing has been merged yet", where=f"table {table.name}", action=action)

@@ -10,15 +10,15 @@ from datetime import datetime
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.start import start_time
 from lakehouse.errors import DeclarationError
-from lakehouse.kafka import PATIENCE, TopicState, offsets_at
+from lakehouse.kafka import PATIENCE, offsets_at
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Positions
+from lakehouse.ledger.positions import Positions, SourceState
 from lakehouse.settings import Settings
 
 
 def with_start(
-    settings: Settings, table: StreamTable, ledger: Ledger, state: TopicState, limit: float = PATIENCE
-) -> TopicState:
+    settings: Settings, table: StreamTable, ledger: Ledger, state: SourceState, limit: float = PATIENCE
+) -> SourceState:
     """Return the state of the topic with the offset at which a new table begins each partition.
 
     The offset is 0 if the partition is read from its first record. Without a declared start, and once the table has
@@ -41,7 +41,7 @@ def first_positions(ledger: Ledger) -> dict[int, int]:
     return {part.partition: part.end for part in ledger.left_out}
 
 
-def _named_positions(table: StreamTable, positions: Positions, state: TopicState) -> Positions:
+def _named_positions(table: StreamTable, positions: Positions, state: SourceState) -> Positions:
     for partition, position in sorted(positions.items()):
         end = state.end.get(partition)
         if end is None or position > end:
@@ -50,7 +50,7 @@ def _named_positions(table: StreamTable, positions: Positions, state: TopicState
     return {partition: positions.get(partition, 0) for partition in state.end}
 
 
-def _require_present(table: StreamTable, starts: Positions, state: TopicState) -> None:
+def _require_present(table: StreamTable, starts: Positions, state: SourceState) -> None:
     """Raise if a record at a declared offset has expired; 0 is the first record that the topic still holds."""
     for partition, position in starts.items():
         earliest = state.earliest[partition]
@@ -67,7 +67,7 @@ def _wrong_start(table: StreamTable, partition: int, position: int, fact: str) -
     )
 
 
-def _positions_at(settings: Settings, state: TopicState, time: datetime, limit: float) -> Positions:
+def _positions_at(settings: Settings, state: SourceState, time: datetime, limit: float) -> Positions:
     """Return the first offset with this time or a later one, or the end; 0 if expired records may have had such a time.
 
     A record of an open transaction is beyond the end; the partition then begins at the end.

@@ -1,4 +1,7 @@
-"""The topics of a table that reads several: the declaration for each of them, as ``in_topic`` returns it."""
+"""The topics of a table that reads several: the declaration for each of them, as ``in_topic`` returns it.
+
+A table that reads no topic has one source, and its declaration stands for it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +22,7 @@ def split_by_topic(settings: Settings, table: StreamTable, limit: float = PATIEN
     broker is asked only then, for at most ``limit`` seconds. Raises ``BrokerError``, and ``TopicError`` if no topic
     matches.
     """
-    if table.topic or not isinstance(table.topics, TopicPattern):
+    if table.source or table.topic or not isinstance(table.topics, TopicPattern):
         return named_topics(table)
     names = {*topic_names(settings, limit), *topics_with_progress(ledger_of(settings, table.name))}
     matching_names = table.topics.matching(names)
@@ -41,7 +44,7 @@ def known_topics(settings: Settings, table: StreamTable) -> list[StreamTable]:
 def named_topics(table: StreamTable) -> list[StreamTable]:
     """Return the declaration for each topic that it names; none for a pattern."""
     names = () if isinstance(table.topics, TopicPattern) else table.topics
-    return [table] if table.topic else _each_topic(table, names)
+    return [table] if table.topic or table.source else _each_topic(table, names)
 
 
 def _each_topic(table: StreamTable, names: Sequence[str]) -> list[StreamTable]:

@@ -14,7 +14,7 @@ arithmetic of offsets in ``ledger``, and on the wire protocol in ``local``. It k
 
 from lakehouse.kafka.admin import add_partitions, create_topic, delete_topic
 from lakehouse.kafka.clients import only_in_spark
-from lakehouse.kafka.failures import TimelessRecordError, read_failures, require_same_topic
+from lakehouse.kafka.failures import TimelessRecordError, read_failures, require_same_source
 from lakehouse.kafka.incarnation import Incarnation, TopicState
 from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, require_own_keys
@@ -45,7 +45,7 @@ __all__ = [
     "read_records",
     "read_topic",
     "require_own_keys",
-    "require_same_topic",
+    "require_same_source",
     "timeless_detail",
     "topic_names",
 ]

@@ -48,8 +48,8 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
         raise
 
 
-def require_same_topic(plan: Plan, state: SourceState, command: str) -> None:
-    """Raise ``ReadLossError`` if the topic that now has this name is not the planned one."""
+def require_same_source(plan: Plan, state: SourceState, command: str) -> None:
+    """Raise ``ReadLossError`` if the source that now has this name is not the planned one."""
     if plan.source != state.source:
         raise records_gone_error(plan, command)
 

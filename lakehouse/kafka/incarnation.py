@@ -31,10 +31,8 @@ class TopicState(SourceState):
     """The state of a topic at one time: its identity and the offsets it holds.
 
     ``earliest`` is the first offset that is still present. ``end`` is the last stable offset: the next one that a
-    committed record will get. ``producer_time`` means that producers, not the broker, set the time of records.
+    committed record will get.
     """
-
-    producer_time: bool = False
 
     @property
     def ids(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from lakehouse.ledger.positions import Plan, Positions, Progress, Range, SourceState, find_gap
+from lakehouse.ledger.positions import Plan, Positions, Progress, Range, SourceState, find_gap, source_words
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def plan_batch(state: SourceState, progress: Progress | None, bounds: Bounds = B
     ends = {p: _end(p, starts[p], state, bounds.until) for p in state.end}
     # a batch that is smaller than the lag increases the sum by its limit: the next turn begins where this one ends
     turn = sum(starts.values())
-    shares = divide_limit({p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
+    shares = state.divide(starts, {p: ends[p] - starts[p] for p in starts}, bounds.max_records, turn)
     ranges = tuple(Range(p, starts[p], starts[p] + shares[p]) for p in sorted(starts))
     return Plan(state.stream, state.source, ranges, find_gap(state, progress))
 
@@ -44,25 +44,7 @@ def _end(partition: int, start: int, state: SourceState, until: Positions) -> in
     return max(start, min(state.end[partition], until.get(partition, state.end[partition])))
 
 
-def divide_limit(lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:
-    """Divide a limit among the partitions: small lags in full, the rest equally among the large ones.
-
-    Every partition with lag gets a share. If there are more of them than the limit, one position each goes to those
-    that follow the index ``turn`` in the circle of all partitions. The shares add up to the limit, or to the total lag
-    if that is less.
-    """
-    if limit is None:
-        return dict(lags)
-    partitions = sorted(lags)
-    first = turn % max(1, len(partitions))
-    served_partitions = [p for p in partitions[first:] + partitions[:first] if lags[p]][:limit]
-    shares, remaining_limit = dict.fromkeys(lags, 0), limit
-    for index, partition in enumerate(sorted(served_partitions, key=lambda p: lags[p])):
-        shares[partition] = min(lags[partition], remaining_limit // (len(served_partitions) - index))
-        remaining_limit -= shares[partition]
-    return shares
-
-
 def lag_of(state: SourceState, progress: Progress | None) -> dict[int, int]:
-    """Return the positions between progress and end for each partition; never negative."""
-    return {p: end - _start(p, state, progress) for p, end in state.end.items()}
+    """Return what is between progress and end for each partition, as the source counts it; never negative."""
+    count = source_words(state.source).count
+    return {p: count(end - _start(p, state, progress)) for p, end in state.end.items()}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from lakehouse.errors import LedgerError
 from lakehouse.ledger.restore_advice import restore_advice
+from lakehouse.ledger.shares import divide_limit
 
 _MAX_SHOWN = 5  # partitions that a sentence names
 Positions = Mapping[int, int]
@@ -17,13 +18,20 @@ Positions = Mapping[int, int]
 
 @dataclass(frozen=True)
 class SourceWords:
-    """The words for a source of one kind and for a position in it."""
+    """The words for a source of one kind and for what is counted in it; ``unit`` is how many positions that has."""
 
     source: str = "source"
     position: str = "position"
+    unit: int = 1
+
+    def count(self, span: int) -> int:
+        """Return how many of what is counted a number of positions is; a part of one counts as one."""
+        return -(-span // self.unit)
 
 
-_WORDS = {"kafka": SourceWords("topic", "offset")}
+FILE_PLACES = 2**40
+"""Positions of one file: its number times this, plus the place of a record in it, is a position."""
+_WORDS = {"kafka": SourceWords("topic", "offset"), "files": SourceWords("folder", "file", FILE_PLACES)}
 
 
 @dataclass(frozen=True, order=True)
@@ -91,7 +99,7 @@ class SourceState:
     ``stream`` is its name. ``earliest`` has the first available position of each partition, ``end`` the position that
     the next record will get. ``is_compacted`` means that records disappear once there is a newer one with their key;
     ``None`` if that is unknown. ``starts`` has the position at which a new table begins each partition; it is empty if
-    none is declared.
+    none is declared. ``producer_time`` means that those who write the records set their times.
     """
 
     stream: str
@@ -100,10 +108,25 @@ class SourceState:
     end: Positions
     is_compacted: bool | None = False
     starts: Positions = field(default_factory=dict)
+    producer_time: bool = False
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """What identifies the source, by name."""
+        return {source_words(self.source).source: self.source.identity}
 
     def differs_from(self, before: SourceId) -> str:
         """Return a sentence that another source was merged before."""
         return f"Another {source_words(before).source} was merged: it was {before.text} and is {self.source.text}"
+
+    def divide(self, starts: Positions, lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:  # noqa: ARG002
+        """Return how many of the ``lags``, which begin at ``starts``, one batch reads, as ``divide_limit`` does."""
+        return divide_limit(lags, limit, turn)
+
+    def describe_lost(self, part: Range) -> str:
+        """Return the sentence that records were lost before they were merged, without its full stop."""
+        count = f"{part.span:,} {source_words(self.source).position}{'s' if part.span > 1 else ''}"
+        return f"{describe_deleted(part)} before they were merged: {count}"
 
 
 @dataclass(frozen=True)
@@ -223,8 +246,7 @@ def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple
     earliest, end = state.earliest[partition], state.end[partition]
     if position < earliest:
         lost_range = Range(partition, position, earliest)
-        count = f"{lost_range.span:,} {source_words(state.source).position}{'s' if lost_range.span > 1 else ''}"
-        yield f"{describe_deleted(lost_range)} before they were merged: {count}", lost_range
+        yield state.describe_lost(lost_range), lost_range
     elif position > end:
         text = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
         yield text, Range(partition, end, position)

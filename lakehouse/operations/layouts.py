@@ -10,6 +10,7 @@ from lakehouse.ingest.kept_schemas import schemas_layout
 from lakehouse.ingest.load import base_layout, reference_layout
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.settings import Settings
+from lakehouse.sources.files.file_log import files_layout
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import merged_layout
 
@@ -33,6 +34,8 @@ def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
     """The tables that exist only if there is something to store: schemas, base rows and reference tables."""
     if table.has_schemas:
         yield schemas_layout(table, settings)
+    if table.source:
+        yield files_layout(table, settings)
     if table.base:
         yield base_layout(table, settings)
     for reference in table.references:

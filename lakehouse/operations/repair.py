@@ -19,7 +19,7 @@ from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, 
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_context
-from lakehouse.kafka import read_failures, read_records, read_topic
+from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.commit_values import Consumed, OtherSource
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.differences import differences
@@ -28,6 +28,7 @@ from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Gap, Plan, Range, SourceId, SourceState, source_words
 from lakehouse.ledger.reached import ReachedEnds, merge_reached
 from lakehouse.settings import Settings
+from lakehouse.sources.source import source_of
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import TableContext, merged_ledger, whole_ledger
 
@@ -74,7 +75,7 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
     Records that were merged before are merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
-    state = with_start(settings, table, ledger, read_topic(settings, table.topic))
+    state = with_start(settings, table, ledger, source_of(settings, table).look(ledger, PATIENCE))
     plan = plan_next_of(ledger, state, Bounds())
     if plan.gap is None:
         return None
@@ -123,7 +124,7 @@ def propose_progress(context: TableContext) -> Proposal:
     """
     ledger = _ledger_without_progress(context)
     parts = split_context(context)
-    states = [read_topic(context.settings, part.table.topic) for part in parts]
+    states = [source_of(context.settings, part.table).look(None, PATIENCE) for part in parts]
     if context.table.order == "offset":
         _require_one_source(context, states[0])
     positions = [_read_positions(part, state) for part, state in zip(parts, states, strict=True)]
@@ -146,8 +147,9 @@ def _read_positions(context: TableContext, state: SourceState) -> dict[int, int]
     confirmed_partitions: set[int] = set()  # their newest row came from a record that the topic still has
     if row_ranges:
         plan = Plan(state.stream, state.source, row_ranges)
-        with read_failures(plan, f"lakehouse recover-progress {table.name}"):
-            records = decode_records(read_records(spark, settings, plan), table, kept_schemas(settings, table))
+        source = source_of(settings, table)
+        with source.failures(plan, f"lakehouse recover-progress {table.name}"):
+            records = decode_records(source.read(spark, plan, None), table, kept_schemas(settings, table))
             matches = records.join(newest_rows, newest_rows.columns).select(staged.PARTITION)
             confirmed_partitions = {row[0] for row in matches.collect()}
     unconfirmed_ranges = [part for part in row_ranges if part.partition not in confirmed_partitions]

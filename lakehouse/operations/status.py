@@ -7,14 +7,14 @@ from lakehouse.errors import DataLossError, DeclarationError, LakehouseError, To
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import known_topics, split_by_topic
-from lakehouse.kafka import read_topic
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.planning import Bounds
-from lakehouse.ledger.positions import Progress, SourceState
+from lakehouse.ledger.positions import Progress, SourceState, source_words
 from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.sources.source import source_of
 from lakehouse.storage.table_context import merged_ledger
 
 _LOOK_LIMIT = 1.5  # seconds for the broker
@@ -23,6 +23,8 @@ _LOOK_LIMIT = 1.5  # seconds for the broker
 @dataclass(frozen=True)
 class PartitionStatus:
     """One partition: the next offset to merge, the offsets in the source, and the lag; ``None`` if unknown.
+
+    If the source is a folder, these are numbers of files.
 
     If the progress is of another topic, or is after the end, ``lag`` counts all records that the broker has. ``topic``
     is the topic if the table reads several, else ``None``.
@@ -96,7 +98,7 @@ def status(settings: Settings, table: StreamTable) -> Status:
     servers = problem = None
     parts = known_topics(settings, table)
     try:
-        servers = bootstrap_servers(settings)
+        servers = None if table.source else bootstrap_servers(settings)
         parts = split_by_topic(settings, table, _LOOK_LIMIT)
     except LakehouseError as error:
         problem = str(error)
@@ -119,7 +121,7 @@ def status(settings: Settings, table: StreamTable) -> Status:
 
 
 def _read_state(settings: Settings, table: StreamTable, ledger: Ledger) -> SourceState:
-    state = read_topic(settings, table.topic, limit=_LOOK_LIMIT)
+    state = source_of(settings, table).look_ahead(ledger, _LOOK_LIMIT)
     return with_start(settings, table, ledger, state, _LOOK_LIMIT)
 
 
@@ -157,4 +159,6 @@ def _partition(partition: int, state: SourceState, progress: int | None, start: 
     lag = None
     if end is not None and start is not None and earliest is not None:
         lag = end - (start if start <= end else earliest)
-    return PartitionStatus(partition, progress, earliest, end, lag)
+    count = source_words(state.source).count
+    counts = [None if position is None else count(position) for position in (progress, earliest, end, lag)]
+    return PartitionStatus(partition, *counts)

@@ -21,10 +21,10 @@ from lakehouse.derived.changes import Derived, Upstream
 from lakehouse.derived.rollup import find_differing_groups, is_as_declared, recompute, rollup_layout
 from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import is_version_gone
-from lakehouse.kafka import TopicState
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.positions import SourceState
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import identity
@@ -192,7 +192,7 @@ def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0
     return finding("rejected_share", [problem] if share > limit else [], statement)
 
 
-def producer_time(state: TopicState, table: StreamTable) -> Finding:
+def producer_time(state: SourceState, table: StreamTable) -> Finding:
     """Check that no producer's clock decides which record is newer.
 
     That holds if the broker dates the records, if a version, the offset or the log of a database decides, or if the

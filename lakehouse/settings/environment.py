@@ -69,6 +69,9 @@ class Settings(BaseSettings):
         description="Where the tables are declared: a folder of Python files, or a module. Default: declarations"
         " under [tool.lakehouse] in pyproject.toml.",
     )
+    files: Root | None = Field(
+        None, description="Where relative folders of files begin: a folder or a URI. Default: the working directory."
+    )
     kafka_bootstrap_servers: Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."
     )
@@ -261,6 +264,11 @@ class Settings(BaseSettings):
                 action="Set LAKEHOUSE_HOME to a folder that no other program uses.",
             )
         return folder
+
+    @property
+    def files_root(self) -> str:
+        """The path or URI at which relative folders of files begin."""
+        return str(self.files or Path.cwd())
 
     def table_uri(self, name: str) -> str:
         """The path or URI of the table of that name, whether it exists or not."""

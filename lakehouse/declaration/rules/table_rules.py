@@ -14,6 +14,7 @@ from lakehouse.declaration.rules.column_rules import columns_problems
 from lakehouse.declaration.rules.delete_rules import delete_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
+from lakehouse.declaration.rules.files_rules import files_problems
 from lakehouse.declaration.rules.filter_rules import filter_problems
 from lakehouse.declaration.rules.format_rules import format_column_problems
 from lakehouse.declaration.rules.key_rules import key_table_problems
@@ -48,6 +49,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
     yield from chain(
         _table_names(table),
         topic_problems(table),
+        files_problems(table),
         _choices(table),
         format_problems(table.format),
         period_problems(table),

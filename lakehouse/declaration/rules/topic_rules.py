@@ -17,6 +17,10 @@ _START_TIME = 'Declare a time, such as start="2026-11-01T00:00:00Z", or remove s
 
 def topic_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the topics of a table."""
+    if table.source:
+        if table.topic or table.topics:
+            yield "source and a topic are both declared", "Remove one of the two."
+        return
     if table.topic and table.topics:
         yield "topic and topics are both declared", "Remove one of the two. topics has every topic of the table."
     if isinstance(table.topics, TopicPattern):

@@ -18,6 +18,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.settings import Settings
+from lakehouse.sources import topic as topic_source
 
 SOURCE = SourceId("kafka", "cluster/topic")
 STATE = TopicState("temperatures", SOURCE, {0: 0, 1: 0}, {0: 900, 1: 300})
@@ -46,7 +47,7 @@ def test_the_next_batch_is_planned_within_the_limit(
     monkeypatch: pytest.MonkeyPatch, requested_limit: int | None, span: int
 ) -> None:
     monkeypatch.setattr(batches, "merged_ledger", lambda *_: Ledger("t"))
-    monkeypatch.setattr(batches, "read_topic", lambda *_: STATE)
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_: STATE)
     assert plan_next(Settings(_env_file=None), LIMITED_TABLE, Request(max_records=requested_limit)).span == span
 
 
@@ -59,7 +60,7 @@ def test_a_run_without_configuration_uses_the_limit_of_the_declaration() -> None
 
 @pytest.mark.invariant("12.9")
 def test_a_replay_reads_every_position_once_within_the_limit() -> None:
-    plans = list(split_into_batches(plan_batch(STATE, None), 250))
+    plans = list(split_into_batches(STATE, plan_batch(STATE, None), 250))
     assert [plan.span for plan in plans] == [250, 250, 250, 250, 200]
     assert {plan.source for plan in plans} == {SOURCE}
     for partition, end in STATE.end.items():
@@ -69,5 +70,5 @@ def test_a_replay_reads_every_position_once_within_the_limit() -> None:
 
 
 def test_an_empty_plan_has_no_batch() -> None:
-    assert list(split_into_batches(plan_batch(replace(STATE, end={0: 0, 1: 0}), None), 10)) == []
+    assert list(split_into_batches(STATE, plan_batch(replace(STATE, end={0: 0, 1: 0}), None), 10)) == []
     assert Range(0, 0, 0).span == 0

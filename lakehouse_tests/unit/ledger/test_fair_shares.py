@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse.kafka import TopicState
-from lakehouse.ledger.planning import Bounds, divide_limit, plan_batch
+from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import Progress, SourceId
+from lakehouse.ledger.shares import divide_limit
 
 pytestmark = pytest.mark.invariant("2.5")
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.kafka import Incarnation, TopicState
-from lakehouse.ledger.planning import Bounds, divide_limit, lag_of, plan_batch
+from lakehouse.ledger.planning import Bounds, lag_of, plan_batch
 from lakehouse.ledger.positions import Gap, Plan, Progress, Range, SourceId, find_gap
+from lakehouse.ledger.shares import divide_limit
 
 LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, max_size=8)
 

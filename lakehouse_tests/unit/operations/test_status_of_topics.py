@@ -7,7 +7,6 @@ import pytest
 
 from lakehouse.cli.facts import left_out_fields, partition_fields
 from lakehouse.declaration import TopicPattern
-from lakehouse.defs import waiting
 from lakehouse.defs.config import MergeConfig, RangeConfig
 from lakehouse.defs.cursor import SensorCursor
 from lakehouse.defs.figures import read_ranges
@@ -25,6 +24,7 @@ from lakehouse.operations import status as status_module
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
+from lakehouse.sources import topic as topic_source
 from lakehouse.storage.table_context import merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
@@ -53,8 +53,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     fields = {**MERGED, "stream": "t-eu", "source": EU, "progress": {0: 10}, "other_sources": {US.text: us}}
     write_log(Path(home_settings.table_uri("temperatures"), "_delta_log"), Commit(**fields))
     monkeypatch.setattr(status_module, "bootstrap_servers", lambda _: "127.0.0.1:1")
-    for module in (status_module, waiting):
-        monkeypatch.setattr(module, "read_topic", read_state)
+    monkeypatch.setattr(topic_source, "read_topic", read_state)
     monkeypatch.setattr(topics, "topic_names", lambda *_: ["other", *STATES])
     return home_settings
 

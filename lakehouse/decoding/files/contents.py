@@ -1,0 +1,90 @@
+"""The bytes of a file: hashed in chunks of a fixed size, and decompressed."""
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from lakehouse.decoding.files.fault import FileChangedError, FileFault
+
+CHUNK = 32 * 1024 * 1024
+"""Bytes of a file that are hashed, and read, at once."""
+_READ = 64 * 1024  # bytes that are decompressed at once: a thousand times as many at most
+_CHANGED = "its bytes are not those that were numbered"
+
+
+def open_file(path: str) -> Any:
+    """Open a file on a disk, by its absolute path, or in a store, by its URI; ``FileChangedError`` if there is none."""
+    try:
+        if Path(path).is_absolute():
+            return Path(path).open("rb")
+        from pyarrow.fs import FileSystem  # noqa: PLC0415 - only files in a store need it
+
+        file_system, name = FileSystem.from_uri(path)
+        return file_system.open_input_file(name)
+    except FileNotFoundError:
+        raise FileChangedError("the file is gone") from None
+
+
+def chunk_hash(data: bytes) -> str:
+    """Return the hash of one chunk of a file."""
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def chunk_hashes(path: str) -> list[str]:
+    """Read a file, and return the hash of each of its chunks; of an empty file, none."""
+    with open_file(path) as file:
+        return [chunk_hash(data) for data in iter(lambda: file.read(CHUNK), b"")]
+
+
+def require_chunk(data: bytes, hashes: Sequence[str], index: int) -> bytes:
+    """Return the data if it is the chunk that was numbered; raise ``FileChangedError`` if it is not."""
+    if (chunk_hash(data) if data else None) != (hashes[index] if index < len(hashes) else None):
+        raise FileChangedError(_CHANGED)
+    return data
+
+
+def read_chunks(file: BinaryIO, hashes: Sequence[str]) -> Iterator[bytes]:
+    """Yield the chunks of a whole file, each of which is the one that was numbered."""
+    for index in range(len(hashes) + 1):
+        data = require_chunk(file.read(CHUNK), hashes, index)
+        if data:
+            yield data
+
+
+def decompress(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """Yield the contents of a file, decompressed as the end of its name says.
+
+    Raises ``FileFault``, after the contents before it, if the compressed data is damaged or ends early.
+    """
+    if name.endswith(".gz"):
+        return _decompressed(chunks, "gzip", lambda: zlib.decompressobj(wbits=31), zlib.error)
+    if not name.endswith((".zst", ".zstd")):
+        return chunks
+    import zstandard  # noqa: PLC0415 - only files with zstd need it
+
+    return _decompressed(chunks, "zstd", zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
+
+
+def _decompressed(
+    chunks: Iterator[bytes], form: str, make_decoder: Callable[[], Any], failure: type[Exception]
+) -> Iterator[bytes]:
+    """Yield the contents of compressed parts that follow one another."""
+    size, decoder = 0, None
+    for chunk in chunks:
+        for begin in range(0, len(chunk), _READ):
+            data = chunk[begin : begin + _READ]
+            while data:
+                decoder = make_decoder() if decoder is None or decoder.eof else decoder
+                try:
+                    part = decoder.decompress(data)
+                except failure as error:
+                    fact = f"the {form} data is damaged after {size:,} bytes of contents: {error}"
+                    raise FileFault(size, fact) from None
+                size += len(part)
+                if part:
+                    yield part
+                data = decoder.unused_data if decoder.eof else b""
+    if decoder is not None and not decoder.eof:
+        raise FileFault(size, f"the {form} data ends early, after {size:,} bytes of contents")

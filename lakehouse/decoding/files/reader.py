@@ -1,0 +1,135 @@
+"""One part of a file → batches of records. Runs in a worker, and on the driver to show the records of a file."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from lakehouse.decoding.files.contents import CHUNK, decompress, open_file, read_chunks, require_chunk
+from lakehouse.decoding.files.elements import split_elements
+from lakehouse.decoding.files.fault import FileFault
+from lakehouse.decoding.files.lines import MAX_LINE, PlacedValues, lines_of, split_lines
+from lakehouse.decoding.files.table_rows import avro_rows, parquet_rows
+
+_READ = 64 * 1024  # bytes beyond the end of a part that are read at once, for its last line
+MAX_WHOLE = 1024 * 1024 * 1024
+"""Bytes of contents of a file that is read as a whole; a larger one is a rejected record."""
+
+
+class FilePart(NamedTuple):
+    """A part of a numbered file: the chunks from ``first`` on, or the whole file if ``chunks`` is ``None``."""
+
+    path: str
+    hashes: list[str]
+    first: int = 0
+    chunks: int | None = None
+
+
+class FileForm(NamedTuple):
+    """How files become records: what ``each`` record is, and how lines of CSV are read."""
+
+    each: str = "line"
+    header: str = ""
+    in_quotes: bool = False
+
+
+class FileRecords(NamedTuple):
+    """Records of a file: their places and values; if the file cannot be read further, ``fault`` says why."""
+
+    places: Any
+    values: pa.Array
+    fault: str | None = None
+
+
+def read_part(part: FilePart, form: FileForm) -> Iterator[FileRecords]:
+    """Read the records of a part of a file, in order.
+
+    If the file cannot be read to its end, the last one has no value, and a fault. Raises ``FileChangedError`` if the
+    file is not the one that was numbered: then nothing that was yielded counts.
+    """
+    try:
+        for places, values in _placed_values(part, form):
+            yield FileRecords(places, values)
+    except FileFault as fault:
+        yield FileRecords(np.array([fault.place]), pa.nulls(1, pa.binary()), fault.detail)
+
+
+def _placed_values(part: FilePart, form: FileForm) -> Iterator[PlacedValues]:
+    if form.each == "line":
+        lines = _lines_of_part(part) if part.chunks else _lines_of_file(part, form)
+        yield from lines if not form.header or part.first else _without_header(lines, form.header)
+        return
+    data = _whole(part)
+    if form.each == "element":
+        yield from split_elements(data)
+    elif part.path.endswith(".avro"):
+        yield from avro_rows(data)
+    else:
+        yield from parquet_rows(data)
+
+
+def _whole(part: FilePart) -> bytes:
+    """Return the contents of a file that is small enough."""
+    pieces, size = [], 0
+    with open_file(part.path) as file:
+        for piece in decompress(read_chunks(file, part.hashes), part.path):
+            size += len(piece)
+            if size > MAX_WHOLE:
+                raise FileFault(0, f"the file has more than {MAX_WHOLE:,} bytes: too large to be read as a whole")
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _lines_of_file(part: FilePart, form: FileForm) -> Iterator[PlacedValues]:
+    with open_file(part.path) as file:
+        yield from split_lines(decompress(read_chunks(file, part.hashes), part.path), in_quotes=form.in_quotes)
+
+
+def _lines_of_part(part: FilePart) -> Iterator[PlacedValues]:
+    """Yield the lines that begin in these chunks; the last one may end in a later chunk."""
+    with open_file(part.path) as file:
+        begin = max(0, part.first * CHUNK - 1)
+        file.seek(begin)
+        before = file.read(1) if part.first else b"\n"
+        position = part.first * CHUNK
+        rest, rest_begin = b"", position
+        is_begun = before == b"\n"
+        for index in range(part.first, part.first + (part.chunks or 0)):
+            data = require_chunk(file.read(CHUNK), part.hashes, index)
+            if not is_begun:
+                skipped = data.find(b"\n") + 1
+                position += skipped or len(data)
+                data, is_begun = (data[skipped:], True) if skipped else (b"", False)
+                rest_begin = position
+            data = rest + data
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield lines_of(data[:end], rest_begin)
+            rest, rest_begin = data[end:], rest_begin + end
+        if rest:
+            yield lines_of(_until_line_end(file, rest, rest_begin), rest_begin)
+
+
+def _until_line_end(file: Any, line: bytes, begin: int) -> bytes:
+    while data := file.read(_READ):
+        end = data.find(b"\n") + 1
+        line += data[:end] if end else data
+        if end:
+            break
+        if len(line) > MAX_LINE:
+            raise FileFault(begin, f"the line that begins at byte {begin:,} has more than {len(line):,} bytes")
+    return line
+
+
+def _without_header(lines: Iterator[PlacedValues], header: str) -> Iterator[PlacedValues]:
+    """Yield the lines after the first one, which must be the header."""
+    for places, values in lines:
+        line = values[0].as_py().removeprefix(b"\xef\xbb\xbf") if len(values) else None
+        if line is not None and line != header.encode():
+            text = line[:200].decode("utf-8", "replace")
+            raise FileFault(int(places[0]), f"the first line is {text!r}, expected the header {header!r}")
+        yield places[1:], values[1:]
+        if line is not None:
+            break
+    yield from lines

@@ -1,0 +1,134 @@
+"""The log of files: each file that was ever seen, with its number, in a table of its own.
+
+A file whose size, time or contents changed has another number. The log says which bytes a number means, so that a
+position always has the same record.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from lakehouse.declaration import StreamTable
+from lakehouse.decoding.files.contents import chunk_hashes
+from lakehouse.decoding.files.fault import FileChangedError
+from lakehouse.ledger.ledger import ledger_of
+from lakehouse.ledger.log import open_table
+from lakehouse.ledger.log_cache import LogCache
+from lakehouse.ledger.table_failures import log_failures
+from lakehouse.settings import Settings
+from lakehouse.sources.files.listing import FileFacts
+from lakehouse.storage.layout import Layout, TableColumn
+from lakehouse.storage.stored_table import ExpectedRows
+from lakehouse.storage.table_context import TableContext
+
+COLUMNS = (
+    TableColumn("number", "BIGINT", "Number of the file, from 0: the order in which files are merged."),
+    TableColumn("path", "STRING", "Path of the file within the folder."),
+    TableColumn("size", "BIGINT", "Size in bytes."),
+    TableColumn("modified", "TIMESTAMP", "When the contents were last changed, UTC."),
+    TableColumn("seen", "TIMESTAMP", "When the file was numbered, UTC: the time of its records."),
+    TableColumn("hashes", "ARRAY<STRING>", "Hash of each 32 MiB of the file, in order."),
+)
+_THREADS = 8  # that read new files
+_SCHEMA = pa.schema(
+    {
+        "number": pa.int64(),
+        "path": pa.string(),
+        "size": pa.int64(),
+        "modified": pa.timestamp("us", "UTC"),
+        "seen": pa.timestamp("us", "UTC"),
+        "hashes": pa.list_(pa.string()),
+    }
+)
+
+
+@dataclass(frozen=True)
+class FileLog:
+    """What the log says: for each path the number, size and time of the file that was last seen there.
+
+    ``count`` is the number that the next file gets. ``table_id`` is empty if the table does not exist.
+    """
+
+    table_id: str = ""
+    version: int = -1
+    count: int = 0
+    newest: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+
+
+_CACHE = LogCache[FileLog](lambda log: log.version)
+
+
+def files_layout(table: StreamTable, settings: Settings) -> Layout:
+    """Return the layout of the log of files: one row for each numbered file, never changed."""
+    name = table.files_name
+    doc = f"Files from which records of {table.name} were read: one row per file and contents."
+    return Layout(
+        name, settings.table_uri(name), doc, COLUMNS, retention=table.retention, anchors=["number"], sync=settings.sync
+    )
+
+
+def read_file_log(settings: Settings, table: StreamTable) -> FileLog:
+    """Read the log without a JVM. Raises ``LedgerError`` if another version of lakehouse wrote it."""
+    ledger_of(settings, table.files_name)
+    uri = settings.table_uri(table.files_name)
+    return _CACHE.read(uri, uri, lambda: _read(uri))
+
+
+def _read(uri: str) -> FileLog:
+    with log_failures(uri):
+        log_table = open_table(uri)
+        if log_table is None:
+            return FileLog()
+        rows = pa.table(log_table.to_pyarrow_table(columns=["number", "path", "size", "modified"])).sort_by("number")
+    numbers, times = rows["number"].to_pylist(), rows["modified"].cast(pa.int64()).to_pylist()
+    facts = zip(numbers, rows["size"].to_pylist(), times, strict=True)
+    newest = dict(zip(rows["path"].to_pylist(), facts, strict=True))  # the last of each path
+    return FileLog(str(log_table.metadata().id), log_table.version(), max(numbers, default=-1) + 1, newest)
+
+
+def read_numbered(settings: Settings, table: StreamTable, numbers: Sequence[int]) -> pa.Table:
+    """Return the rows of files with these numbers, in order."""
+    uri = settings.table_uri(table.files_name)
+    with log_failures(uri):
+        log_table = open_table(uri)
+        rows = _SCHEMA.empty_table() if log_table is None else pa.table(log_table.to_pyarrow_table())
+    is_wanted = pa.compute.is_in(rows["number"], pa.array(numbers, pa.int64()))
+    return rows.filter(is_wanted).select(_SCHEMA.names).sort_by("number")
+
+
+def number_files(context: TableContext, folder: str, facts: Mapping[str, FileFacts]) -> None:
+    """Give the next numbers to files, in the order of their times, then paths, in one commit.
+
+    Every file is read once for its hashes. One that goes away or changes meanwhile is left out. Raises
+    ``ConflictError`` if another run has numbered files since the log was read.
+    """
+    log_table = context.stored_table(files_layout)
+    ledger = log_table.ensured_ledger()
+    log = read_file_log(context.settings, context.table)
+    paths = sorted(facts, key=lambda path: (facts[path].modified, path))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        hashes = list(pool.map(lambda path: _hashes_of(f"{folder}/{path}"), paths))
+    whole = [(path, parts) for path, parts in zip(paths, hashes, strict=True) if parts is not None]
+    if not whole:
+        return
+    columns = {
+        "number": range(log.count, log.count + len(whole)),
+        "path": [path for path, _ in whole],
+        "size": [facts[path].size for path, _ in whole],
+        "modified": [facts[path].modified for path, _ in whole],
+        "seen": [datetime.now(UTC)] * len(whole),
+        "hashes": [parts for _, parts in whole],
+    }
+    rows = pa.table([pa.array(columns[item.name], item.type) for item in _SCHEMA], _SCHEMA)
+    commit = ledger.next_commit("load", context.run)
+    log_table.append(context.spark.createDataFrame(rows), commit, ExpectedRows(len(whole), rows.nbytes))
+
+
+def _hashes_of(path: str) -> list[str] | None:
+    try:
+        return chunk_hashes(path)
+    except FileChangedError:
+        return None

@@ -1,0 +1,131 @@
+"""What a folder holds compared with the log of its files: which numbers can be read, and which files are new."""
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from lakehouse.declaration.files import Files
+from lakehouse.ledger.positions import FILE_PLACES, Positions, Range, SourceId, SourceState, first_of
+from lakehouse.sources.files.file_log import FileLog
+from lakehouse.sources.files.listing import FileFacts
+
+KIND = "files"
+_NEW = "new"  # the identity of a folder of which no file has a number
+_PARTITION = 0
+
+
+@dataclass(frozen=True)
+class FolderState(SourceState):
+    """The state of a folder: ``sizes`` has the bytes of each file that can be read, by number.
+
+    ``removed`` are the files that went away before they were read, by number. ``pending`` are those whose contents
+    changed before, and have no number yet.
+    """
+
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    batch_bytes: int = 0
+    removed: Mapping[int, str] = field(default_factory=dict)
+    pending: frozenset[int] = frozenset()
+
+    def divide(self, starts: Positions, lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:  # noqa: ARG002
+        """Return the positions of the next files: at most ``limit``, with ``batch_bytes`` together, at least one."""
+        start, end = starts[_PARTITION], starts[_PARTITION] + lags[_PARTITION]
+        total = count = 0
+        for number in range(start // FILE_PLACES, -(-end // FILE_PLACES)):
+            total += self.sizes.get(number, 0)
+            count += number in self.sizes
+            if count > 1 and (total > self.batch_bytes or (limit is not None and count > limit)):
+                return {_PARTITION: number * FILE_PLACES - start}
+        return {_PARTITION: end - start}
+
+    def describe_lost(self, part: Range) -> str:
+        """Return the sentence that files were removed before they were merged, with the first of their paths."""
+        numbers = range(part.start // FILE_PLACES, part.end // FILE_PLACES)
+        paths = [self.removed[number] for number in numbers if number in self.removed]
+        noun = "file was" if len(paths) == 1 else "files were"
+        return f"{len(paths):,} {noun} removed before being merged: {', '.join(first_of(paths, 'files'))}"
+
+
+def new_files(
+    files: Files, log: FileLog, facts: Mapping[str, FileFacts], suspects: Collection[int]
+) -> dict[str, FileFacts]:
+    """Return the files without a number that have settled; a file whose contents changed is a new one."""
+    now, settle = time.time_ns() // 1_000, files.settle.total_seconds() * 1_000_000
+    return {
+        path: fact
+        for path, fact in facts.items()
+        if not _is_numbered(log.newest.get(path), fact, suspects) and (not settle or now - fact.changed >= settle)
+    }
+
+
+def _is_numbered(newest: tuple[int, int, int] | None, fact: FileFacts, suspects: Collection[int]) -> bool:
+    return newest is not None and newest[1:] == (fact.size, fact.modified) and newest[0] not in suspects
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder at one time: the declaration, the log of its files, what it holds, and ``suspects``.
+
+    These are the numbers of files whose bytes were not those that were numbered when they were read.
+    """
+
+    files: Files
+    log: FileLog
+    facts: Mapping[str, FileFacts]
+    suspects: Collection[int] = ()
+
+    @property
+    def unnumbered(self) -> dict[str, FileFacts]:
+        """The files that get a number next."""
+        return new_files(self.files, self.log, self.facts, self.suspects)
+
+    def state(self, first: int | None, *, is_new: bool, looks_ahead: bool = False) -> FolderState:
+        """Return the state of the folder for a table whose next file is ``first``; ``None`` if no loss matters.
+
+        The end is before the first file that was removed, or whose contents changed and have no number yet: the files
+        after it wait until the loss is accepted, or the contents have settled. A file is passed over only if a later
+        number has its contents. With ``looks_ahead``, files without a number count as if they had one. A table that
+        ``is_new`` starts at the first file that ever had a number, so that a removed one is a loss.
+        """
+        sizes, removed, pending = dict[int, int](), dict[int, str](), set[int]()
+        for path, newest in self.log.newest.items():
+            if path in self.facts and _is_numbered(newest, self.facts[path], self.suspects):
+                sizes[newest[0]] = newest[1]
+            elif first is not None and newest[0] >= first:
+                if path in self.facts:
+                    pending.add(newest[0])
+                else:
+                    removed[newest[0]] = path
+        if looks_ahead:
+            sizes |= dict(enumerate((fact.size for fact in self.unnumbered.values()), start=self.log.count))
+        count = max(self.log.count, max(sizes, default=-1) + 1)
+        earliest, end = _bounds(sizes, removed, pending, first, count)
+        return FolderState(
+            self.files.folder,
+            SourceId(KIND, self.log.table_id or _NEW),
+            {_PARTITION: 0 if is_new else earliest * FILE_PLACES},
+            {_PARTITION: (0 if is_new and earliest else end) * FILE_PLACES},
+            starts={_PARTITION: 0} if is_new else {},
+            sizes=sizes,
+            batch_bytes=self.files.batch_bytes,
+            removed=removed,
+            pending=frozenset(pending),
+        )
+
+
+def _bounds(
+    readable: Collection[int], removed: Collection[int], pending: Collection[int], first: int | None, count: int
+) -> tuple[int, int]:
+    """Return the first number that can be read, and the number before which the next batches end.
+
+    If the file to read next was removed, the first number is after it: what is before is lost.
+    """
+    oldest = min(readable, default=count)
+    if first is None:
+        return oldest, count
+    following = sorted(number for number in {*readable, *removed, *pending} if number >= first)
+    while following and following[0] in removed:
+        following.pop(0)
+        oldest = first = following[0] if following else count
+    end = next((number for number in following if number not in readable), count)
+    return min(oldest, first), first if following and following[0] == end else end

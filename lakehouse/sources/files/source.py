@@ -1,0 +1,124 @@
+"""The files in a folder as a source of records."""
+
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.files import Files
+from lakehouse.decoding.record_parts import FILE_HEADER, HEADER
+from lakehouse.errors import ReadLossError
+from lakehouse.errors.causes import causes_of
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.positions import FILE_PLACES, Plan
+from lakehouse.settings import Settings
+from lakehouse.sources.files.file_log import files_layout, number_files, read_file_log, read_numbered
+from lakehouse.sources.files.listing import folder_of, list_files
+from lakehouse.sources.files.look import Folder, FolderState
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SUSPECTS: dict[str, set[int]] = defaultdict(set)
+"""Numbers of files whose bytes had changed when this process read them, by the URI of the log: they get new numbers."""
+_CHANGED = re.compile(r"FileChangedError: file (\d+), (.+?): (.+)")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FilesSource:
+    """The files in a folder; a log of them gives each its number. Nothing but a run writes the log."""
+
+    settings: Settings
+    table: StreamTable
+    files: Files
+
+    @property
+    def _folder(self) -> str:
+        return folder_of(self.settings, self.files)
+
+    @property
+    def _suspects(self) -> set[int]:
+        return _SUSPECTS[self.settings.table_uri(self.table.files_name)]
+
+    def look(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002 - a folder answers or fails
+        """List the folder, and compare it with the log of its files. Raises ``FolderError``."""
+        return self._state(ledger, looks_ahead=False)
+
+    def look_ahead(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002
+        """Like ``look``, as if the files that are new and have settled had their numbers."""
+        return self._state(ledger, looks_ahead=True)
+
+    def _state(self, ledger: Ledger | None, *, looks_ahead: bool) -> FolderState:
+        folder, progress = self._list(), ledger.progress if ledger else None
+        is_new = ledger is not None and progress is None
+        first = 0 if is_new else None
+        if progress and progress.source.identity == folder.log.table_id:
+            first = progress.next_position(0) // FILE_PLACES
+        return folder.state(first, is_new=is_new, looks_ahead=looks_ahead)
+
+    def _list(self) -> Folder:
+        facts = list_files(self._folder, self.files)
+        return Folder(self.files, read_file_log(self.settings, self.table), facts, self._suspects)
+
+    def take_stock(self, context: TableContext) -> None:
+        """Number the files that are new and have settled. Warns of files whose contents changed."""
+        retry_on_conflict(lambda: self._number(context))
+
+    def _number(self, context: TableContext) -> None:
+        folder = self._list()
+        unnumbered_files = folder.unnumbered
+        paths = sorted(path for path in unnumbered_files if path in folder.log.newest)
+        if paths:
+            _log.warning("Files of %s changed, and are read again as new ones: %s", self.files.folder, paths[:5])
+        if unnumbered_files:
+            number_files(context, self._folder, unnumbered_files)
+        elif not folder.log.table_id:
+            context.stored_table(files_layout).ensure()
+
+    def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":
+        """Read the files whose numbers are in the plan, except those whose contents have a later number.
+
+        Raises ``ReadLossError`` if a file was removed or has changed since the plan was made.
+        """
+        state = self.look(ledger, 0)
+        ranges = [range(part.start // FILE_PLACES, -(-part.end // FILE_PLACES)) for part in plan.ranges]
+        numbers = [number for numbers in ranges for number in numbers]
+        missing = [number for number in numbers if number in state.removed or number in state.pending]
+        if missing:
+            raise ReadLossError(
+                f"{len(missing):,} of the planned files were removed or changed",
+                where=f"folder {plan.stream}",
+                action="Nothing was merged. Run it again: it reads what the folder has now.",
+            )
+        from lakehouse.sources.files.read import read_files  # noqa: PLC0415 - only a session needs Spark
+
+        rows = read_numbered(self.settings, self.table, [number for number in numbers if number in state.sizes])
+        with_names = any(field.part == f"{HEADER}{FILE_HEADER}" for field in self.table.fields)
+        return read_files(spark, rows, self._folder, self.files, with_names=with_names)
+
+    @contextmanager
+    def failures(self, plan: Plan, command: str) -> Iterator[None]:
+        """Raise ``ReadLossError`` if a file is not the one that was numbered: the next look gives it a new number."""
+        from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - commands without Spark never read a plan
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+
+        try:
+            yield
+        except (PySparkException, Py4JJavaError) as error:
+            text = "\n".join([str(error), *(cause.line for cause in causes_of(error))])
+            match = _CHANGED.search(text)
+            if not match:
+                raise
+            self._suspects.add(int(match[1]))
+            raise ReadLossError(
+                f"File {match[2]} changed while it was read: {match[3]}",
+                where=f"folder {plan.stream}",
+                action=f"Nothing was merged. Run it again: {command}. Write files elsewhere and rename them into the"
+                " folder when they are complete.",
+            ) from error

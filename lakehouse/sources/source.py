@@ -1,0 +1,58 @@
+"""What every source can do, and the source of a table."""
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from lakehouse.declaration import StreamTable
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.positions import Plan, SourceState
+from lakehouse.settings import Settings
+from lakehouse.storage.table_context import TableContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Source(Protocol):
+    """Where the records of a table come from.
+
+    A source has an identity and numbered partitions. Each record has a position in its partition. Positions only grow,
+    and may have holes. A position always has the same record, as long as the source holds it.
+    """
+
+    def look(self, ledger: Ledger | None, limit: float) -> SourceState:
+        """Return the identity of the source, and the positions that it holds, within ``limit`` seconds; writes nothing.
+
+        ``ledger`` is that of the table if what is gone matters only after its progress.
+        """
+        ...
+
+    def look_ahead(self, ledger: Ledger | None, limit: float) -> SourceState:
+        """Return what ``look`` will return once a run has taken stock; writes nothing. No batch may be read by it."""
+        ...
+
+    def take_stock(self, context: TableContext) -> None:
+        """Give positions to records that have none yet, before a run plans its first batch."""
+        ...
+
+    def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":
+        """Return the records in the ranges of a plan: one row for each, with ``staged.PLACE`` and ``staged.RAW``.
+
+        ``ledger`` is the one that the plan was made on, if what it reads was not merged before.
+        """
+        ...
+
+    def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:
+        """Turn a failure to read a plan into an error that says what to do; ``command`` continues."""
+        ...
+
+
+def source_of(settings: Settings, table: StreamTable) -> Source:
+    """Return the source of a table; of one that reads several topics, the declaration of one of them is needed."""
+    if table.source is None:
+        from lakehouse.sources.topic import TopicSource  # noqa: PLC0415 - a client of Kafka is slow to import
+
+        return TopicSource(settings, table.topic)
+    from lakehouse.sources.files.source import FilesSource  # noqa: PLC0415
+
+    return FilesSource(settings, table, table.source)

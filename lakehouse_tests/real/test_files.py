@@ -1,0 +1,199 @@
+"""Files in a folder as the source of a table: each record of each file is accounted for, whatever happens to the files."""
+
+import gzip
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.declaration import Column, Csv, Files, StreamTable
+from lakehouse.errors import DataLossError
+from lakehouse.ingest.batches import Outcome, merge_all
+from lakehouse.ingest.redrive import redrive
+from lakehouse.ingest.replay import replay
+from lakehouse.ledger.audit import audit
+from lakehouse.operations.repair import propose_gap, record
+from lakehouse.operations.status import status
+from lakehouse.settings import Settings
+from lakehouse.storage.table_context import TableContext
+
+_COLUMNS = [
+    Column("device_id", "INT", "Device.", required=True, written="text"),
+    Column("time", "TIMESTAMP", "Time of the reading.", required=True, epoch="seconds", written="text"),
+    Column("heartrate", "DOUBLE", "Beats per minute.", written="text"),
+]
+
+
+@dataclass
+class Landing:
+    """A folder of files, and the table that reads it."""
+
+    spark: SparkSession
+    settings: Settings
+    table: StreamTable
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.settings.files_root) / "heart"
+
+    @property
+    def context(self) -> TableContext:
+        return TableContext(self.spark, self.settings, self.table)
+
+    def land(self, name: str, content: bytes) -> Path:
+        """Write a file elsewhere and rename it into the folder."""
+        file, unfinished = self.folder / name, self.folder.parent / "unfinished"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(content)
+        return unfinished.rename(file)
+
+    def merge(self) -> list[Outcome]:
+        return merge_all(self.context)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        frame = self.context.merged.rows().select("device_id", "heartrate")
+        return sorted((row[0], row[1]) for row in frame.collect())
+
+    def rejected(self) -> list[tuple[str, str]]:
+        rows = self.spark.read.format("delta").load(self.settings.table_uri(self.table.rejected_name)).collect()
+        return sorted((row["reason"], row["detail"]) for row in rows)
+
+    def assert_accounted(self) -> None:
+        assert all(finding.passed for finding in audit(self.context.ledger()))
+
+
+def reading(device: int, rate: float, second: float = 0.5) -> dict[str, str]:
+    """One reading, with all fields as text."""
+    return {"device_id": str(device), "mrn": "7", "time": str(1_578_301_316 + second), "heartrate": str(rate)}
+
+
+def lines(*readings: object) -> bytes:
+    return b"".join(json.dumps(item).encode() + b"\n" for item in readings)
+
+
+def array(readings: Sequence[object]) -> bytes:
+    return json.dumps(readings, indent=4).encode()
+
+
+@pytest.fixture
+def landing(spark: SparkSession, tmp_path: Path) -> Landing:
+    settings = Settings(home=tmp_path / "home", files=str(tmp_path / "files"))
+    (tmp_path / "files" / "heart").mkdir(parents=True)
+    table = StreamTable(
+        name="heart",
+        doc="Readings.",
+        columns=_COLUMNS,
+        key=["device_id", "time"],
+        source=Files("heart", names="*.json*", each="element", settle=timedelta(0)),
+    )
+    return Landing(spark, settings, table)
+
+
+def test_files_of_arrays_become_rows_and_a_second_run_and_a_replay_change_nothing(landing: Landing) -> None:
+    landing.land("01.json", array([reading(1, 60.5), reading(2, 70)]))
+    landing.land("02.json.gz", gzip.compress(array([reading(3, 80), {"device_id": "x"}])))
+    assert status(landing.settings, landing.table).lag == 2
+    start, outcome = landing.merge()
+    assert (start.entry.commit.kind, outcome.entry.commit.read, outcome.entry.commit.rejected) == ("start", 4, 1)
+    assert landing.rows() == [(1, 60.5), (2, 70.0), (3, 80.0)]
+    assert (landing.merge(), status(landing.settings, landing.table).lag) == ([], 0)
+    (replayed,) = replay(landing.context)
+    assert (replayed.entry.commit.read, replayed.entry.metrics.inserted, replayed.entry.metrics.updated) == (4, 0, 0)
+    landing.assert_accounted()
+
+
+def test_a_file_that_lands_later_is_merged_alone(landing: Landing) -> None:
+    landing.land("a/01.json", array([reading(1, 60)]))
+    landing.merge()
+    landing.land("b/01.json", array([reading(1, 61), reading(2, 70)]))
+    (outcome,) = landing.merge()
+    assert (outcome.entry.commit.read, landing.rows()) == (2, [(1, 61.0), (2, 70.0)])
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_one_rejected_record(landing: Landing) -> None:
+    landing.land("01.json", array([reading(1, 60), reading(2, 70)])[:-20])
+    landing.land("02.json.gz", gzip.compress(array([reading(3, 80)]))[:-9])
+    _, outcome = landing.merge()
+    assert (outcome.entry.commit.read, landing.rows()) == (3, [(1, 60.0)])
+    reasons = landing.rejected()
+    assert [reason for reason, _ in reasons] == ["unreadable_file", "unreadable_file"]
+    assert "element 1, which begins at byte" in reasons[0][1] or "element 1, which begins at byte" in reasons[1][1]
+    assert redrive(landing.context) == []
+    landing.assert_accounted()
+
+
+def test_a_changed_file_is_a_new_file(landing: Landing) -> None:
+    landing.land("01.json", array([reading(1, 60)]))
+    landing.merge()
+    landing.land("01.json", array([reading(1, 61), reading(2, 70)]))
+    (outcome,) = landing.merge()
+    assert (outcome.entry.commit.read, landing.rows()) == (2, [(1, 61.0), (2, 70.0)])
+    (replayed,) = replay(landing.context)
+    assert (replayed.entry.commit.read, landing.rows()) == (2, [(1, 61.0), (2, 70.0)])
+
+
+def test_a_file_that_was_numbered_and_removed_before_it_was_merged_is_a_gap(landing: Landing) -> None:
+    landing.table = replace(landing.table, source=replace(landing.table.source, batch_bytes=1))
+    landing.land("01.json", array([reading(1, 60)]))
+    second = landing.land("02.json", array([reading(2, 70)]))
+    landing.land("03.json", array([reading(3, 80)]))
+    seen: list[Outcome] = []
+
+    def remove_after_the_first(outcome: Outcome) -> None:
+        seen.append(outcome)
+        if outcome.entry.commit.kind == "batch":
+            second.unlink(missing_ok=True)
+
+    with pytest.raises(DataLossError, match=r"1 file was removed before being merged: 02\.json"):
+        merge_all(landing.context, on_batch=remove_after_the_first)
+    assert landing.rows() == [(1, 60.0)]
+    assert "02.json" in (status(landing.settings, landing.table).loss or "")
+    proposal = propose_gap(landing.settings, landing.table)
+    assert proposal
+    record(landing.context, proposal)
+    landing.merge()
+    assert landing.rows() == [(1, 60.0), (3, 80.0)]
+    landing.assert_accounted()
+
+
+def test_bytes_that_change_without_a_trace_stop_the_batch_and_get_a_number_of_their_own(landing: Landing) -> None:
+    file = landing.land("01.json", array([reading(1, 60)]))
+    landing.table = replace(landing.table, source=replace(landing.table.source, batch_bytes=1))
+    landing.land("02.json", array([reading(2, 70)]))
+    stat = file.stat()
+
+    def forge(outcome: Outcome) -> None:
+        if outcome.entry.commit.kind == "start":
+            file.write_bytes(array([reading(1, 99)]))
+            os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    merge_all(landing.context, on_batch=forge)
+    landing.merge()
+    assert landing.rows() == [(1, 99.0), (2, 70.0)]
+    landing.assert_accounted()
+
+
+def test_lines_of_csv_with_a_header_become_a_log_table(landing: Landing) -> None:
+    columns = [Column("mrn", "BIGINT", "Patient.", required=True), Column("name", "STRING", "Name.")]
+    landing.table = replace(
+        landing.table,
+        columns=columns,
+        key=[],
+        format=Csv(columns=["mrn", "name"]),
+        source=Files("heart", names="*.csv", header="mrn,name", settle=timedelta(0)),
+    )
+    landing.land("patients.csv", b'mrn,name\r\n1,Ann\r\n2,"B, ob"\r\n2,"B, ob"\r\n')
+    landing.land("other.csv", b"name,mrn\nAnn,1\n")
+    landing.merge()
+    rows = sorted(tuple(row)[:2] for row in landing.context.merged.rows().collect())
+    assert rows == [(1, "Ann"), (2, "B, ob"), (2, "B, ob")]
+    assert [reason for reason, _ in landing.rejected()] == ["unreadable_file"]
+    (replayed,) = replay(landing.context)
+    assert (replayed.entry.metrics.inserted, landing.merge()) == (0, [])
+    landing.assert_accounted()

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaProducer
 
 from benchmarks.turns import Measurement
 from benchmarks.world import World, new_world
-from lakehouse.ledger.commits import entry_of
+from lakehouse.ledger.commit_infos import entry_of
 from lakehouse.ledger.log import read_history
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.storage.row_order import merged_layout

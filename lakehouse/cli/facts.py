@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
-    from lakehouse.ingest.batches import Outcome
+    from lakehouse.ingest.outcomes import Outcome
     from lakehouse.kafka import Record
     from lakehouse.ledger.commits import Entry
     from lakehouse.ledger.ledger import Ledger

@@ -14,7 +14,8 @@ from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError, F
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
-    from lakehouse.ingest.batches import Outcome, Request
+    from lakehouse.ingest.batches import Request
+    from lakehouse.ingest.outcomes import Outcome
     from lakehouse.ledger.positions import Plan
     from lakehouse.settings import Settings
     from lakehouse.storage.table_context import TableContext

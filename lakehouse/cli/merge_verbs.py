@@ -27,7 +27,8 @@ from lakehouse.cli.table_session import broker, load_settings, table_context
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
     from lakehouse.derived.changes import Derived
-    from lakehouse.ingest.batches import Outcome, Request
+    from lakehouse.ingest.batches import Request
+    from lakehouse.ingest.outcomes import Outcome
     from lakehouse.ledger.positions import Plan, Range
     from lakehouse.settings import Settings
 
@@ -159,7 +160,7 @@ def show_outcomes(
     idle: str = "Nothing to do: the table is up to date.",
 ) -> None:
     """Print what commits did, and the updates of derived tables; ``idle`` says why there was no commit."""
-    from lakehouse.ingest.batches import describe_omitted_fields, most_common_fields
+    from lakehouse.ingest.outcomes import describe_omitted_fields, most_common_fields
 
     batches = [outcome_fields(outcome) for outcome in outcomes]
     if json:

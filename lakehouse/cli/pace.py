@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from lakehouse.ingest.batches import Outcome
+    from lakehouse.ingest.outcomes import Outcome
 
 
 _RECENT = 3  # batches that count for the pace: the first batches of a process are slow

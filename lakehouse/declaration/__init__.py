@@ -1,11 +1,11 @@
 """The classes with which a user declares a table. A declaration is checked when it is created.
 
-``table`` defines ``StreamTable`` on top of ``table_parts`` (``table_names``, ``fingerprint``); ``vocabulary`` and
-``partitions`` define the classes of its parts, ``delete_conditions`` which records delete or belong to the table,
-``start`` where it begins, ``topics`` which topics it reads, ``files`` which files. ``rules`` lists what is refused,
-``names`` which names are reserved, ``sql`` what may be computed, ``widening`` which types can replace another type.
-``snapshot`` describes a declaration as JSON, so that a later one can be compared with it. ``inference`` proposes a
-declaration from records. ``misspelt`` finds the name that the user meant.
+``table`` defines ``StreamTable`` on top of ``table_parts`` (``table_options``, ``table_names``, ``fingerprint``);
+``vocabulary`` and ``partitions`` define the classes of its parts, ``delete_conditions`` which records delete or belong
+to the table, ``start`` where it begins, ``topics`` which topics it reads, ``files`` which files. ``rules`` lists what
+is refused, ``names`` which names are reserved, ``sql`` what may be computed, ``widening`` which types can replace
+another type. ``snapshot`` describes a declaration as JSON, so that a later one can be compared with it. ``inference``
+proposes a declaration from records. ``misspelt`` finds the name that the user meant.
 
 A new class belongs into ``vocabulary``, and its restrictions into ``rules``. The package does no input or output. Every
 package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.errors``.

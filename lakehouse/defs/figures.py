@@ -10,7 +10,7 @@ import dagster as dg
 
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.waiting import Waiting
-from lakehouse.ingest.batches import Outcome, describe_omitted_fields, most_common_fields
+from lakehouse.ingest.outcomes import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ledger.accounting import shown_totals, sums
 from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import OF_RECORDS, Entry

@@ -12,8 +12,8 @@ from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.derived import refresh
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.batches import Outcome
 from lakehouse.ingest.days import find_ranges
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.replay import replay
 from lakehouse.ingest.topics import split_context
 from lakehouse.ledger.audit import rows_unchanged

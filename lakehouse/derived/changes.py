@@ -14,7 +14,8 @@ from lakehouse.decoding import staged
 from lakehouse.errors.troubles import PASSING, Trouble, find_trouble, has_trouble, is_version_gone
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.ledger import Ledger, has_consumed_version, version_to_consume
+from lakehouse.ledger.consumption import has_consumed_version, version_to_consume
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable, comparable_row
 from lakehouse.storage.row_order import identity

@@ -10,6 +10,7 @@ from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.decoding import staged
 from lakehouse.derived.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
 from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.consumption import is_consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.spark.few_rows import compute_once, rows_expected
@@ -52,7 +53,7 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
     # then every group is recomputed: no stored value is converted
     has_other_types = bool(find_retyped_columns(layout))
     is_unchanged = is_as_declared(ledger, rollup) and not has_other_types
-    if is_unchanged and upstream.ledger.is_consumed(ledger.consumed):
+    if is_unchanged and is_consumed(upstream.ledger, ledger.consumed):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit = derived_commit(ledger, upstream, run).with_fields(declaration=rollup.fingerprint)
     changed_count = changed_rows(upstream, ledger.consumed)

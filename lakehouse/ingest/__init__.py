@@ -1,6 +1,6 @@
 """Batches: records or base rows → the merged table, in one commit each.
 
-``batches`` runs one batch from plan to commit. It calls these modules:
+``batches`` runs one batch from plan to commit; ``outcomes`` describes its result. It calls these modules:
 
 - ``topics``: the topics of a table that reads several; each batch reads one. ``lakehouse.sources`` reads them.
 - ``gaps``: whether a batch may continue after records that are gone; ``start``: where a new table begins.

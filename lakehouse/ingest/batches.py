@@ -2,8 +2,7 @@
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -12,11 +11,12 @@ from lakehouse.errors import ConflictError, ReadLossError
 from lakehouse.ingest.accounting_check import require_accounted
 from lakehouse.ingest.append import append_records
 from lakehouse.ingest.around_timeless import stage_around_timeless
-from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts, count_batch, with_counts
+from lakehouse.ingest.counts import Counts, count_batch, with_counts
 from lakehouse.ingest.deletes import deletes_layout, merge_by_key
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.load import merge_base
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.snapshots import note_snapshot_end, require_greater_positions
 from lakehouse.ingest.staging import stage_records
@@ -24,7 +24,6 @@ from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_by_topic, split_context
 from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, require_same_source
-from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
@@ -37,7 +36,6 @@ from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict
 
 _REPLAN_ERRORS = (ConflictError, ReadLossError)
-_MAX_LISTED_FIELDS = 20  # unmapped fields
 _log = logging.getLogger(__name__)  # the current step, for a user who waits
 
 
@@ -55,43 +53,6 @@ class Request:
     def limit(self, table: StreamTable) -> int:
         """Return the maximum number of positions in a batch of this table."""
         return table.max_records if self.max_records is None else self.max_records
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result of one commit to the merged table; lag is in positions over all partitions.
-
-    ``has_more`` means that there may be more to merge, up to the requested end. ``unmapped_fields`` has the number of
-    records with each unmapped field.
-    """
-
-    entry: Entry
-    plan: Plan | None
-    lag_before: int
-    lag_after: int
-    seconds: float
-    has_more: bool = True
-    unmapped_fields: Mapping[str, int] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        """Describe the result in one sentence, for a log."""
-        return f"{describe_entry(self.entry)}; lag {self.lag_after:,}, {self.seconds:.1f} s"
-
-
-def most_common_fields(outcomes: Iterable[Outcome], limit: int = _MAX_LISTED_FIELDS) -> dict[str, int]:
-    """Return the most common unmapped fields of these batches, at most ``limit``, with their number of records."""
-    return dict(_count_unmapped_fields(outcomes).most_common(limit))
-
-
-def describe_omitted_fields(outcomes: Sequence[Outcome], limit: int = _MAX_LISTED_FIELDS) -> str:
-    """Return how many unmapped fields there are beyond ``limit``, in words; empty if there are none."""
-    omitted_count = len(_count_unmapped_fields(outcomes)) - limit
-    is_incomplete = any(len(outcome.unmapped_fields) >= MAX_UNMAPPED_FIELDS for outcome in outcomes)
-    return f"{'at least ' if is_incomplete else ''}{omitted_count:,} more" if omitted_count > 0 else ""
-
-
-def _count_unmapped_fields(outcomes: Iterable[Outcome]) -> Counter[str]:
-    return sum((Counter(outcome.unmapped_fields) for outcome in outcomes), Counter[str]())
 
 
 def plan_each(settings: Settings, table: StreamTable, request: Request = Request()) -> list[Plan]:

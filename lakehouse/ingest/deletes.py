@@ -24,7 +24,8 @@ from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.ledger import Ledger, has_consumed_version, version_to_consume
+from lakehouse.ledger.consumption import has_consumed_version, version_to_consume
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
 from lakehouse.settings import Settings

@@ -19,7 +19,8 @@ from lakehouse.ingest.deletes import settle_deletes, store_rows
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.sources import read_reference
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.ledger import Ledger, version_to_consume
+from lakehouse.ledger.consumption import is_consumed, version_to_consume
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.storage.comparison import comparable
 from lakehouse.storage.layout import Layout, TableColumn
@@ -195,7 +196,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     """
     table, base = context.table, context.stored_table(base_layout)
     base_ledger = base.ledger()
-    if not base_ledger.exists or base_ledger.is_consumed(ledger.consumed):
+    if not base_ledger.exists or is_consumed(base_ledger, ledger.consumed):
         return None
     base_ledger = base.ensured_ledger()  # with the columns that were declared since its last load
     rows = base.rows(base_ledger.version).withColumns(

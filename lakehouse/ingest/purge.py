@@ -13,7 +13,8 @@ from lakehouse.declaration.names import RECORD
 from lakehouse.ingest.deletes import Deletes, settle_deletes
 from lakehouse.ingest.found_order import greatest_order, least_order
 from lakehouse.ledger.commit_values import RecordOrder
-from lakehouse.ledger.ledger import Ledger, version_to_consume
+from lakehouse.ledger.consumption import version_to_consume
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds, bounds_after
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
 from lakehouse.storage.named_orders import compare_with, literal_fields

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.batches import Outcome, merge_decided, prepare
+from lakehouse.ingest.batches import merge_decided, prepare
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_elements import keep_unresolved, records_with_bytes
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records

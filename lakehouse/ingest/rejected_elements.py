@@ -16,6 +16,9 @@ _PLACE = ("position.source", "position.partition", "position.position", "time")
 # a tombstone has no value; it is rejected as a whole
 _HAS_BYTES = "(value IS NOT NULL OR position.index IS NULL)"
 
+_STORED_PLACE = ("position.partition AS _p", "position.position AS _o", "time AS _t", "position.index AS _i")
+_IS_SAME_RECORD = f"{staged.PARTITION} = _p AND {staged.POSITION} = _o AND {staged.TIME} <=> _t"
+"""Whether a staged row belongs to the record of a stored one, of which ``_STORED_PLACE`` was selected."""
 HAS_NO_ROWS = f"({staged.REASON} IN ({', '.join(map(quoted, staged.NO_ROWS))}))"
 """Whether a staged row says that its record has no row of the table."""
 
@@ -52,11 +55,7 @@ def keep_unresolved(records: DataFrame, unresolved_rows: DataFrame, source: Sour
     Other elements were judged before: they are in the table, or belong to no row of it. A record that has no rows now
     is kept for any of its unresolved elements. The raw parts are dropped: they are stored already.
     """
-    place = [staged.PARTITION, staged.POSITION, staged.TIME]
-    stored_place = ["position.partition", "position.position", "time"]
-    open_rows = unresolved_rows.where(F.col("position.source") == source.text)
-    open_rows = open_rows.select(*map(F.col, stored_place), F.col("position.index")).toDF("_p", "_o", "_t", "_i")
-    is_same = f"{place[0]} = _p AND {place[1]} = _o AND {place[2]} <=> _t"
+    open_rows = unresolved_rows.where(F.col("position.source") == source.text).selectExpr(*_STORED_PLACE)
     marked = records
     # several joins, because a record can have very many elements: each compares a row with one stored row
     for name, kind, element in (
@@ -66,22 +65,18 @@ def keep_unresolved(records: DataFrame, unresolved_rows: DataFrame, source: Sour
     ):
         rows = open_rows.where(kind)
         rows = (rows if element else rows.drop("_i")).distinct().withColumn(name, F.lit(True))
-        marked = marked.join(rows, F.expr(is_same + element), "left").drop("_p", "_o", "_t", "_i")
+        marked = marked.join(rows, F.expr(_IS_SAME_RECORD + element), "left").drop("_p", "_o", "_t", "_i")
     no_bytes = {name: F.expr(f"IF(false, {name}, NULL)") for name in staged.RAW}
     is_kept = f"_whole OR _alone OR (_any AND {HAS_NO_ROWS})"
     open_records = marked.where(is_kept).drop("_alone", "_any").withColumns(no_bytes).localCheckpoint()
     has_opened = F.count_if(F.expr(f"_whole AND {staged.INDEX} = 0"))
-    ((record_count, opened_count),) = open_records.agg(F.count_distinct(F.struct(*place)), has_opened).collect()
+    record = F.struct(staged.PARTITION, staged.POSITION, staged.TIME)
+    ((record_count, opened_count),) = open_records.agg(F.count_distinct(record), has_opened).collect()
     return Unresolved(open_records.drop("_whole"), record_count, opened_count)
 
 
 def for_each_element(records: DataFrame, stored_rows: DataFrame) -> DataFrame:
     """Return records without rows once for each of their stored elements, which they resolve."""
-    place = [staged.PARTITION, staged.POSITION, staged.TIME]
-    elements = stored_rows.where("position.index IS NOT NULL")
-    elements = elements.selectExpr(
-        "position.partition AS _p", "position.position AS _o", "time AS _t", "position.index AS _i"
-    )
-    is_same = f"{place[0]} = _p AND {place[1]} = _o AND {place[2]} <=> _t"
-    rows = records.where(HAS_NO_ROWS).join(elements, F.expr(is_same))
+    elements = stored_rows.where("position.index IS NOT NULL").selectExpr(*_STORED_PLACE)
+    rows = records.where(HAS_NO_ROWS).join(elements, F.expr(_IS_SAME_RECORD))
     return rows.withColumn(staged.INDEX, F.col("_i")).drop("_p", "_o", "_t", "_i")

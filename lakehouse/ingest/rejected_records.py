@@ -134,7 +134,8 @@ def _join_stored(table: StreamTable, stored_rows: DataFrame, batch: DecodedBatch
         reasons = {name: F.lit(None).cast("string") for name in (staged.REASON, staged.DETAIL)}
         whole_records = records.where(f"{staged.INDEX} = 0").withColumns(reasons)
         records = records.unionByName(whole_records.withColumn(staged.INDEX, F.lit(None).cast("int")))
-        records = records.unionByName(for_each_element(batch.records, stored_rows))
+        if batch.commit.filtered or batch.commit.empty:  # else each record has a row at least
+            records = records.unionByName(for_each_element(batch.records, stored_rows))
     index = f", {staged.INDEX} AS index" if table.has_elements else ""
     position = F.expr(f"struct({position_fields(batch.plan)}{index})").alias("position")
     records = records.select(position, *(f"_{c.name}" for c in _RECORD))

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.batches import Outcome, Request, prepare, run_batch
+from lakehouse.ingest.batches import Request, prepare, run_batch
 from lakehouse.ingest.gaps import data_loss_error
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.start import first_positions
 from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE

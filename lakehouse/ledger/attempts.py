@@ -1,6 +1,7 @@
 """Finds the commit that an attempt made, to learn whether it succeeded."""
 
-from lakehouse.ledger.commits import Commit, Entry, entry_of
+from lakehouse.ledger.commit_infos import entry_of
+from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import read_commit
 

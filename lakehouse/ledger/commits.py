@@ -1,21 +1,15 @@
 """The metadata of a commit of lakehouse, and what Delta counted for the commit.
 
 A ``Commit`` is written as the ``userMetadata`` of the commit that holds the rows. It holds everything that the next
-batch needs, so the newest one is enough to continue.
-
-The form of the metadata has a version. An older process may meet commits of a newer one; it must neither take them for
-commits of another program nor drop fields that it would have to carry on, so it raises an error. A change that adds a
-field, or changes the meaning of one, therefore raises ``VERSION``. Versions before the first release cannot be read.
+batch needs, so the newest one is enough to continue. A change that adds a field, or changes the meaning of one, raises
+``VERSION``; docs/reference/commits.md lists the versions, and ``commit_infos`` reads them.
 """
 
-import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import datetime
 from typing import Any, Final, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from lakehouse.ledger.commit_values import Consumed, Frozen, OtherSource, RecordOrder, Totals
 from lakehouse.ledger.positions import Range, SourceId
@@ -42,7 +36,7 @@ Kind = Literal[
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
 VERSION: Final = 14
-_FIRST_VERSION: Final = 8  # of the first release
+FIRST_VERSION: Final = 8  # of the first release
 
 
 class Upkeep(Frozen):
@@ -54,11 +48,7 @@ class Upkeep(Frozen):
 
 
 class Commit(Frozen):
-    """The metadata of a commit, version 14.
-
-    Version 8 has no deletes, version 9 no change streams, and version 10 no order of a truncate: it has its position.
-    Version 11 has no filtered records, version 12 no start, and version 13 neither records with many rows nor other
-    sources.
+    """The metadata of a commit.
 
     - ``table_version``: the version of the table on which this commit was planned.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
@@ -150,24 +140,6 @@ class Commit(Frozen):
 
 
 @dataclass(frozen=True)
-class UnreadableMetadata:
-    """Metadata of a lakehouse commit that this process cannot read; ``metadata`` is the version of its form."""
-
-    metadata: int
-    problem: str
-
-    @property
-    def is_newer(self) -> bool:
-        """Whether a newer lakehouse made the commit."""
-        return self.metadata > VERSION
-
-    @property
-    def is_older(self) -> bool:
-        """Whether a lakehouse from before the first release made the commit."""
-        return self.metadata < _FIRST_VERSION
-
-
-@dataclass(frozen=True)
 class Metrics:
     """The row counts of Delta for a commit: source rows of the MERGE, inserted, updated and deleted rows."""
 
@@ -212,70 +184,3 @@ class Entry:
             deletes_without_row=before.deletes_without_row + commit.deletes_without_row,
             stale=before.stale + self.stale,
         )
-
-
-_MERGE_OR_WRITE: Final = ("MERGE", "WRITE")
-_OPERATIONS: Final = {"rewrite": ("WRITE",), "derived": _MERGE_OR_WRITE, "batch": _MERGE_OR_WRITE}  # else only MERGE
-
-
-@lru_cache(maxsize=4096)
-def parse_metadata(metadata: str) -> Commit | Upkeep | UnreadableMetadata | None:
-    """Parse the metadata of a commit; ``None`` if it is not ours. Cached, since the same history is read repeatedly."""
-    try:
-        document = json.loads(metadata)
-    except ValueError:
-        return None
-    if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or "metadata" not in document:
-        return None
-    try:
-        return (Upkeep if document["kind"] == "upkeep" else Commit).model_validate(document)
-    except ValidationError as error:
-        version, first_error = document.get("metadata"), error.errors()[0]
-        problem = f"{'.'.join(map(str, first_error['loc']))}: {first_error['msg']}"
-        return UnreadableMetadata(version, problem) if isinstance(version, int) else None
-
-
-def metadata_of(info: Mapping[str, Any]) -> Commit | Upkeep | UnreadableMetadata | None:
-    """Return the metadata of a commit of a history; ``None`` if the commit is not ours."""
-    return parse_metadata(info.get("userMetadata") or "")
-
-
-def identity_of(info: Mapping[str, Any]) -> str:
-    """Return what distinguishes a commit from another one with the same version: our attempt, else its time."""
-    metadata = metadata_of(info)
-    return metadata.attempt if isinstance(metadata, Commit) else str(info.get("timestamp"))
-
-
-def committed_at(info: Mapping[str, Any]) -> datetime:
-    """Return the time of a commit of a history, UTC."""
-    return datetime.fromtimestamp(int(info.get("timestamp", 0)) / 1000, UTC)
-
-
-def entry_of(info: Mapping[str, Any]) -> Entry | None:
-    """Return a commit of a history as an entry of the ledger; ``None`` if it is not an entry."""
-    commit, operation = metadata_of(info), str(info.get("operation"))
-    if not isinstance(commit, Commit) or operation not in _OPERATIONS.get(commit.kind, ("MERGE",)):
-        return None
-    metrics = _metrics(operation, commit.kind, info.get("operationMetrics") or {})
-    return Entry(int(info["version"]), committed_at(info), commit, metrics)
-
-
-# the names of Spark's Delta, and of deltalake
-_APPENDED_ROWS: Final = ("numOutputRows", "num_added_rows")
-_MERGED_ROWS: Final = {
-    "source_rows": ("numSourceRows", "num_source_rows"),
-    "inserted": ("numTargetRowsInserted", "num_target_rows_inserted"),
-    "updated": ("numTargetRowsUpdated", "num_target_rows_updated"),
-    "deleted": ("numTargetRowsDeleted", "num_target_rows_deleted"),
-}
-
-
-def _metrics(operation: str, kind: Kind, counts: Mapping[str, Any]) -> Metrics:
-    if operation == "WRITE":
-        appended_rows = 0 if kind == "rewrite" else _first_count(counts, _APPENDED_ROWS)
-        return Metrics(source_rows=appended_rows, inserted=appended_rows)
-    return Metrics(**{name: _first_count(counts, delta_names) for name, delta_names in _MERGED_ROWS.items()})
-
-
-def _first_count(counts: Mapping[str, Any], names: Iterable[str]) -> int:
-    return next((int(counts[name]) for name in names if name in counts), 0)

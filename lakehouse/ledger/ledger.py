@@ -11,10 +11,11 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from lakehouse.ledger.commit_infos import entry_of
 from lakehouse.ledger.commit_values import Consumed, Totals
-from lakehouse.ledger.commits import Commit, Entry, Kind, entry_of, identity_of
+from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.differences import unaccounted_versions
-from lakehouse.ledger.log import history_of, open_table, read_commit
+from lakehouse.ledger.log import history_of, open_table
 from lakehouse.ledger.log_cache import LogCache
 from lakehouse.ledger.positions import Progress, Range, SourceId
 from lakehouse.ledger.reached import ReachedEnds, merge_reached, reached_beyond
@@ -177,34 +178,8 @@ class Ledger:
             version += 1
         return version
 
-    def is_consumed(self, consumed: Consumed | None) -> bool:
-        """Whether a consumer of that version has seen every row of this table."""
-        return (
-            consumed is not None
-            and self.next_change(consumed.version) > self.version
-            and has_consumed_version(self, consumed)
-        )
-
 
 _CACHE = LogCache[Ledger](lambda ledger: ledger.version)
-
-
-def version_to_consume(ledger: Ledger) -> Consumed:
-    """Return the version that a derived table consumes now: the newest one that may have changed a row."""
-    info = read_commit(ledger.uri, ledger.rows_version)
-    commit = identity_of(info) if info else None
-    return Consumed(table_id=ledger.table_id, version=ledger.rows_version, commit=commit)
-
-
-def has_consumed_version(ledger: Ledger, consumed: Consumed) -> bool:
-    """Whether the consumed version is in this table, and was made by the same commit if that is known.
-
-    It is not if the table was recreated or restored from a backup, because version numbers are then used again.
-    """
-    if consumed.table_id != ledger.table_id or consumed.version > ledger.version:
-        return False
-    info = read_commit(ledger.uri, consumed.version) if consumed.commit else None
-    return info is None or identity_of(info) == consumed.commit
 
 
 def app_id(name: str) -> str:

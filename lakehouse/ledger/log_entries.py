@@ -21,7 +21,7 @@ def is_cut(actions: Sequence[Action]) -> bool:
     Checks only lakehouse commits, since other programs may count differently. An entry may name more files
     than counted.
     """
-    from lakehouse.ledger.commits import metadata_of  # noqa: PLC0415 - imports Kafka's client, which a query does not need
+    from lakehouse.ledger.commit_infos import metadata_of  # noqa: PLC0415 - pydantic is slow, and a query needs none
 
     kinds = Counter(next(iter(action), "") for action in actions)
     info: Action = next((action["commitInfo"] for action in actions if action.get("commitInfo")), {})

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lakehouse.ledger.commits import Upkeep, entry_of, metadata_of
+from lakehouse.ledger.commit_infos import entry_of, metadata_of
+from lakehouse.ledger.commits import Upkeep
 
 _OPERATIONS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # they change no row, no matter which program runs them
 _KINDS = ("maintenance", "purge", "rewrite", "acceptance")  # lakehouse commits that change no row

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lakehouse.errors import LedgerError
-from lakehouse.ledger.commits import VERSION, UnreadableMetadata, metadata_of
+from lakehouse.ledger.commit_infos import UnreadableMetadata, metadata_of
+from lakehouse.ledger.commits import VERSION
 
 OLDER = "was written by a lakehouse before 0.1.0"
 LOAD_AGAIN = (

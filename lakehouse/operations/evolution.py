@@ -8,7 +8,7 @@ from typing import Any
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.snapshot import differences
-from lakehouse.ledger.commits import committed_at
+from lakehouse.ledger.commit_infos import committed_at
 from lakehouse.ledger.log import open_table, read_history
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import DECLARATION_PROPERTY

@@ -16,7 +16,8 @@ from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.purge import purge_deletes
 from lakehouse.ledger.commit_values import Consumed
-from lakehouse.ledger.ledger import Ledger, has_consumed_version, ledger_of
+from lakehouse.ledger.consumption import has_consumed_version, is_consumed
+from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.log import active_files, read_history
 from lakehouse.operations.layouts import derived_layouts, layouts_of
 from lakehouse.settings import Settings
@@ -173,7 +174,7 @@ class _DerivedReaders:
         A file is older than its commit. Half of the retention allows for that.
         """
         ledger = ledger_of(self.settings, self.table.name)
-        if ledger.is_consumed(consumed):
+        if is_consumed(ledger, consumed):
             return False
         first = ledger.next_change(consumed.version) if consumed and has_consumed_version(ledger, consumed) else 0
         timestamps = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}

@@ -22,8 +22,9 @@ from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.commit_values import Consumed, OtherSource
 from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.differences import differences
-from lakehouse.ledger.ledger import Ledger, ledger_of, version_to_consume
+from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Gap, Plan, Range, SourceId, SourceState, source_words
 from lakehouse.ledger.reached import ReachedEnds, merge_reached

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from lakehouse.errors import TableError
 from lakehouse.ledger.active_files import count_rows
-from lakehouse.ledger.commits import committed_at
+from lakehouse.ledger.commit_infos import committed_at
 from lakehouse.ledger.ledger import Ledger, ledger_as_of, read_ledger
 from lakehouse.ledger.log import open_version, read_commit
 from lakehouse.ledger.several_sources import progress_by_stream

@@ -8,6 +8,7 @@ from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import known_topics, split_by_topic
 from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.consumption import is_consumed
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Progress, SourceState, source_words
@@ -138,7 +139,7 @@ def _loss(table: StreamTable, state: SourceState, ledger: Ledger) -> str | None:
 def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[DerivedStatus, ...]:
     consumed_versions = {name: ledger_of(settings, name).consumed for name in table.derived}
     return tuple(
-        DerivedStatus(name, consumed.version if consumed else None, merged.exists and not merged.is_consumed(consumed))
+        DerivedStatus(name, consumed.version if consumed else None, merged.exists and not is_consumed(merged, consumed))
         for name, consumed in consumed_versions.items()
     )
 
@@ -160,5 +161,7 @@ def _partition(partition: int, state: SourceState, progress: int | None, start: 
     if end is not None and start is not None and earliest is not None:
         lag = end - (start if start <= end else earliest)
     count = source_words(state.source).count
-    counts = [None if position is None else count(position) for position in (progress, earliest, end, lag)]
-    return PartitionStatus(partition, *counts)
+    progress, earliest, end, lag = (
+        None if position is None else count(position) for position in (progress, earliest, end, lag)
+    )
+    return PartitionStatus(partition, progress, earliest, end, lag)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
 from lakehouse.ledger.active_files import holds_files
+from lakehouse.ledger.consumption import is_consumed
 from lakehouse.ledger.known_progress import require_progress
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.several_sources import progress_by_stream
@@ -56,7 +57,7 @@ class TableContext:
         merged = self.ledger()
         for name in self.table.derived:
             derived = ledger_of(self.settings, name)
-            if derived.exists and not merged.is_consumed(derived.consumed):
+            if derived.exists and not is_consumed(merged, derived.consumed):
                 raise NotConsumedError(
                     f"Columns of {self.table.name} cannot be widened before {name} has read its present rows",
                     where=merged.uri,

@@ -4,10 +4,13 @@ A ``text`` box is the output of the ``sh`` box before it; if several follow, eac
 is any text, also none. The width of white space is not compared, nor is what differs in each run.
 """
 
+import io
 import re
+from collections.abc import Iterable
+from contextlib import redirect_stdout
 from pathlib import Path
 from textwrap import dedent
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lakehouse_tests.helpers.places import ROOT
 
@@ -44,6 +47,16 @@ def read_steps(page: Path) -> list[Step]:
         else:
             steps.append(Step(language, text))
     return steps
+
+
+def run_examples(page_name: str, examples: Iterable[str], names: dict[str, Any]) -> list[str]:
+    """Run Python examples of a page, which read and define ``names``; return what each of them prints."""
+    outputs = []
+    for example in examples:
+        with redirect_stdout(io.StringIO()) as out:
+            exec(compile(example, page_name, "exec"), names)  # noqa: S102 - the page's own examples
+        outputs.append(out.getvalue())
+    return outputs
 
 
 def matches(expected: str, output: str) -> bool:

@@ -1,6 +1,7 @@
 """Evaluate the sensor of one table as the daemon does, and write the log of its merged table without a JVM."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -63,10 +64,10 @@ class World(Lakehouse):
         records = self.instance.event_log_storage.get_asset_check_execution_history(ALARM, limit=100)
         return [(check.evaluation.passed, check.evaluation.description) for check in reversed(records)]
 
-    def merged(self) -> None:
-        """Write the log of a table that has merged the whole topic, without a JVM."""
+    def merged(self, positions: Mapping[int, int] | None = None) -> None:
+        """Write the log of a table that has merged its topic up to these positions, or all of it, without a JVM."""
         state = read_topic(self.settings, self.table.topic)
-        write_log(self.log, Commit(**MERGED, source=state.source, progress=dict(state.end)))
+        write_log(self.log, Commit(**MERGED, source=state.source, progress=dict(positions or state.end)))
 
     @property
     def log(self) -> Path:

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import BrokerTime, Column, RecordHeader, RecordKey, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.batches import most_common_fields
 from lakehouse.ingest.decode import decode_records
+from lakehouse.ingest.outcomes import most_common_fields
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 

@@ -1,4 +1,4 @@
-"""Files in a folder as the source of a table: each record of each file is accounted for, whatever happens to the files."""
+"""Files in a folder as the source of a table: each record is accounted for, whatever happens to the files."""
 
 import gzip
 import json
@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, Csv, Files, StreamTable
 from lakehouse.errors import DataLossError
-from lakehouse.ingest.batches import Outcome, merge_all
+from lakehouse.ingest.batches import merge_all
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.audit import audit
@@ -23,6 +24,7 @@ from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 
+SOURCE = Files("heart", names="*.json*", each="element", settle=timedelta(0))
 _COLUMNS = [
     Column("device_id", "INT", "Device.", required=True, written="text"),
     Column("time", "TIMESTAMP", "Time of the reading.", required=True, epoch="seconds", written="text"),
@@ -52,6 +54,10 @@ class Landing:
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished.write_bytes(content)
         return unfinished.rename(file)
+
+    def merge_one_by_one(self) -> None:
+        """Read one file in each batch."""
+        self.table = replace(self.table, source=replace(SOURCE, batch_bytes=1))
 
     def merge(self) -> list[Outcome]:
         return merge_all(self.context)
@@ -90,7 +96,7 @@ def landing(spark: SparkSession, tmp_path: Path) -> Landing:
         doc="Readings.",
         columns=_COLUMNS,
         key=["device_id", "time"],
-        source=Files("heart", names="*.json*", each="element", settle=timedelta(0)),
+        source=SOURCE,
     )
     return Landing(spark, settings, table)
 
@@ -139,7 +145,7 @@ def test_a_changed_file_is_a_new_file(landing: Landing) -> None:
 
 
 def test_a_file_that_was_numbered_and_removed_before_it_was_merged_is_a_gap(landing: Landing) -> None:
-    landing.table = replace(landing.table, source=replace(landing.table.source, batch_bytes=1))
+    landing.merge_one_by_one()
     landing.land("01.json", array([reading(1, 60)]))
     second = landing.land("02.json", array([reading(2, 70)]))
     landing.land("03.json", array([reading(3, 80)]))
@@ -164,7 +170,7 @@ def test_a_file_that_was_numbered_and_removed_before_it_was_merged_is_a_gap(land
 
 def test_bytes_that_change_without_a_trace_stop_the_batch_and_get_a_number_of_their_own(landing: Landing) -> None:
     file = landing.land("01.json", array([reading(1, 60)]))
-    landing.table = replace(landing.table, source=replace(landing.table.source, batch_bytes=1))
+    landing.merge_one_by_one()
     landing.land("02.json", array([reading(2, 70)]))
     stat = file.stat()
 

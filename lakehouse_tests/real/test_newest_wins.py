@@ -8,8 +8,8 @@ import pytest
 
 from lakehouse.declaration import Column
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.batches import Outcome
 from lakehouse.ingest.load import BaseLoad, load_base
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, record

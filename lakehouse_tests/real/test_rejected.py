@@ -24,6 +24,7 @@ from lakehouse_tests.helpers.tables.rejected import (
     hot,
     list_rejections,
     list_resolutions,
+    redrive_around,
     redrive_records,
     rejected_version,
     wider,
@@ -38,12 +39,8 @@ def shared_stream(spark, broker) -> Stream:
 
 @pytest.fixture
 def stream(shared_stream: Stream) -> Iterator[Stream]:
-    """Merge or redrive all records before and after a test; the history accounts for every record."""
-    shared_stream.merge()
-    yield shared_stream
-    redrive_records(shared_stream)
-    shared_stream.merge()
-    shared_stream.assert_accounted()
+    with redrive_around(shared_stream):
+        yield shared_stream
 
 
 @pytest.mark.invariant("8.12")

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -19,7 +18,7 @@ from dagster._core.events import EngineEventData
 from lakehouse.defs import retries, waiting
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, publish, read_topic
-from lakehouse.ledger.positions import Progress, SourceId
+from lakehouse.ledger.positions import SourceId
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import delete_before
@@ -125,40 +124,26 @@ def test_a_failed_run_of_another_code_location_makes_no_pause(world):
 
 def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch):
     publish(world.settings, world.table, LINES)
-    ledger = SimpleNamespace(newest=None, progress=None)
 
     def look_and_commit(*arguments: Any, **options: Any) -> TopicState:
         state = read_topic(*arguments, **options)
-        ledger.progress = Progress(state.source, {p: end + 1 for p, end in state.end.items()})
+        world.merged({p: end + 1 for p, end in state.end.items()})
         return state
 
-    monkeypatch.setattr(
-        waiting,
-        "merged_ledger",
-        lambda *_: SimpleNamespace(
-            newest=None, progress=ledger.progress, stream=None, reached={}, lost_progress_of=lambda _: False
-        ),
-    )
     monkeypatch.setattr(waiting, "read_topic", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
 
 @pytest.mark.invariant("9.4")
 @pytest.mark.parametrize("left_per_partition", [0, 1], ids=["all of them", "all but one of each partition"])
-def test_expired_records_request_a_run_if_the_declaration_accepts_gaps(world, monkeypatch, left_per_partition):
+def test_expired_records_request_a_run_if_the_declaration_accepts_gaps(world, left_per_partition):
     """A run is requested even if no record is left: it has to record the gap."""
     accepting_world = World(world.settings, world.instance, gaps="accept")
     topic = accepting_world.table.topic
     publish(accepting_world.settings, accepting_world.table, LINES)
     end = read_topic(accepting_world.settings, topic).end
     delete_before(accepting_world.settings, topic, {p: offset - left_per_partition for p, offset in end.items()})
-    state = read_topic(accepting_world.settings, topic)
-    progress = Progress(state.source, dict.fromkeys(end, 0))
-    monkeypatch.setattr(
-        waiting,
-        "merged_ledger",
-        lambda *_: SimpleNamespace(newest=None, progress=progress, has_undone_progress=False, reached={}),
-    )
+    accepting_world.merged(dict.fromkeys(end, 0))
     (request,) = accepting_world.tick().run_requests
     assert request.tags["lakehouse/lag"] == str(left_per_partition * len(end))
 

@@ -1,12 +1,10 @@
 """The examples of the page on records with many rows run, and print what the page shows."""
 
-import io
 import re
-from contextlib import redirect_stdout
-from typing import Any
 
 import pytest
 
+from lakehouse_tests.helpers.pages import run_examples
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "many-rows.md").read_text(encoding="utf-8")
@@ -16,11 +14,6 @@ PRINTED_TEXTS = re.findall(r"```\n([^`]*?)```", re.sub(r"```python\n.*?```", "",
 
 @pytest.mark.invariant("8.15")
 def test_the_examples_print_the_documented_rows() -> None:
-    namespace: dict[str, Any] = {}
-    outputs = []
-    for example in EXAMPLES:
-        with redirect_stdout(io.StringIO()) as out:
-            exec(compile(example, "many-rows.md", "exec"), namespace)  # noqa: S102 - the page's own examples
-        outputs.append(out.getvalue())
+    outputs = run_examples("many-rows.md", EXAMPLES, {})
     assert outputs == PRINTED_TEXTS
     assert len(outputs) == 3

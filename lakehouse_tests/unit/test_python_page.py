@@ -1,9 +1,7 @@
 """The page of the public names is complete; its examples run. They and those of the README are typed."""
 
-import io
 import re
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 from mypy import api
 
 import lakehouse
+from lakehouse_tests.helpers.pages import run_examples
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
@@ -33,11 +32,7 @@ def test_the_examples_of_the_page_run_in_order_and_print_the_documented_output(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "orders", "__file__": str(tmp_path / "orders.py")}
-    outputs = []
-    for example in EXAMPLES:
-        with redirect_stdout(io.StringIO()) as out:
-            exec(compile(example, "python.md", "exec"), namespace)  # noqa: S102 - the page's own examples
-        outputs.append(out.getvalue())
+    outputs = run_examples("python.md", EXAMPLES, namespace)
     tables = f"temperatures {tmp_path / '.lakehouse' / 'tables' / 'temperatures'}\n"
     assert [output for output in outputs if output] == [*PRINTED_TEXTS, tables]
     specs = {spec.key: spec for spec in namespace["defs"].resolve_all_asset_specs()}

@@ -2,8 +2,8 @@
 
 ``parsed`` parses a text as one expression and finds what the parser drops. ``rules`` checks conditions and measures;
 ``sums`` finds sums of doubles in them. Spark checks types later. ``computed`` converts the SQL of a column to SQL that
-no record can make fail; ``reader`` converts its parts, with ``functions`` and ``literals``. The parser is imported only
-if a declaration contains SQL.
+no record can make fail. ``reader`` converts its parts (``part_reader``): ``conditions`` and ``operations``, with
+``functions`` and ``literals``. The parser is imported only if a declaration contains SQL.
 """
 
 from lakehouse.declaration.sql.computed import computed_sql

@@ -4,12 +4,11 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from lakehouse.decoding.column_types import column_type_problems, digits_of
+from lakehouse.decoding.column_types import column_type_problems, digits_of, is_field_name
 from lakehouse.decoding.formats.format import Path, SchemaField
 
 _NUMBERS = ("INT", "BIGINT", "DOUBLE")  # each represents the values of those before it, at least approximately
-MAX_TYPE_LENGTH = 10_000
-"""Characters of the type of a column."""
+_MAX_TYPE_LENGTH = 10_000  # characters of the type of a column
 MAX_LEVELS = 5
 """Of objects within objects whose fields become columns."""
 
@@ -42,6 +41,14 @@ def _wider_type(type_: str | None, other_type: str | None) -> str | None:
     max_scale = max(scale, other_scale)
     decimal = f"DECIMAL({max(precision - scale, other_precision - other_scale) + max_scale},{max_scale})"
     return None if any(column_type_problems(decimal)) else decimal
+
+
+def struct_of(inner_types: Iterable[tuple[str, str | None]]) -> str | None:
+    """The type of a struct of the fields with a column type and a valid name; ``None`` if it has none, or too many."""
+    pairs = [(name, type_) for name, type_ in inner_types if type_ and is_field_name(name)]
+    fields = {name.lower(): f"{name}: {type_}" for name, type_ in reversed(pairs)}
+    struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
+    return struct_type if fields and len(struct_type) <= _MAX_TYPE_LENGTH else None
 
 
 def as_json(value: Any) -> Any:

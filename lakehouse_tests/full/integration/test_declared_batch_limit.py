@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.batches import Outcome
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.redrive import redrive
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.settings import Settings

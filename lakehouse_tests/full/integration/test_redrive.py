@@ -9,6 +9,7 @@ import pytest
 
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches, redrive
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.storage.table_context import TableContext
@@ -32,7 +33,7 @@ def widen(stream: Stream) -> None:
     stream.table = replace(stream.table, columns=[*temperatures.columns[:3], WIDER_COLUMN])
 
 
-def run_redrive(stream: Stream, reason: str | None = None) -> list[batches.Outcome]:
+def run_redrive(stream: Stream, reason: str | None = None) -> list[Outcome]:
     """Redrive without a broker: the records are in the table."""
     settings_without_broker = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
     return redrive.redrive(TableContext(stream.spark, settings_without_broker, stream.table), reason)

@@ -22,6 +22,7 @@ from lakehouse_tests.helpers.tables.rejected import (
     hot,
     list_rejections,
     list_resolutions,
+    redrive_around,
     redrive_records,
     wider,
 )
@@ -34,12 +35,8 @@ def shared_stream(spark, broker) -> Stream:
 
 @pytest.fixture
 def stream(shared_stream: Stream) -> Iterator[Stream]:
-    """Before and after a test all records are merged or redriven, and the history accounts for them."""
-    shared_stream.merge()
-    yield shared_stream
-    redrive_records(shared_stream)
-    shared_stream.merge()
-    shared_stream.assert_accounted()
+    with redrive_around(shared_stream):
+        yield shared_stream
 
 
 @pytest.mark.invariant("8.4")

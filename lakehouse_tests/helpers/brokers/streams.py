@@ -16,7 +16,8 @@ from lakehouse.declaration import FieldIs, StreamTable
 from lakehouse.derived import refresh
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
-from lakehouse.ingest.batches import Outcome, Request
+from lakehouse.ingest.batches import Request
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.replay import replay
 from lakehouse.kafka import create_topic
 from lakehouse.ledger.audit import audit

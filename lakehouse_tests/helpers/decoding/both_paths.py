@@ -1,12 +1,18 @@
 """Decode records on the fast path and by the strict rules, and compare the results."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Late
 from lakehouse.decoding.arrow_types import arrow_type
+from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.record_parts import TIME
@@ -15,6 +21,7 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import has_explicit_null
+from lakehouse.decoding.verdict_arrays import DecodedRecords
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.tables.written import WrittenBatch
@@ -43,6 +50,27 @@ def decode_batch(batch: WrittenBatch) -> pa.StructArray:
     return decode_values(*arrays, batch.rules, decode_plain).verdicts
 
 
+def decode_twice(
+    values: Sequence[bytes | None],
+    rules: Rules,
+    parts: Mapping[str, Sequence[bytes | None]] = MappingProxyType({}),
+    broker_times: Sequence[int | None] | None = None,
+) -> DecodedRecords:
+    """Decode records on the fast path and by the strict rules, require that all results are equal, and return them."""
+    fast_decoder = decode_plain if rules.rows_from is None else decode_plain_elements
+    times = None if broker_times is None else pa.array(broker_times, pa.int64())
+    part_arrays = {part: pa.array(contents, pa.binary()) for part, contents in parts.items()}
+    fast, strict = (
+        decode_values(pa.array(values, pa.binary()), times, rules, decoder, part_arrays)
+        for decoder in (fast_decoder, None)
+    )
+    fast.verdicts.validate(full=True)
+    assert fast.verdicts.type == strict.verdicts.type
+    assert repr(fast.verdicts.to_pylist()) == repr(strict.verdicts.to_pylist())
+    assert fast.unmapped_counts == strict.unmapped_counts
+    return strict
+
+
 def exact_texts(row: dict[str, Any]) -> dict[str, str]:
     """Each value as exact text: with the sign of a zero, the places of a decimal, the offset of a time."""
     return {name: value.isoformat() if isinstance(value, date) else repr(value) for name, value in row.items()}
@@ -58,6 +86,32 @@ def decode_like_strictly(batch: WrittenBatch) -> list[dict[str, Any]]:
     for field in batch.rules.fields:
         assert decoded_records.field(field.name).type == arrow_type(field.type)
     return rows
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, values: st.SearchStrategy[bytes], replacements: Sequence[bytes]) -> bytes:
+    """A value of which up to three bytes are replaced."""
+    value = draw(values)
+    start = draw(st.integers(0, len(value)))
+    return value[:start] + draw(st.sampled_from(replacements)) + value[start + draw(st.integers(0, 3)) :]
+
+
+def count_generated(batches: st.SearchStrategy[WrittenBatch]) -> Counter[str]:
+    """Decode generated batches on both paths; count the rows, the valid ones, and those that the fast path decodes."""
+    counts = Counter[str]()
+
+    @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck), database=None)
+    @given(batches)
+    def compare(batch: WrittenBatch) -> None:
+        rows = decode_like_strictly(batch)
+        decode_twice(batch.values, batch.rules)
+        counts["rows"] += len(rows)
+        counts["valid"] += sum(row["_reason"] is None for row in rows)
+        uncertain_rows = decode_plain(pa.array(batch.values, pa.binary()), None, batch.rules).uncertain_rows
+        counts["plain"] += len(rows) - len(uncertain_rows)
+
+    compare()
+    return counts
 
 
 def one_column(column: Column, texts: list[str], late: Late | None = None) -> WrittenBatch:

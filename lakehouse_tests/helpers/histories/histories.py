@@ -15,8 +15,9 @@ from pyspark.sql.utils import is_remote
 from lakehouse.declaration import StreamTable
 from lakehouse.derived import refresh
 from lakehouse.ingest import batches
-from lakehouse.ingest.batches import Outcome, Request
+from lakehouse.ingest.batches import Request
 from lakehouse.ingest.load import load_base
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.kafka import add_partitions

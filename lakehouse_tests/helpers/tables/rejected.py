@@ -12,6 +12,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches, redrive
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.storage.table_context import TableContext
@@ -29,10 +30,20 @@ def wider(stream: Stream) -> Stream:
     return replace(stream, table=replace(stream.table, columns=[*temperatures.columns[:3], WIDER]))
 
 
-def redrive_records(stream: Stream, reason: str | None = None) -> list[batches.Outcome]:
+def redrive_records(stream: Stream, reason: str | None = None) -> list[Outcome]:
     """Redrive with the wider declaration and without a broker, because the records are in the table."""
     settings = stream.settings.model_copy(update={"kafka_bootstrap_servers": "127.0.0.1:1"})
     return redrive.redrive(TableContext(stream.spark, settings, wider(stream).table), reason)
+
+
+@contextmanager
+def redrive_around(stream: Stream) -> Iterator[None]:
+    """Merge or redrive all records before and after a test; the history accounts for every record."""
+    stream.merge()
+    yield
+    redrive_records(stream)
+    stream.merge()
+    stream.assert_accounted()
 
 
 def end(stream: Stream) -> int:

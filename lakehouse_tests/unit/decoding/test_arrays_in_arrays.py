@@ -15,6 +15,7 @@ from lakehouse.decoding.elements import judge_elements
 from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice, spoiled
 
 SHOP, ORDER = "shops[]", "orders[]"
 SKU = Column("sku", "STRING", "Article.", required=True)
@@ -188,23 +189,14 @@ _sales = st.fixed_dictionaries(
     optional={"shops": _shop_lists | _scalars, "info": st.fixed_dictionaries({"shops": _shop_lists}) | _scalars},
 )
 _records = (_sales | _order_lists).map(lambda content: json.dumps(content).encode())
-
-
-@st.composite
-def _spoiled(draw: st.DrawFn) -> bytes:
-    value = draw(_records)
-    start = draw(st.integers(0, len(value)))
-    replacement = draw(st.sampled_from([b"", b"}", b"NaN", b'"id": 1, ', b'"items": [], ', b"1e999999999", b"\xff"]))
-    return value[:start] + replacement + value[start + draw(st.integers(0, 3)) :]
+REPLACEMENTS = [b"", b"}", b"NaN", b'"id": 1, ', b'"items": [], ', b"1e999999999", b"\xff"]
 
 
 @pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-@given(records=st.lists(_records | _spoiled(), max_size=5))
+@given(records=st.lists(_records | spoiled(_records, REPLACEMENTS), max_size=5))
 def test_the_fast_path_gives_the_rows_of_the_strict_path(table: StreamTable, records: list[bytes]) -> None:
     is_packed = isinstance(table.format, Compressed)
-    values = pa.array([compress(record, "gzip") if is_packed else record for record in records], pa.binary())
-    times = pa.array([[None, 0, 2 * 10**15][index % 3] for index in range(len(records))], pa.int64())
-    fast, strict = (decode_values(values, times, table.rules(), decoder) for decoder in (decode_plain_elements, None))
-    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
-    assert fast.unmapped_counts == strict.unmapped_counts
+    values = [compress(record, "gzip") if is_packed else record for record in records]
+    times = [[None, 0, 2 * 10**15][index % 3] for index in range(len(records))]
+    decode_twice(values, table.rules(), broker_times=times)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from lakehouse.declaration import Avro, Column, StreamTable
 from lakehouse.declaration.snapshot import differences, facts_of
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.decoding.formats.avro.schemas import parsing_fingerprint
@@ -21,6 +20,7 @@ from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.brokers.registries import body as encode
 from lakehouse_tests.helpers.decoding.avro_sales import ALL_TYPES, COLUMNS, SALES, SCHEMAS
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
 FIRST = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "string"}]}
 SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "items", "type": "int", "default": 0}]}
@@ -109,10 +109,7 @@ def test_records_are_read_as_with_a_registry_and_alike_on_both_paths(
         spoiled[data.draw(st.integers(0, len(spoiled) - 1))] = data.draw(st.integers(0, 255))
     values = [*(framed_sale(form, body) for body in bodies), bytes(spoiled), None, b"", b"\xc3\x01"]
     table = StreamTable("sales", "sales", "Sales.", COLUMNS, ["id"], format=form)
-    array = pa.array(values, pa.binary())
-    fast, strict = (decode_values(array, None, table.rules(), decoder) for decoder in (decode_plain, None))
-    rows = strict.verdicts.to_pylist()
-    assert repr(fast.verdicts.to_pylist()) == repr(rows)
+    rows = decode_twice(values, table.rules()).verdicts.to_pylist()
     assert {row["_reason"] for row in rows} <= {None, *KNOWN_REASONS}
     with_registry = replace(table, format=Avro()).rules(SCHEMAS)
     framed = pa.array([add_frame(7, body) for body in bodies], pa.binary())

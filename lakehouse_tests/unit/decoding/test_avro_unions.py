@@ -5,21 +5,19 @@ import json
 from typing import Any
 
 import fastavro
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Avro, Column, Debezium, StreamTable
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, UnwritableError
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.avro_unions import EVENT_A, EVENT_B, write, written_unions
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
 NAMED = Avro(named_branches=True)
 
@@ -65,11 +63,7 @@ def test_spoiled_unions_give_the_same_row_or_reason_on_both_paths(
     bodies = [body, bytes(spoiled), body[: data.draw(st.integers(0, len(body)))], body + b"\x00"]
     parser = form.parser(Schemas({1: writer_schema(json.dumps(schema))}, {}))
     rules = Rules(tuple(column.field for column in columns), None).with_parser(parser)
-    values = pa.array([add_frame(1, item) for item in bodies], pa.binary())
-    fast, strict = (decode_values(values, None, rules, decoder) for decoder in (decode_plain, None))
-    rows = strict.verdicts.to_pylist()
-    assert repr(fast.verdicts.to_pylist()) == repr(rows)
-    assert fast.unmapped_counts == strict.unmapped_counts
+    rows = decode_twice([add_frame(1, item) for item in bodies], rules).verdicts.to_pylist()
     assert {row["_reason"] for row in rows} <= {None, *KNOWN_REASONS}
     assert rows[3]["_reason"] == "trailing_bytes"
 

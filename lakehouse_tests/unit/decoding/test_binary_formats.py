@@ -4,22 +4,20 @@ import json
 from base64 import b64encode, urlsafe_b64encode
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse import writer_schema
 from lakehouse.declaration import Avro, Column, Compressed, Debezium, Protobuf, StreamTable
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.brokers.registries import body as encode
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
 from lakehouse_tests.helpers.decoding.avro_bodies import record_of
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
 ID = Column("id", "BIGINT", "Number.", required=True)
 RAW, HEX = Column("raw", "BINARY", "Bytes."), Column("hex", "BINARY", "Bytes.", written="hex")
@@ -69,14 +67,9 @@ def test_many_records_of_avro_are_decoded_like_single_records(values: list[bytes
     table, schemas, schema = avro_table(["null", "bytes"], column)
     records = [add_frame(1, encode(schema, {"id": 1, "f0": value})) for value in values]
     records += [records[0][: data.draw(st.integers(0, len(records[0])))], records[0] + b"\x00"]
-    rules = table.rules(Schemas(schemas, {}))
-    fast, strict = (
-        decode_values(pa.array(records, pa.binary()), None, rules, decoder) for decoder in (decode_plain, None)
-    )
-    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
-    fast.verdicts.validate(full=True)
+    rows = decode_twice(records, table.rules(Schemas(schemas, {}))).verdicts.to_pylist()
     expected = [None if required and value is None else value for value in values]
-    assert [row["raw"] for row in strict.verdicts.to_pylist()[: len(values)]] == expected
+    assert [row["raw"] for row in rows[: len(values)]] == expected
 
 
 @pytest.mark.parametrize("form", [Avro(), Protobuf(), Compressed(Avro(), "gzip")], ids=repr)

@@ -9,12 +9,12 @@ import pytest
 
 from lakehouse import writer_schema
 from lakehouse.declaration import Column, Compressed, Debezium, Json, StreamTable
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, UnusableSchemaError, UnwritableError
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse.errors import DeclarationError
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
 FORM = Json(framed=True, checked=True)
 NEXT = '{"next": '
@@ -46,10 +46,7 @@ def schemas_of(schema: Any = None, **references: str) -> Schemas:
 
 def decode(*values: bytes | None, table: StreamTable = TABLE) -> list[dict[str, Any]]:
     """The rows of values, which both paths decode to the same."""
-    rules, array = table.rules(schemas_of()), pa.array(values, pa.binary())
-    fast, strict = (decode_values(array, None, rules, decoder).verdicts.to_pylist() for decoder in (decode_plain, None))
-    assert fast == strict
-    return strict
+    return list(decode_twice(values, table.rules(schemas_of())).verdicts.to_pylist())
 
 
 VIOLATIONS = {

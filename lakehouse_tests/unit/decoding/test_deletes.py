@@ -5,13 +5,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import Column, FieldIs, Late, RecordKey, StreamTable, Tombstone
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.staged import DELETED, ROWLESS
-from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
 COLUMNS = [
     Column("id", "BIGINT", "Number.", required=True),
@@ -33,13 +31,9 @@ TABLE = StreamTable(
 
 def decode(values: list[bytes | None], table: StreamTable = TABLE, keys: list[bytes] | None = None) -> list[Any]:
     """Decode on both paths, which must agree; return the verdicts."""
-    rules = table.rules()
-    arrays = pa.array(values, pa.binary()), pa.array([10**15] * len(values), pa.int64())
-    parts = {"key": pa.array(keys, pa.binary())} if keys else {}
-    fast, strict = (decode_values(*arrays, rules, decoder, parts) for decoder in (decode_plain, None))
-    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
-    assert fast.unmapped_counts == strict.unmapped_counts == {}
-    return list(strict.verdicts.to_pylist())
+    decoded = decode_twice(values, table.rules(), {"key": keys} if keys else {}, [10**15] * len(values))
+    assert decoded.unmapped_counts == {}
+    return list(decoded.verdicts.to_pylist())
 
 
 def record(op: Any, **fields: Any) -> bytes:

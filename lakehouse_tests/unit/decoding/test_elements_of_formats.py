@@ -27,7 +27,7 @@ from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.staged import EMPTY, FILTERED
-from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
 ID = Column("id", "INT", "Number of the order.", required=True, source=ParentField("id"))
 SKU = Column("sku", "STRING", "Article.", required=True)
@@ -54,13 +54,10 @@ def rows_of(
     """The values of each row of each record, or its reason, which both paths give."""
     arrays = {part: pa.array(contents, pa.binary()) for part, contents in (parts or {}).items()}
     records, rules = pa.array(values, pa.binary()), table.rules(schemas)
-    fast, strict = (
-        decode_values(records, None, rules, path, arrays).verdicts.to_pylist() for path in (decode_plain_elements, None)
-    )
-    assert fast == strict
     assert len(decode_plain_elements(records, None, rules, arrays).uncertain_rows) == uncertain
+    decoded_rows = decode_twice(values, rules, parts or {}).verdicts.to_pylist()
     names = [field.name for field in table.fields]
-    return [[row["_reason"] or tuple(row[name] for name in names) for row in rows] for rows in strict]
+    return [[row["_reason"] or tuple(row[name] for name in names) for row in rows] for rows in decoded_rows]
 
 
 def test_all_rows_of_a_record_have_the_value_in_its_key() -> None:

@@ -17,6 +17,7 @@ from lakehouse.decoding.judge import Verdict, judge
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
 NUMBER = Column("number", "INT", "A number in a text.", source=("payload", "order", "number"))
 OBJECT_EXPECTED = "expected an object"
@@ -65,10 +66,8 @@ def test_a_column_of_the_text_is_the_same_whether_another_column_leads_through_i
     raw = Column("raw", "STRING", "The text.")
     inner = Column("x", "BIGINT", "A field.", source="x", formerly=("raw", "x"))
     rules, content = rules_of(raw, inner), {"raw": text, "x": 1}
-    values = pa.array([json.dumps(content).encode()])
-    fast, strict = (decode_values(values, None, rules, path).verdicts.to_pylist() for path in (decode_plain, None))
-    assert fast == strict
-    assert (strict[0]["raw"], strict[0]["x"]) == (text, 1)
+    (row,) = decode_twice([json.dumps(content).encode()], rules).verdicts.to_pylist()
+    assert (row["raw"], row["x"]) == (text, 1)
     whole = Column("d", "STRING", "All.", written="json")
     led = Column("x", "STRING", "A field.", source=("d", "i", "x"), null_values=["2"])
     alone, both = (judged({"d": {"i": text}}, *columns) for columns in ((whole,), (whole, led)))
@@ -153,11 +152,7 @@ _inner = st.recursive(
 
 @given(payloads=st.lists(st.fixed_dictionaries({}, optional={"payload": _inner}), min_size=1, max_size=5))
 def test_both_paths_give_the_same_verdicts(payloads):
-    rules = rules_of(NUMBER, DEEP_NUMBER)
-    values = pa.array([json.dumps(payload).encode() for payload in payloads], pa.binary())
-    fast, strict = (decode_values(values, None, rules, path) for path in (decode_plain, None))
-    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
-    assert fast.unmapped_counts == strict.unmapped_counts
+    decode_twice([json.dumps(payload).encode() for payload in payloads], rules_of(NUMBER, DEEP_NUMBER))
 
 
 def test_unmapped_fields_within_texts_in_arrays_and_rows_are_counted():

@@ -6,15 +6,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, RecordHeader, RecordKey, TextBoolean, TextNumber
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.both_paths import decode_like_strictly, exact_texts, one_column
+from lakehouse_tests.helpers.decoding.both_paths import (
+    count_generated,
+    decode_like_strictly,
+    decode_twice,
+    one_column,
+)
 from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD_VALUES, WrittenBatch
 
 TEXT_EDGES = (
@@ -184,22 +187,7 @@ def written_batches(draw: st.DrawFn) -> WrittenBatch:
 
 @pytest.mark.invariant("8.10")
 def test_generated_and_damaged_records_have_equal_results() -> None:
-    counts = {"rows": 0, "valid": 0, "plain": 0}
-
-    @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck), database=None)
-    @given(written_batches())
-    def compare(batch: WrittenBatch) -> None:
-        rows = decode_like_strictly(batch)
-        values = pa.array(batch.values, pa.binary())
-        counts["rows"] += len(rows)
-        counts["valid"] += sum(row["_reason"] is None for row in rows)
-        counts["plain"] += len(rows) - len(decode_plain(values, None, batch.rules).uncertain_rows)
-        fast, strict = (
-            decode_values(values, None, batch.rules, decoder).unmapped_counts for decoder in (decode_plain, None)
-        )
-        assert fast == strict
-
-    compare()
+    counts = count_generated(written_batches())
     assert 50 < counts["plain"] < counts["valid"] < counts["rows"]
 
 
@@ -211,13 +199,8 @@ def test_generated_and_damaged_records_have_equal_results() -> None:
 def test_a_key_and_a_header_have_equal_results(source: Any, type_: str, written: Any) -> None:
     field = Column("n", type_, "A part.", source=source, written=written, null_values=("0",)).field
     texts = [None, *(text.strip('"').encode() for text in TEXTS), b"\xff", b"EUR 1.234,50-", b"Y"]
-    parts, values = pa.array(texts, pa.binary()), pa.array([b"{}"] * len(texts), pa.binary())
-    fast, strict = (
-        decode_values(values, None, Rules((field,), None), decoder, {source.part: parts}).verdicts
-        for decoder in (decode_plain, None)
-    )
-    assert [*map(exact_texts, fast.to_pylist())] == [*map(exact_texts, strict.to_pylist())]
-    assert any(row["n"] is not None for row in strict.to_pylist())
+    decoded = decode_twice([b"{}"] * len(texts), Rules((field,), None), {source.part: texts})
+    assert any(row["n"] is not None for row in decoded.verdicts.to_pylist())
 
 
 @pytest.mark.invariant("8.10")

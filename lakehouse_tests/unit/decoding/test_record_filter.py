@@ -13,6 +13,7 @@ from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.record_parts import HEADER
 from lakehouse.decoding.staged import FILTERED
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 from lakehouse_tests.unit.declaration.ratings import declare
 
 ORDERS = declare(Column("note", "STRING", "A note.", source=("payload", "note")), where=FieldIs("type", ["order", 7]))
@@ -23,14 +24,8 @@ ROW = {"id": 1, "time": "2026-03-30 05:00:00", "stars": 3}
 def verdicts(*contents: Any, table: Any = ORDERS, headers: list[bytes | None] | None = None) -> list[dict[str, Any]]:
     """The verdicts of both paths, which must be equal."""
     values = [content if isinstance(content, bytes) else json.dumps(content).encode() for content in contents]
-    parts = {} if headers is None else {f"{HEADER}event-type": pa.array(headers, pa.binary())}
-    fast, strict = (
-        decode_values(pa.array(values, pa.binary()), None, table.rules(), path, parts) for path in (decode_plain, None)
-    )
-    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
-    assert fast.unmapped_counts == strict.unmapped_counts
-    rows: list[dict[str, Any]] = fast.verdicts.to_pylist()
-    return rows
+    parts = {} if headers is None else {f"{HEADER}event-type": headers}
+    return list(decode_twice(values, table.rules(), parts).verdicts.to_pylist())
 
 
 def reasons(*contents: Any, **options: Any) -> list[str | None]:

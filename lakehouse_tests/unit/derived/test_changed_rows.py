@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from lakehouse.derived import changes
 from lakehouse.derived.changes import Upstream, changed_rows, derived_commit
 from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.commit_infos import parse_metadata
 from lakehouse.ledger.commit_values import Consumed
-from lakehouse.ledger.commits import Commit, Entry, Metrics, parse_metadata
+from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout

@@ -6,8 +6,8 @@ import pytest
 
 from lakehouse.cli.merge_verbs import show_outcomes
 from lakehouse.defs.figures import count_records
-from lakehouse.ingest.batches import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS
+from lakehouse.ingest.outcomes import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
 

@@ -102,51 +102,38 @@ def test_a_line_that_does_not_fit_the_schema_is_an_error(type_: Any, line: bytes
         line_writer(1, writer)(line)
 
 
-def test_a_schema_generated_from_a_declaration_writes_what_the_declaration_reads() -> None:
-    more_columns = [
-        Column("paid", "BOOLEAN", "Whether."),
-        Column("number", "INT", "A number.", required=True),
-        Column("day", "DATE", "A day."),
-        Column("hour", "TIMESTAMP", "An hour.", pattern="%Y-%m-%dT%H"),
-        Column("seen", "TIMESTAMP", "A moment.", epoch="seconds"),
+# a column, what a line has for it, and what the declaration reads
+WRITTEN: list[tuple[Column, Any, Any]] = [
+    (Column("paid", "BOOLEAN", "Whether."), None, None),
+    (Column("number", "INT", "A number.", required=True), 1, 1),
+    (Column("day", "DATE", "A day."), "2026-01-02", date(2026, 1, 2)),
+    (Column("hour", "TIMESTAMP", "", pattern="%Y-%m-%dT%H"), "2026-01-01T12", datetime(2026, 1, 1, 12, tzinfo=UTC)),
+    (Column("seen", "TIMESTAMP", "", epoch="seconds"), 3, datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)),
+    (
         Column("sent", "TIMESTAMP", "A text.", pattern="iso8601"),
+        "2026-01-01T12:00:00.5+02:00",
+        datetime(2026, 1, 1, 10, 0, 0, 500_000, tzinfo=UTC),
+    ),
+    (
         Column("local", "TIMESTAMP", "A local time.", zone="Europe/Berlin"),
-        Column("exact", "TIMESTAMP", "A moment.", epoch="nanoseconds"),
-        Column("city", "STRING", "Where.", source=("customer", "address", "city")),
-        Column("trace", "STRING", "Of a header.", source=RecordHeader("trace")),
-    ]
-    table: StreamTable = replace(order_table(), columns=[*COLUMNS, *more_columns])
-    line = {
-        "id": 5,
-        "at": "2026-01-01T12:00:00Z",
-        "total": 2.5,
-        "customer": {"name": "Ann", "address": {"city": "Oslo"}},
-        "number": 1,
-        "day": "2026-01-02",
-        "hour": "2026-01-01T12",
-        "seen": 3,
-        "sent": "2026-01-01T12:00:00.5+02:00",
-        "local": "2026-01-01T12:00:00",
-        "exact": 1500,
-    }
+        "2026-01-01T12:00:00",
+        datetime(2026, 1, 1, 11, tzinfo=UTC),
+    ),
+    (Column("exact", "TIMESTAMP", "", epoch="nanoseconds"), 1500, datetime(1970, 1, 1, 0, 0, 0, 2, tzinfo=UTC)),
+    (Column("trace", "STRING", "Of a header.", source=RecordHeader("trace")), None, None),
+]
+ORDER = {"id": 5, "at": "2026-01-01T12:00:00Z", "total": 2.5, "customer": {"name": "Ann", "address": {"city": "Oslo"}}}
+ORDER_ROW = {"id": Decimal(5), "ordered_at": datetime(2026, 1, 1, 12, tzinfo=UTC), "total": 2.5, "customer": "Ann"}
+
+
+def test_a_schema_generated_from_a_declaration_writes_what_the_declaration_reads() -> None:
+    city = Column("city", "STRING", "Where.", source=("customer", "address", "city"))
+    columns = [*COLUMNS, city, *(column for column, _, _ in WRITTEN)]
+    table: StreamTable = replace(order_table(), columns=columns)
+    line = ORDER | {column.name: text for column, text, _ in WRITTEN if text is not None}
     writer = writer_schema(schema_of_fields(table.name, table.fields))
     row = table.decode(line_writer(1, writer)(json.dumps(line).encode()), schemas={1: writer})
-    assert row == {
-        "id": Decimal(5),
-        "ordered_at": datetime(2026, 1, 1, 12, tzinfo=UTC),
-        "total": 2.5,
-        "customer": "Ann",
-        "paid": None,
-        "number": 1,
-        "day": date(2026, 1, 2),
-        "hour": datetime(2026, 1, 1, 12, tzinfo=UTC),
-        "seen": datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC),
-        "sent": datetime(2026, 1, 1, 10, 0, 0, 500_000, tzinfo=UTC),
-        "local": datetime(2026, 1, 1, 11, tzinfo=UTC),
-        "exact": datetime(1970, 1, 1, 0, 0, 0, 2, tzinfo=UTC),
-        "city": "Oslo",
-        "trace": None,
-    }
+    assert row == ORDER_ROW | {"city": "Oslo"} | {column.name: value for column, _, value in WRITTEN}
 
 
 GERMAN = TextNumber(decimal=",", thousands=".")

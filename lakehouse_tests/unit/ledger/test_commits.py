@@ -11,16 +11,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pydantic import BaseModel
 
 from lakehouse.errors import LedgerError
+from lakehouse.ledger.commit_infos import UnreadableMetadata, entry_of, parse_metadata
 from lakehouse.ledger.commit_values import Consumed, OtherSource, RecordOrder, Totals
-from lakehouse.ledger.commits import (
-    VERSION,
-    Commit,
-    Metrics,
-    UnreadableMetadata,
-    Upkeep,
-    entry_of,
-    parse_metadata,
-)
+from lakehouse.ledger.commits import VERSION, Commit, Metrics, Upkeep
 from lakehouse.ledger.ledger import app_id, read_ledger
 from lakehouse.ledger.positions import Range, SourceId
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lakehouse.ledger.commit_values import Consumed
-from lakehouse.ledger.ledger import has_consumed_version, version_to_consume
+from lakehouse.ledger.consumption import has_consumed_version, is_consumed, version_to_consume
 from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 pytestmark = pytest.mark.invariant("10.2")
@@ -48,9 +48,9 @@ def test_a_version_of_another_commit_after_a_restored_backup_is_another_version(
     assert not has_consumed_version(table.ledger, consumed)
     table.batches(1)
     table.edit(2, with_another_attempt)
-    assert not table.ledger.is_consumed(consumed)
+    assert not is_consumed(table.ledger, consumed)
     table.batches(1)
-    assert table.ledger.is_consumed(version_to_consume(table.ledger))
+    assert is_consumed(table.ledger, version_to_consume(table.ledger))
     assert not has_consumed_version(table.ledger, consumed)
 
 

@@ -12,8 +12,9 @@ from lakehouse.ingest.accounting_check import require_accounted
 from lakehouse.ingest.counts import Counts
 from lakehouse.ledger.accounting import describe_counts, figures, shown_totals
 from lakehouse.ledger.audit import audit
+from lakehouse.ledger.commit_infos import parse_metadata
 from lakehouse.ledger.commit_values import Totals
-from lakehouse.ledger.commits import Commit, Entry, Metrics, parse_metadata
+from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.operations.verify import rejected_share

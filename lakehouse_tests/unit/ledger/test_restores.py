@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.ledger.commits import Entry, entry_of
+from lakehouse.ledger.commit_infos import entry_of
+from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import File, FileChanges
 from lakehouse.ledger.positions import SourceId

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from lakehouse.decoding.column_types import column_type_problems, is_field_name
+from lakehouse.decoding.column_types import column_type_problems
 from lakehouse.decoding.formats.avro.logical import logical_converter
 from lakehouse.decoding.formats.avro.unions import branch_names, is_of_several_types, type_name
 from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
-from lakehouse.decoding.formats.schema_types import MAX_LEVELS, MAX_TYPE_LENGTH, merged_fields
+from lakehouse.decoding.formats.schema_types import MAX_LEVELS, merged_fields, struct_of
 
 _SCALAR_TYPES = {"boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "DOUBLE", "double": "DOUBLE"}
 _SCALAR_TYPES |= {"string": "STRING", "enum": "STRING", "bytes": "BINARY", "fixed": "BINARY"}
@@ -124,7 +124,7 @@ def _column_type(schema: Any, definitions: _NamedSchemas) -> str | None:
 def _union_type(branches: Sequence[Any], definitions: _NamedSchemas) -> str | None:
     """The type that represents the values of all branches exactly; a struct of the branches if these are named."""
     if definitions.has_named_branches:
-        return _struct_of((name, _inner_type(branch, definitions)) for name, branch in _named_branches(branches))
+        return struct_of((name, _inner_type(branch, definitions)) for name, branch in _named_branches(branches))
     types = {_column_type(branch, definitions) for _, branch in _named_branches(branches)}
     return next((type_ for type_, exact_types in _EXACT_TYPES.items() if exact_types.issuperset(types)), None)
 
@@ -157,16 +157,8 @@ def _struct_type(schema: dict[str, Any], definitions: _NamedSchemas) -> str | No
     if name not in definitions.column_types:
         definitions.column_types[name] = None
         inner_types = [(field["name"], _inner_type(field["type"], definitions)) for field in schema["fields"]]
-        definitions.column_types[name] = _struct_of(inner_types)
+        definitions.column_types[name] = struct_of(inner_types)
     return definitions.column_types[name]
-
-
-def _struct_of(inner_types: Iterable[tuple[str, str | None]]) -> str | None:
-    """A struct of the fields that have a column type and a valid name; ``None`` if there is none, or too many."""
-    pairs = [(name, type_) for name, type_ in inner_types if type_ and is_field_name(name)]
-    fields = {name.lower(): f"{name}: {type_}" for name, type_ in reversed(pairs)}
-    struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
-    return struct_type if fields and len(struct_type) <= MAX_TYPE_LENGTH else None
 
 
 def _logical_type(schema: dict[str, Any]) -> str | None:

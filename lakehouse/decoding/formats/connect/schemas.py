@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Any
 
 from lakehouse.decoding.byte_texts import byte_reader
-from lakehouse.decoding.column_types import column_type_problems, is_field_name
+from lakehouse.decoding.column_types import column_type_problems
 from lakehouse.decoding.formats.debezium.values import Convert, converter_of
 from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
-from lakehouse.decoding.formats.schema_types import MAX_LEVELS, MAX_TYPE_LENGTH, merged_fields
+from lakehouse.decoding.formats.schema_types import MAX_LEVELS, merged_fields, struct_of
 
 _MAX_LEVELS = 20  # of a schema within schemas
 _TYPES = {
@@ -153,10 +153,7 @@ def _has_text_keys(schema: Mapping[str, Any]) -> bool:
 
 
 def _struct_type(schema: Mapping[str, Any], levels: int) -> str | None:
-    inner_types = [(name, _inner_type(field, levels)) for name, field in struct_fields(schema)]
-    fields = {n.lower(): f"{n}: {type_}" for n, type_ in reversed(inner_types) if type_ and is_field_name(n)}
-    struct_type = f"STRUCT<{', '.join(reversed(fields.values()))}>"
-    return struct_type if fields and len(struct_type) <= MAX_TYPE_LENGTH else None
+    return struct_of((name, _inner_type(field, levels)) for name, field in struct_fields(schema))
 
 
 def _decimal_type(parameters: Any) -> str | None:

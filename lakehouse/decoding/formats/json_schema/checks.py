@@ -3,7 +3,7 @@
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -27,8 +27,8 @@ class Violation:
 
     __slots__ = ("keyword", "message", "path")
 
-    def __init__(self, keyword: str, message: str) -> None:
-        self.keyword, self.message, self.path = keyword, message, list[str | int]()
+    def __init__(self, keyword: str, message: str, path: Iterable[str | int] = ()) -> None:
+        self.keyword, self.message, self.path = keyword, message, [*path]
 
     def at(self, step: str | int) -> "Violation":
         """The violation, of a value within another one."""
@@ -44,16 +44,8 @@ class Violation:
         return f"{shown_path} {self.message} ({self.keyword})"
 
 
-class Evaluated:
-    """The names and the positions of an object's fields or an array's items that some schema has evaluated."""
-
-    __slots__ = ("steps",)
-
-    def __init__(self) -> None:
-        self.steps = set[Any]()
-
-
-_Result = tuple[Violation | None, set[Any]]
+Evaluated = set[Any]
+"""The names and the positions of an object's fields or an array's items that some schema has evaluated."""
 
 
 class Visit:
@@ -66,7 +58,7 @@ class Visit:
 
     def __init__(self) -> None:
         self.level = 0
-        self.results: dict[tuple[int, int, bool], _Result] = {}
+        self.results: dict[tuple[int, int, bool], tuple[Violation | None, Evaluated]] = {}
 
 
 class Keyword(Protocol):
@@ -74,9 +66,6 @@ class Keyword(Protocol):
 
     def __call__(self, value: Any, visit: Visit, evaluated: Evaluated | None, /) -> Violation | None:
         """Return what is wrong; ``None`` if the value meets the keyword."""
-
-
-Alone = Callable[[Any], Violation | None]
 
 
 class Node:
@@ -107,7 +96,7 @@ class Node:
                 break
         visit.level -= 1
         if self.collects and evaluated is not None and collected is not None:
-            evaluated.steps |= collected.steps
+            evaluated |= collected
         return violation
 
     def check_once(self, value: Any, visit: Visit, evaluated: Evaluated | None) -> Violation | None:
@@ -117,18 +106,9 @@ class Node:
         key = (id(self), id(value), evaluated is None)
         if key not in visit.results:
             collected = None if evaluated is None else Evaluated()
-            violation = self.check(value, visit, collected)
-            visit.results[key] = violation, collected.steps if collected else set()
+            visit.results[key] = self.check(value, visit, collected), collected or Evaluated()
         violation, steps = visit.results[key]
         if evaluated is not None:
-            evaluated.steps |= steps
-        return _copy(violation)
-
-
-def _copy(violation: Violation | None) -> Violation | None:
-    """A violation that may get another path."""
-    if violation is None:
-        return None
-    copied_violation = Violation(violation.keyword, violation.message)
-    copied_violation.path = list(violation.path)
-    return copied_violation
+            evaluated |= steps
+        # a copy, whose path may grow
+        return violation and Violation(violation.keyword, violation.message, violation.path)

@@ -57,11 +57,10 @@ class _Compiler:
 
     def target(self, keyword: str, place: Place) -> Node:
         """Return the node of the schema that a reference means."""
-        resolve = self._documents.resolve
-        reference = place.content[keyword]
-        if keyword != "$ref":
-            return self.node(self._documents.resolve_dynamic(keyword, reference, place))
-        return self.node(resolve(reference, place))
+        documents, reference = self._documents, place.content[keyword]
+        if keyword == "$ref":
+            return self.node(documents.resolve(reference, place))
+        return self.node(documents.resolve_dynamic(keyword, reference, place))
 
 
 class _SchemaPart:

@@ -30,7 +30,7 @@ def fields(by_name: Mapping[str, Node], other_node: Node | None) -> Keyword:
             if violation is not None:
                 return violation.at(name)
             if evaluated is not None:
-                evaluated.steps.add(name)
+                evaluated.add(name)
         return None
 
     return check
@@ -54,7 +54,7 @@ def fields_by_pattern(
                 if violation is not None:
                     return violation.at(name)
             if nodes and evaluated is not None:
-                evaluated.steps.add(name)
+                evaluated.add(name)
         return None
 
     return check
@@ -107,7 +107,7 @@ def items(first: Sequence[Node], other_node: Node | None) -> Keyword:
             if violation is not None:
                 return violation.at(place)
             if evaluated is not None:
-                evaluated.steps.add(place)
+                evaluated.add(place)
         return None
 
     return check
@@ -122,7 +122,7 @@ def contains(node: Node, min_count: int, max_count: int | None, *, evaluates: bo
             bound = f"at least {min_count}" if max_count is None else f"{min_count} to {max_count}"
             return Violation("contains", f"has {len(places)} items that match, expected {bound}")
         if evaluates and evaluated is not None:
-            evaluated.steps |= set(places)
+            evaluated.update(places)
         return None
 
     return check
@@ -132,7 +132,7 @@ def unevaluated(name: str, node: Node) -> Keyword:
     """``unevaluatedProperties`` or ``unevaluatedItems``: a schema for what no other one has evaluated."""
 
     def check(value: Any, visit: Visit, evaluated: Evaluated | None) -> Result:
-        steps: set[Any] = evaluated.steps if evaluated is not None else set()
+        steps = Evaluated() if evaluated is None else evaluated
         for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
             if step not in steps:
                 violation = node.check(inner, visit)
@@ -157,7 +157,7 @@ def some_of(name: str, nodes: Sequence[Node], *, is_exclusive: bool) -> Keyword:
                 continue
             places.append(place)
             if evaluated is not None and collected is not None:
-                evaluated.steps |= collected.steps
+                evaluated |= collected
             if is_exclusive and len(places) > 1:
                 return Violation(name, f"meets the schemas {places[0]} and {place}, expected one")
             if not is_exclusive and evaluated is None:
@@ -191,7 +191,7 @@ def condition(if_node: Node, then_node: Node | None, else_node: Node | None) -> 
         collected = None if evaluated is None else Evaluated()
         is_met = if_node.check(value, visit, collected) is None
         if is_met and evaluated is not None and collected is not None:
-            evaluated.steps |= collected.steps
+            evaluated |= collected
         node = then_node if is_met else else_node
         return None if node is None else node.check(value, visit, evaluated)
 

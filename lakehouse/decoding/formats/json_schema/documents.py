@@ -11,7 +11,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from lakehouse.decoding.formats.format import UnusableSchemaError
 
-DRAFTS = {
+_DRAFTS = {
     "json-schema.org/draft-04/schema": 4,
     "json-schema.org/draft-06/schema": 6,
     "json-schema.org/draft-07/schema": 7,
@@ -140,9 +140,8 @@ def draft_of(content: Any) -> int:
     name = content.get("$schema") if isinstance(content, dict) else None
     if name is None:
         return _DEFAULT_DRAFT
-    draft = (
-        DRAFTS.get(name.rstrip("#").removeprefix("https://").removeprefix("http://")) if isinstance(name, str) else None
-    )
+    bare_name = name.rstrip("#").removeprefix("https://").removeprefix("http://") if isinstance(name, str) else ""
+    draft = _DRAFTS.get(bare_name)
     if draft is None:
         raise UnusableSchemaError(f"its $schema is {ascii(name)[:_MAX_SHOWN]}, not draft 4, 6, 7, 2019-09 or 2020-12")
     return draft

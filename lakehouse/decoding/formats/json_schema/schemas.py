@@ -14,7 +14,7 @@ from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.decoding.formats.json_schema.checks import Node
 from lakehouse.decoding.formats.json_schema.compiler import compile_schema
-from lakehouse.decoding.formats.json_schema.documents import DRAFTS, Documents, draft_of
+from lakehouse.decoding.formats.json_schema.documents import Documents, draft_of
 from lakehouse.decoding.json_parsing import parse_json
 
 
@@ -60,13 +60,12 @@ def _parse(text: str) -> Any:
 
 def _require_valid(text: str) -> None:
     """Raise ``UnusableSchemaError`` if a text is not a schema by the rules of its draft."""
-    from jsonschema import validators
+    import jsonschema
     from jsonschema.exceptions import SchemaError
 
-    draft = draft_of(_parse(text))
-    name = next(name for name, number in DRAFTS.items() if number == draft)
-    address = f"http{'s' if draft > 7 else ''}://{name}{'' if draft > 7 else '#'}"
-    validator = validators.validator_for({"$schema": address}, default=None)
+    validators = {4: jsonschema.Draft4Validator, 6: jsonschema.Draft6Validator, 7: jsonschema.Draft7Validator}
+    validators |= {2019: jsonschema.Draft201909Validator, 2020: jsonschema.Draft202012Validator}
+    validator = validators[draft_of(_parse(text))]
     try:
         validator.check_schema(json.loads(text), format_checker=None)  # its patterns are not those of Python
     except SchemaError as error:

@@ -6,13 +6,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from lakehouse.decoding.column_types import is_field_name
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import Path, SchemaField, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
 from lakehouse.decoding.formats.protobuf.reader import read_indexes, root_name
 from lakehouse.decoding.formats.protobuf.values import COLUMN_TYPES, CONVERTERS, WRAPPERS
-from lakehouse.decoding.formats.schema_types import MAX_LEVELS, MAX_TYPE_LENGTH, merged_fields
+from lakehouse.decoding.formats.schema_types import MAX_LEVELS, merged_fields, struct_of
 
 _SCALAR_TYPES = {
     **dict.fromkeys(("int32", "sint32", "sfixed32"), "INT"),
@@ -106,9 +105,5 @@ class _MessageTypes:
         if message not in self._structs:
             self._structs[message] = None
             types = [(field["name"], self._column_type(field)) for field in self._parts["messages"][message]]
-            usable_types = [(n, t) for n, t in reversed(types) if t not in (None, "BINARY") and is_field_name(n)]
-            valid_fields = {n.lower(): f"{n}: {t}" for n, t in usable_types}
-            struct_type = f"STRUCT<{', '.join(reversed(valid_fields.values()))}>"
-            is_usable = valid_fields and len(struct_type) <= MAX_TYPE_LENGTH
-            self._structs[message] = struct_type if is_usable else None
+            self._structs[message] = struct_of((name, type_) for name, type_ in types if type_ != "BINARY")
         return self._structs[message]

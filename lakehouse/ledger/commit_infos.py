@@ -1,0 +1,98 @@
+"""Read the commits of a history: their metadata, and what Delta counted for them.
+
+An older process may meet commits of a newer lakehouse. It must neither take them for commits of another program nor
+drop fields that it would have to carry on, so their metadata is unreadable. So is that from before the first release.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from lakehouse.ledger.commits import FIRST_VERSION, VERSION, Commit, Entry, Kind, Metrics, Upkeep
+
+_MERGE_OR_WRITE: Final = ("MERGE", "WRITE")
+_OPERATIONS: Final = {"rewrite": ("WRITE",), "derived": _MERGE_OR_WRITE, "batch": _MERGE_OR_WRITE}  # else only MERGE
+# the names of Spark's Delta, and of deltalake
+_APPENDED_ROWS: Final = ("numOutputRows", "num_added_rows")
+_MERGED_ROWS: Final = {
+    "source_rows": ("numSourceRows", "num_source_rows"),
+    "inserted": ("numTargetRowsInserted", "num_target_rows_inserted"),
+    "updated": ("numTargetRowsUpdated", "num_target_rows_updated"),
+    "deleted": ("numTargetRowsDeleted", "num_target_rows_deleted"),
+}
+
+
+@dataclass(frozen=True)
+class UnreadableMetadata:
+    """Metadata of a lakehouse commit that this process cannot read; ``metadata`` is the version of its form."""
+
+    metadata: int
+    problem: str
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer lakehouse made the commit."""
+        return self.metadata > VERSION
+
+    @property
+    def is_older(self) -> bool:
+        """Whether a lakehouse from before the first release made the commit."""
+        return self.metadata < FIRST_VERSION
+
+
+@lru_cache(maxsize=4096)
+def parse_metadata(metadata: str) -> Commit | Upkeep | UnreadableMetadata | None:
+    """Parse the metadata of a commit; ``None`` if it is not ours. Cached, since the same history is read repeatedly."""
+    try:
+        document = json.loads(metadata)
+    except ValueError:
+        return None
+    if not isinstance(document, dict) or not isinstance(document.get("kind"), str) or "metadata" not in document:
+        return None
+    try:
+        return (Upkeep if document["kind"] == "upkeep" else Commit).model_validate(document)
+    except ValidationError as error:
+        version, first_error = document.get("metadata"), error.errors()[0]
+        problem = f"{'.'.join(map(str, first_error['loc']))}: {first_error['msg']}"
+        return UnreadableMetadata(version, problem) if isinstance(version, int) else None
+
+
+def metadata_of(info: Mapping[str, Any]) -> Commit | Upkeep | UnreadableMetadata | None:
+    """Return the metadata of a commit of a history; ``None`` if the commit is not ours."""
+    return parse_metadata(info.get("userMetadata") or "")
+
+
+def identity_of(info: Mapping[str, Any]) -> str:
+    """Return what distinguishes a commit from another one with the same version: our attempt, else its time."""
+    metadata = metadata_of(info)
+    return metadata.attempt if isinstance(metadata, Commit) else str(info.get("timestamp"))
+
+
+def committed_at(info: Mapping[str, Any]) -> datetime:
+    """Return the time of a commit of a history, UTC."""
+    return datetime.fromtimestamp(int(info.get("timestamp", 0)) / 1000, UTC)
+
+
+def entry_of(info: Mapping[str, Any]) -> Entry | None:
+    """Return a commit of a history as an entry of the ledger; ``None`` if it is not an entry."""
+    commit, operation = metadata_of(info), str(info.get("operation"))
+    if not isinstance(commit, Commit) or operation not in _OPERATIONS.get(commit.kind, ("MERGE",)):
+        return None
+    metrics = _metrics(operation, commit.kind, info.get("operationMetrics") or {})
+    return Entry(int(info["version"]), committed_at(info), commit, metrics)
+
+
+def _metrics(operation: str, kind: Kind, counts: Mapping[str, Any]) -> Metrics:
+    if operation == "WRITE":
+        appended_rows = 0 if kind == "rewrite" else _first_count(counts, _APPENDED_ROWS)
+        return Metrics(source_rows=appended_rows, inserted=appended_rows)
+    return Metrics(**{name: _first_count(counts, delta_names) for name, delta_names in _MERGED_ROWS.items()})
+
+
+def _first_count(counts: Mapping[str, Any], names: Iterable[str]) -> int:
+    return next((int(counts[name]) for name in names if name in counts), 0)

@@ -10,7 +10,7 @@ from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, examples, s
 from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_line, print_notice
 from lakehouse.cli.table_session import broker, load_settings, table_context
-from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError, FolderError
+from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError, SourceError
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
@@ -115,7 +115,7 @@ class _Follower:
             self._merge()
         except BrokerRefusedError:
             raise
-        except (BrokerError, FolderError) as error:
+        except (BrokerError, SourceError) as error:
             if not was_away:
                 print_notice(f"{error} Waiting until it answers.{self._embedded_advice}")
             return False

@@ -30,6 +30,16 @@ class Files:
     batch_bytes: int = _DEFAULT_BATCH
 
     @property
+    def text(self) -> str:
+        """The folder, as a sentence names it."""
+        return f"folder {self.folder}"
+
+    @property
+    def stream(self) -> str:
+        """The name of the source in commits."""
+        return self.folder
+
+    @property
     def fingerprint_parts(self) -> tuple[object, ...]:
         """What decides which records the files have."""
         return ("files", self.folder, self.names, self.each, self.header, self.quoted_line_breaks)

@@ -12,6 +12,7 @@ from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.sql import computed_sql
 from lakehouse.declaration.start import Start
 from lakehouse.declaration.table_names import TableNames
+from lakehouse.declaration.table_rows import TableRows
 from lakehouse.declaration.topics import TopicPattern, describe_topics
 from lakehouse.declaration.vocabulary import Check, Column, Late, Reference, Rollup, Rows, Samples
 from lakehouse.decoding.formats import Format, Json
@@ -56,7 +57,7 @@ class TableOptions(TableNames):
     start: Start | None = None
     rows_from: str | Sequence[str] | None = None
     topics: Sequence[str] | TopicPattern = ()
-    source: Files | None = None
+    source: Files | TableRows | None = None
 
     def in_topic(self, name: str) -> Self:
         """Return the declaration for the records of one of its topics: ``topic`` names it.
@@ -71,8 +72,23 @@ class TableOptions(TableNames):
     def topic_text(self) -> str:
         """The topic, the topics or the folder, as a sentence names them."""
         if self.source:
-            return f"folder {self.source.folder}"
+            return self.source.text
         return describe_topics(self.topics) if self.topics else f"topic {self.topic}"
+
+    @property
+    def position_noun(self) -> str:
+        """What is counted in what it reads."""
+        return "file" if self.reads_files else "version" if self.source else "offset"
+
+    @property
+    def source_suffix(self) -> str:
+        """The end of the name of the asset that stands for what it reads."""
+        return "folder" if self.reads_files else "source" if self.source else "topic"
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether its records come from files."""
+        return isinstance(self.source, Files)
 
     @property
     def is_log(self) -> bool:

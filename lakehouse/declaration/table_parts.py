@@ -115,7 +115,7 @@ class TableParts(TableOptions):
         """The name of every table that the declaration may create, whether it exists or not."""
         own_names = (self.name, self.base_name, self.rejected_name)
         schemas = (self.schemas_name,) if self.has_schemas else ()
-        files = (self.files_name,) if self.source else ()
+        files = (self.files_name,) if self.reads_files else ()
         deletes = (self.deletes_name,) if self.delete_rule else ()
         return (
             *own_names,
@@ -135,7 +135,7 @@ class TableParts(TableOptions):
     def _names_in_dagster(self) -> Iterator[str]:
         """Further names in Dagster, which accepts no name twice, even for different kinds of objects."""
         for suffix in (
-            "folder" if self.source else "topic",
+            self.source_suffix,
             "sensor",
             "alerts",
             "warnings",

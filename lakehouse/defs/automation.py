@@ -93,7 +93,7 @@ def _request_run(
     now = datetime.now(UTC)
     if waiting.is_idle and not is_behind(instance, job, entry.merge_job_keys, now, location):
         return f"Nothing to merge: every record of {table.topic_text} is merged or rejected."
-    noun = "Files" if table.source else "Offsets"
+    noun = f"{table.position_noun.capitalize()}s"
     run = unfinished_run(instance, key)
     if run:
         status = run.status.value.lower().replace("_", " ")

@@ -36,8 +36,8 @@ class CatalogEntry:
 
     @property
     def topic_name(self) -> str:
-        """Name of the asset that represents the topic, or the folder, of the table."""
-        return f"{self.table.name}_{'folder' if self.table.source else 'topic'}"
+        """Name of the asset that represents what the table reads: a topic, a folder or a table."""
+        return f"{self.table.name}_{self.table.source_suffix}"
 
     @property
     def maintenance_name(self) -> str:

@@ -75,8 +75,7 @@ def _docs(table: StreamTable) -> dict[str, str]:
             " when it first saw a record. It fails if runs fail or are too slow, and if the broker does not answer."
         )
     if table.max_lag is not None:
-        noun = "files" if table.source else "offsets"
-        docs[LAG] = f"At most {table.max_lag:,} {noun} of {table.topic_text} wait to be merged."
+        docs[LAG] = f"At most {table.max_lag:,} {table.position_noun}s of {table.topic_text} wait to be merged."
     return docs
 
 

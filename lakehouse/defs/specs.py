@@ -22,6 +22,7 @@ from lakehouse.storage.row_order import merged_layout
 
 _TABLE_KINDS = {"delta", "spark", "table"}
 _NO_SETTINGS = Settings.model_construct()  # columns do not depend on settings: importing must not read any
+_SOURCE_KINDS = {"topic": "kafka", "folder": "file", "source": "delta"}
 Origins = Mapping[str, Sequence[tuple[str, str]]]
 """For each column, the (asset, column) pairs that it is computed from."""
 
@@ -33,7 +34,7 @@ def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
     system = "" if table.source else "Kafka "
     text = f"{system}{table.topic_text}"
     doc = f"{text[0].upper()}{text[1:]}. Its records are merged into {table.name}."
-    return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={"file"} if table.source else {"kafka"})
+    return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={_SOURCE_KINDS[table.source_suffix]})
 
 
 def reference_spec(entry: CatalogEntry, reference: Reference) -> dg.AssetSpec:

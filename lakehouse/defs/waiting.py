@@ -16,7 +16,7 @@ from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
-from lakehouse.errors import BrokerError, BrokerRefusedError, FolderError, LakehouseError, TopicError
+from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, SourceError, TopicError
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_by_topic
@@ -40,7 +40,7 @@ _STATEMENT = "settings, table and topic fit together, and no record was lost bef
 
 def is_unavailable(error: Exception) -> bool:
     """Whether an error only means that the broker or the topic is unavailable now."""
-    return isinstance(error, (BrokerError, FolderError, TopicError)) and not isinstance(error, BrokerRefusedError)
+    return isinstance(error, (BrokerError, SourceError, TopicError)) and not isinstance(error, BrokerRefusedError)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ lakehouse.
     │   └── BrokerRefusedError     the broker refuses access: waiting does not help
     ├── RegistryError      the schema registry cannot be reached, or an id now has another schema
     ├── TopicError         the topic is missing or differs from the declaration
-    ├── FolderError        the folder of files is missing or cannot be read
+    ├── SourceError        what a table reads, files or another table, is missing or cannot be read
     ├── DataLossError      records expired or were deleted before they were merged
     │   └── ReadLossError  planned records disappeared before they were read: plan again
     ├── LedgerError        a table's history does not show its progress
@@ -89,8 +89,8 @@ class TopicError(LakehouseError):
     """The topic is missing or differs from the declaration."""
 
 
-class FolderError(LakehouseError):
-    """The folder of files is missing or cannot be read."""
+class SourceError(LakehouseError):
+    """What a table reads, files or another table, is missing or cannot be read."""
 
 
 class DataLossError(LakehouseError):

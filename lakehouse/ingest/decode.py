@@ -73,12 +73,12 @@ def decode_records(
     place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
     if table.has_elements:
         rows = _explode(judged_records.select(*place, *staged.RAW, *schema, "_verdict"))
-        return with_computed(_explain_faults(rows) if table.source else rows, table)
+        return with_computed(_explain_faults(rows) if table.reads_files else rows, table)
     decoded_records = judged_records.select(*place, *staged.RAW, *schema, "_verdict.*")
     keeps_raw = f"{staged.REASON} <> '{staged.FILTERED}'" + (f" OR {keep_raw}" if keep_raw else "")
     raw = {name: F.expr(f"CASE WHEN {keeps_raw} THEN {name} END") for name in staged.RAW}
     decoded_records = decoded_records.withColumns(raw)
-    return with_computed(_explain_faults(decoded_records) if table.source else decoded_records, table)
+    return with_computed(_explain_faults(decoded_records) if table.reads_files else decoded_records, table)
 
 
 def _explain_faults(records: DataFrame) -> DataFrame:

@@ -31,7 +31,13 @@ class SourceWords:
 
 FILE_PLACES = 2**40
 """Positions of one file: its number times this, plus the place of a record in it, is a position."""
-_WORDS = {"kafka": SourceWords("topic", "offset"), "files": SourceWords("folder", "file", FILE_PLACES)}
+VERSION_PLACES = 2**40
+"""Positions of one version of a table: its number times this, plus the place of the record in it, is a position."""
+_WORDS = {
+    "kafka": SourceWords("topic", "offset"),
+    "files": SourceWords("folder", "file", FILE_PLACES),
+    "table": SourceWords("table", "version", VERSION_PLACES),
+}
 
 
 @dataclass(frozen=True, order=True)

@@ -34,7 +34,7 @@ def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
     """The tables that exist only if there is something to store: schemas, base rows and reference tables."""
     if table.has_schemas:
         yield schemas_layout(table, settings)
-    if table.source:
+    if table.reads_files:
         yield files_layout(table, settings)
     if table.base:
         yield base_layout(table, settings)

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.table_rows import TableRows
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, SourceState
 from lakehouse.settings import Settings
@@ -53,6 +54,10 @@ def source_of(settings: Settings, table: StreamTable) -> Source:
         from lakehouse.sources.topic import TopicSource  # noqa: PLC0415 - a client of Kafka is slow to import
 
         return TopicSource(settings, table.topic)
+    if isinstance(table.source, TableRows):
+        from lakehouse.sources.tables.source import TableSource  # noqa: PLC0415
+
+        return TableSource(settings, table, table.source)
     from lakehouse.sources.files.source import FilesSource  # noqa: PLC0415
 
     return FilesSource(settings, table, table.source)

@@ -7,16 +7,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.errors import DataLossError
-from lakehouse.ingest import batches
-from lakehouse.ingest import replay as replays
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Progress, SourceId
-from lakehouse.operations import repair
 from lakehouse.operations.repair import propose_progress
 from lakehouse.operations.verify import verify_keys
 from lakehouse.settings import Settings
+from lakehouse.sources import topic as topic_source
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import clean_log, counts, hour, record, unique_table
 from lakehouse_tests.helpers.tables.lines import AT, Lines
@@ -30,9 +28,8 @@ WARM = record(time=hour(0), temperature_2m=70.5)  # above the maximum of the dec
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """A folder of files that is read in place of a topic."""
     folder = Lines("first")
-    for module in (batches, replays, repair):
-        monkeypatch.setattr(module, "read_topic", lambda *_: folder.read_state())
-    monkeypatch.setattr(batches, "read_records", lambda spark, _, plan: spark.createDataFrame(folder.read(plan)))
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_: folder.read_state())
+    monkeypatch.setattr(topic_source, "read_records", lambda spark, _, plan: spark.createDataFrame(folder.read(plan)))
     return folder
 
 

@@ -114,6 +114,7 @@ def test_files_of_arrays_become_rows_and_a_second_run_and_a_replay_change_nothin
     landing.assert_accounted()
 
 
+@pytest.mark.slow
 def test_a_file_that_lands_later_is_merged_alone(landing: Landing) -> None:
     landing.land("a/01.json", array([reading(1, 60)]))
     landing.merge()
@@ -122,6 +123,7 @@ def test_a_file_that_lands_later_is_merged_alone(landing: Landing) -> None:
     assert (outcome.entry.commit.read, landing.rows()) == (2, [(1, 61.0), (2, 70.0)])
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_to_its_end_is_one_rejected_record(landing: Landing) -> None:
     landing.land("01.json", array([reading(1, 60), reading(2, 70)])[:-20])
     landing.land("02.json.gz", gzip.compress(array([reading(3, 80)]))[:-9])
@@ -134,6 +136,7 @@ def test_a_file_that_cannot_be_read_to_its_end_is_one_rejected_record(landing: L
     landing.assert_accounted()
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_a_new_file(landing: Landing) -> None:
     landing.land("01.json", array([reading(1, 60)]))
     landing.merge()
@@ -144,6 +147,7 @@ def test_a_changed_file_is_a_new_file(landing: Landing) -> None:
     assert (replayed.entry.commit.read, landing.rows()) == (2, [(1, 61.0), (2, 70.0)])
 
 
+@pytest.mark.invariant("9.11")
 def test_a_file_that_was_numbered_and_removed_before_it_was_merged_is_a_gap(landing: Landing) -> None:
     landing.merge_one_by_one()
     landing.land("01.json", array([reading(1, 60)]))
@@ -168,6 +172,8 @@ def test_a_file_that_was_numbered_and_removed_before_it_was_merged_is_a_gap(land
     landing.assert_accounted()
 
 
+@pytest.mark.slow
+@pytest.mark.invariant("9.10")
 def test_bytes_that_change_without_a_trace_stop_the_batch_and_get_a_number_of_their_own(landing: Landing) -> None:
     file = landing.land("01.json", array([reading(1, 60)]))
     landing.merge_one_by_one()
@@ -185,6 +191,7 @@ def test_bytes_that_change_without_a_trace_stop_the_batch_and_get_a_number_of_th
     landing.assert_accounted()
 
 
+@pytest.mark.slow
 def test_lines_of_csv_with_a_header_become_a_log_table(landing: Landing) -> None:
     columns = [Column("mrn", "BIGINT", "Patient.", required=True), Column("name", "STRING", "Name.")]
     landing.table = replace(

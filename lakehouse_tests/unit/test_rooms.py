@@ -161,6 +161,7 @@ OTHER_MEANINGS = {
     "ingest/around_timeless.py": "the same",
     "decoding/fast/unique_names.py": "of bytes in an array",
     "decoding/element_verdicts.py": "of lists in an array",
+    "decoding/files/lines.py": "of bytes in an array",
     "decoding/fast/plain_times.py": "the same",
 }
 

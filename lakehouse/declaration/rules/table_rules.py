@@ -14,13 +14,13 @@ from lakehouse.declaration.rules.column_rules import columns_problems
 from lakehouse.declaration.rules.delete_rules import delete_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
-from lakehouse.declaration.rules.files_rules import files_problems
 from lakehouse.declaration.rules.filter_rules import filter_problems
 from lakehouse.declaration.rules.format_rules import format_column_problems
 from lakehouse.declaration.rules.key_rules import key_table_problems
 from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
 from lakehouse.declaration.rules.rows_rules import rows_problems
+from lakehouse.declaration.rules.source_rules import source_problems
 from lakehouse.declaration.rules.start_rules import start_problems
 from lakehouse.declaration.rules.topic_rules import topic_problems
 from lakehouse.declaration.table_parts import TableParts
@@ -49,7 +49,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
     yield from chain(
         _table_names(table),
         topic_problems(table),
-        files_problems(table),
+        source_problems(table),
         _choices(table),
         format_problems(table.format),
         period_problems(table),

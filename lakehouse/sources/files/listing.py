@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lakehouse.declaration.files import Files
-from lakehouse.errors import FolderError
+from lakehouse.errors import SourceError
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 
@@ -35,14 +35,14 @@ def folder_of(settings: Settings, files: Files) -> str:
 def list_files(folder: str, files: Files) -> dict[str, FileFacts]:
     """Return the facts of each file that is declared, by its path within the folder.
 
-    Raises ``FolderError`` if the folder does not exist or cannot be read. A file that goes away meanwhile is left out.
+    Raises ``SourceError`` if the folder does not exist or cannot be read. A file that goes away meanwhile is left out.
     """
     try:
         if not Store(folder).is_path:
             return {path: facts for path, facts in _list_store(folder) if _is_declared(path, files)}
         return dict(_list_folder(folder, "", files))
     except OSError as error:
-        raise FolderError(
+        raise SourceError(
             f"The folder of files cannot be read: {error.strerror or error}",
             where=folder,
             action="Create the folder, or correct folder= in the declaration or LAKEHOUSE_FILES.",

@@ -47,7 +47,7 @@ class FilesSource:
         return _SUSPECTS[self.settings.table_uri(self.table.files_name)]
 
     def look(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002 - a folder answers or fails
-        """List the folder, and compare it with the log of its files. Raises ``FolderError``."""
+        """List the folder, and compare it with the log of its files. Raises ``SourceError``."""
         return self._state(ledger, looks_ahead=False)
 
     def look_ahead(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002

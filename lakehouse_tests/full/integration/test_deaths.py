@@ -34,7 +34,7 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
             *CREATION,  # the merged table
             *CREATION,  # the table of rejected records
             *CREATION,  # the table of deletes
-            Point("ingest.batches.read_records"),
+            Point("sources.topic.read_records"),
             Point("ingest.batches.merge_decided"),
             write("before", "_rejected"),
             write("after", "_rejected"),

@@ -13,13 +13,13 @@ from uuid import uuid4
 from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import DataFrame
 
-from lakehouse.ingest import batches
 from lakehouse.kafka import read_records
 from lakehouse.local.kafka_server import Kafka, new_cluster_id
 from lakehouse.local.ports import broker_answers, draw_ports
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import LOOPBACK, Ports
+from lakehouse.sources import topic as topic_source
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -124,11 +124,11 @@ class Interference:
         """Run an action between the plan and the read of the batch."""
 
         def read_after_action(*arguments: Any) -> DataFrame:
-            self._monkeypatch.setattr(batches, "read_records", read_records)
+            self._monkeypatch.setattr(topic_source, "read_records", read_records)
             action()
             return read_records(*arguments)
 
-        self._monkeypatch.setattr(batches, "read_records", read_after_action)
+        self._monkeypatch.setattr(topic_source, "read_records", read_after_action)
 
     def while_reading(self, pid: int, number: signal.Signals) -> Path:
         """Send a signal to a process when the first partition is read; return a file that exists from then on."""
@@ -142,9 +142,9 @@ class Interference:
                 yield batch
 
         def read_with_signal(*arguments: Any) -> DataFrame:
-            self._monkeypatch.setattr(batches, "read_records", read_records)
+            self._monkeypatch.setattr(topic_source, "read_records", read_records)
             frame = read_records(*arguments)
             return frame.mapInArrow(send_signal, frame.schema)
 
-        self._monkeypatch.setattr(batches, "read_records", read_with_signal)
+        self._monkeypatch.setattr(topic_source, "read_records", read_with_signal)
         return signal_file

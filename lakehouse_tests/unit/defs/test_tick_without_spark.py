@@ -9,7 +9,6 @@ import pytest
 from pyspark import SparkContext
 
 from lakehouse.declaration import StreamTable
-from lakehouse.defs import waiting
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
@@ -17,6 +16,7 @@ from lakehouse.kafka.incarnation import TopicState
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse.settings import Settings
+from lakehouse.sources import topic as topic_source
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
 pytestmark = pytest.mark.invariant("12.1")
@@ -63,7 +63,7 @@ def write_progress(settings: Settings, **changes: Any) -> None:
 def tick(folder: Path, monkeypatch: pytest.MonkeyPatch, table: StreamTable, end: int) -> int:
     """Evaluate the sensor of a table whose topic ends there; return the number of requested runs."""
     settings = Settings(home=folder, _env_file=None)
-    monkeypatch.setattr(waiting, "read_topic", lambda *_: TopicState("temperatures", SOURCE, {0: 0}, {0: end}))
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_: TopicState("temperatures", SOURCE, {0: 0}, {0: end}))
     resources = {"lakehouse": NoSession.with_settings(settings)}
     with dg.DagsterInstance.ephemeral() as instance, dg.build_sensor_context(instance, resources=resources) as context:
         result = (

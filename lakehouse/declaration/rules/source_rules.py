@@ -1,4 +1,4 @@
-"""The rules for ``source=Files(...)``: the folder, and what files do not have."""
+"""The rules for ``source``: files or another table, and what their records do not have."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -6,39 +6,45 @@ from datetime import timedelta
 from lakehouse.declaration.delete_conditions import HeaderIs, SchemaIs, Tombstone
 from lakehouse.declaration.files import Files
 from lakehouse.declaration.table_parts import TableParts
+from lakehouse.declaration.table_rows import TableRows
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.record_parts import FILE_HEADER, HEADER, KEY, PARSED_KEY, TOPIC
 
 _EACH = ("line", "element", "row")
-_FIELD_ONLY = "Records of files have a value alone: decide by a field, with FieldIs(...)."
+_FIELD_ONLY = "These records have a value alone: decide by a field, with FieldIs(...)."
 
 
-def files_problems(table: TableParts) -> Iterator[Problem]:
-    """What is wrong with the files of a table."""
+def source_problems(table: TableParts) -> Iterator[Problem]:
+    """What is wrong with the source of a table, if it is not a topic."""
     if table.source is None:
         return
-    if not isinstance(table.source, Files):
+    if isinstance(table.source, Files):
+        yield from _folder_problems(table.source)
+        yield from _line_problems(table.source)
+        yield from _format_problems(table, table.source.each)
+    elif isinstance(table.source, TableRows):
+        yield from _table_problems(table, table.source)
+        yield from _format_problems(table, "row")
+    else:
         yield f"source is {table.source!r}", 'Write, for example: source=Files("measurements", names="*.json")'
         return
-    yield from _folder_problems(table.source)
-    yield from _line_problems(table.source)
-    yield from _format_problems(table, table.source)
     yield from _absent_parts(table)
 
 
 def _absent_parts(table: TableParts) -> Iterator[Problem]:
-    """What a declaration needs of its records, and records of files do not have."""
+    """What a declaration needs of its records, and they do not have."""
+    headers = [f"{HEADER}{FILE_HEADER}"] if table.reads_files else []
     for field in table.fields:
-        if field.part in (KEY, PARSED_KEY, TOPIC) or (field.part.startswith(HEADER) and field.part[7:] != FILE_HEADER):
-            advice = f'Read the column from a field. The path of the file is RecordHeader("{FILE_HEADER}").'
-            yield f"column {field.name} is read from {field.source}, which a record of a file does not have", advice
+        if field.part in (KEY, PARSED_KEY, TOPIC) or (field.part.startswith(HEADER) and field.part not in headers):
+            advice = f'Read the column from a field. The path of a file is RecordHeader("{FILE_HEADER}").'
+            yield f"column {field.name} is read from {field.source}, which its records do not have", advice
     if isinstance(table.apply_as_deletes, Tombstone):
-        yield "apply_as_deletes is Tombstone(), but every record of a file has a value", _FIELD_ONLY
+        yield "apply_as_deletes is Tombstone(), but every record has a value", _FIELD_ONLY
     if isinstance(table.where, HeaderIs | SchemaIs):
-        yield f"where is {type(table.where).__name__}, but records of files have no such part", _FIELD_ONLY
+        yield f"where is {type(table.where).__name__}, but its records have no such part", _FIELD_ONLY
     for option in ("start", "replay_from"):
         if getattr(table, option) is not None:
-            yield f"{option} cannot be combined with files", f"Remove {option}, or move files out of the folder."
+            yield f"{option} needs a topic, but source is {type(table.source).__name__}", f"Remove {option}."
 
 
 def _folder_problems(files: Files) -> Iterator[Problem]:
@@ -63,9 +69,16 @@ def _line_problems(files: Files) -> Iterator[Problem]:
         yield "header has more than one line", "Write the first line of the files, without its line break."
 
 
-def _format_problems(table: TableParts, files: Files) -> Iterator[Problem]:
+def _table_problems(table: TableParts, rows: TableRows) -> Iterator[Problem]:
+    if not rows.of.strip("/"):
+        yield f"the table of TableRows is {rows.of!r}", "Write the name of a table, or its path."
+    if rows.of in table.tables:
+        yield f"the table reads {rows.of}, which is a table of its own", "Read another table."
+
+
+def _format_problems(table: TableParts, each: str) -> Iterator[Problem]:
     if table.format.framed or table.has_changes or table.has_schemas:
-        message = f"format {table.format.name} needs a registry or a connector, which write no files"
+        message = f"format {table.format.name} needs a registry or a connector, so it is for topics"
         yield message, "Declare the format of the lines, such as Json() or Csv(...)."
-    elif files.each != "line" and table.format.name != "Json":
-        yield f"format is {table.format.name}, but each {files.each} is JSON", "Remove format, or declare Json(...)."
+    elif each != "line" and table.format.name != "Json":
+        yield f"format is {table.format.name}, but each {each} is JSON", "Remove format, or declare Json(...)."

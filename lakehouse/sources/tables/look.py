@@ -1,0 +1,66 @@
+"""Which versions of a table can be read: the one whose rows are read as they are, and those after it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakehouse.ledger.positions import VERSION_PLACES, Positions, Range, SourceId, SourceState
+
+KIND = "table"
+ROWS, CHANGES = 0, 1
+"""The partition with the rows as of a version, and the one with the changes since."""
+_LAST_PLACE = VERSION_PLACES - 1
+_ROW_COUNTS = (
+    *("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted", "numOutputRows"),
+    *("numUpdatedRows", "numDeletedRows", "num_added_rows", "num_target_rows_inserted"),
+)
+
+
+@dataclass(frozen=True)
+class TableState(SourceState):
+    """The state of a table as a source: ``rows`` has the number of changed rows of each version, if it is known."""
+
+    rows: Mapping[int, int] = field(default_factory=dict)
+
+    def divide(self, starts: Positions, lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:  # noqa: ARG002
+        """Return the positions of the next versions: with ``limit`` changed rows together, and at least one version.
+
+        The rows as of a version are read at once.
+        """
+        shares, start = dict(lags), starts.get(CHANGES, 0)
+        total = 0
+        for version in range(start // VERSION_PLACES, (start + lags.get(CHANGES, 0)) // VERSION_PLACES):
+            total += self.rows.get(version, 0)
+            if limit is not None and total > limit and version * VERSION_PLACES > start:
+                shares[CHANGES] = version * VERSION_PLACES - start
+                break
+        return shares
+
+    def describe_lost(self, part: Range) -> str:
+        """Return the sentence that versions can no longer be read."""
+        first, last = part.start // VERSION_PLACES, (part.end - 1) // VERSION_PLACES
+        return f"Versions {first} to {last} of {self.stream} are no longer in its history, and were not read"
+
+
+def starts_of(newest: int) -> dict[int, int]:
+    """Return where a new table begins: with the rows of the newest version, and the changes after it."""
+    return {ROWS: newest * VERSION_PLACES, CHANGES: (newest + 1) * VERSION_PLACES}
+
+
+def ends_of(first: int, newest: int) -> dict[int, int]:
+    """Return the ends of both partitions, for a table that began with the rows of the version ``first``."""
+    return {ROWS: first * VERSION_PLACES + _LAST_PLACE, CHANGES: (newest + 1) * VERSION_PLACES}
+
+
+def source_id(table_id: str) -> SourceId:
+    """Return the identity of a table as a source: the id that Delta gave it."""
+    return SourceId(KIND, table_id)
+
+
+def changed_rows(infos: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    """Return the number of rows that each version changed, as far as its metrics say."""
+    return {info["version"]: _rows_in(info.get("operationMetrics") or {}) for info in infos}
+
+
+def _rows_in(metrics: Mapping[str, Any]) -> int:
+    return sum(int(metrics[name]) for name in _ROW_COUNTS if str(metrics.get(name, "")).isdecimal())

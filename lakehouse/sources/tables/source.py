@@ -1,0 +1,120 @@
+"""Another Delta table as a source of records."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltalake import DeltaTable
+
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.table_rows import TableRows
+from lakehouse.errors import SourceError
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.log import history_of, holds_version, open_table, read_commit
+from lakehouse.ledger.positions import VERSION_PLACES, Plan
+from lakehouse.ledger.table_failures import log_failures
+from lakehouse.settings import Settings
+from lakehouse.settings.store import Store
+from lakehouse.sources.tables.look import (
+    CHANGES,
+    ROWS,
+    TableState,
+    changed_rows,
+    ends_of,
+    source_id,
+    starts_of,
+)
+from lakehouse.storage.spark_failures import spark_failures
+from lakehouse.storage.table_context import TableContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_MILLISECOND = 1_000  # microseconds
+_CHANGE_DATA = "delta.enableChangeDataFeed"
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """The rows of a table as of the version with which its reader began, and each change since."""
+
+    settings: Settings
+    table: StreamTable
+    rows: TableRows
+
+    @property
+    def uri(self) -> str:
+        """The path or URI of the table that is read."""
+        of = self.rows.of
+        is_name = Store(of).is_path and not Path(of).is_absolute()
+        return self.settings.table_uri(of) if is_name else of
+
+    def look(self, ledger: Ledger | None, limit: float) -> TableState:  # noqa: ARG002 - its log answers or fails
+        """Read the log of the table, without a JVM. Raises ``SourceError`` if there is no table, or no change data."""
+        table = self._open()
+        source, newest = source_id(str(table.metadata().id)), table.version()
+        progress = ledger.progress if ledger else None
+        if progress is None or progress.source != source:
+            starts = starts_of(newest)
+            return TableState(self.rows.of, source, starts, ends_of(newest, newest), starts={} if progress else starts)
+        first, merged = progress.next_position(ROWS) // VERSION_PLACES, progress.next_position(CHANGES)
+        earliest = {ROWS: first * VERSION_PLACES, CHANGES: (first + 1) * VERSION_PLACES}
+        next_version = merged // VERSION_PLACES
+        if next_version <= newest and not holds_version(self.uri, next_version):
+            earliest[CHANGES] = self._first_held(next_version, newest) * VERSION_PLACES
+        infos = history_of(table, self.uri, newest - next_version + 1) if newest > next_version else []
+        return TableState(self.rows.of, source, earliest, ends_of(first, newest), rows=changed_rows(infos))
+
+    look_ahead = look
+
+    def _first_held(self, version: int, newest: int) -> int:
+        """Return the first version after this one whose commit the log still holds."""
+        while version < newest and not holds_version(self.uri, version):
+            version += 1
+        return version
+
+    def _open(self) -> DeltaTable:
+        table = open_table(self.uri)
+        if table is None:
+            raise SourceError(
+                f"The table that {self.table.name} reads does not exist",
+                where=self.uri,
+                action="Create it first, or correct source= in the declaration.",
+            )
+        with log_failures(self.uri):
+            properties = table.metadata().configuration
+        if properties.get(_CHANGE_DATA) != "true":
+            raise SourceError(
+                f"The table that {self.table.name} reads keeps no change data",
+                where=self.uri,
+                action=f"Enable it: ALTER TABLE ... SET TBLPROPERTIES ('{_CHANGE_DATA}' = 'true')",
+            )
+        return table
+
+    def take_stock(self, context: TableContext) -> None:
+        """Do nothing: every version has a number."""
+
+    def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":  # noqa: ARG002
+        """Read the rows as of the first version, and the changes of the planned versions."""
+        from lakehouse.sources.tables.read import read_table_rows  # noqa: PLC0415 - only a session needs Spark
+
+        versions = [
+            version
+            for part in plan.ranges
+            for version in range(part.start // VERSION_PLACES, -(-part.end // VERSION_PLACES))
+        ]
+        times = {version: self._committed_at(version) for version in versions}
+        return read_table_rows(spark, self.uri, plan, times, former_rows=self.rows.former_rows)
+
+    def _committed_at(self, version: int) -> int:
+        """Return when a version was committed, in microseconds since 1970; 0 if its commit does not say."""
+        info = read_commit(self.uri, version) or {}
+        return int(info.get("timestamp") or 0) * _MILLISECOND
+
+    @contextmanager
+    def failures(self, plan: Plan, command: str) -> Iterator[None]:  # noqa: ARG002
+        """Raise ``TableError`` if a planned version can no longer be read."""
+        with spark_failures(self.uri):
+            yield

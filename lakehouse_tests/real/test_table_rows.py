@@ -1,0 +1,133 @@
+"""Another Delta table as the source of a table: it follows every change, whatever happens to the other table."""
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehouse.declaration import Column, FieldIs, StreamTable, TableRows
+from lakehouse.errors import DataLossError
+from lakehouse.ingest.batches import merge_all
+from lakehouse.ingest.outcomes import Outcome
+from lakehouse.ingest.replay import replay
+from lakehouse.ledger.audit import audit
+from lakehouse.operations.status import status
+from lakehouse.settings import Settings
+from lakehouse.storage.table_context import TableContext
+
+
+@dataclass
+class Follower:
+    """A table of accounts that somebody else writes, and the declared table that reads it."""
+
+    spark: SparkSession
+    settings: Settings
+    table: StreamTable
+    uri: str
+
+    @property
+    def context(self) -> TableContext:
+        return TableContext(self.spark, self.settings, self.table)
+
+    def run(self, statement: str) -> None:
+        self.spark.sql(statement.replace("ACCOUNTS", f"delta.`{self.uri}`")).collect()
+
+    def create(self) -> None:
+        self.run(
+            "CREATE TABLE ACCOUNTS (id INT, amount DECIMAL(20,4), at TIMESTAMP, note STRING) USING delta"
+            " TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+        )
+        self.run("INSERT INTO ACCOUNTS SELECT id, id / 3, timestamp_micros(id), concat('ä\"', id) FROM range(50)")
+
+    def merge(self) -> list[Outcome]:
+        return merge_all(self.context)
+
+    def assert_equal(self) -> None:
+        names = [column.name for column in self.table.columns]
+        followed = sorted(map(tuple, self.spark.read.format("delta").load(self.uri).select(*names).collect()), key=str)
+        rows: list[tuple[Any, ...]] = [tuple(row) for row in self.context.merged.rows().select(*names).collect()]
+        assert sorted(rows, key=str) == followed
+        assert all(finding.passed for finding in audit(self.context.ledger()))
+        assert status(self.settings, self.table).lag == 0
+
+
+@pytest.fixture
+def follower(spark: SparkSession, tmp_path: Path) -> Follower:
+    uri = str(tmp_path / "accounts")
+    table = StreamTable(
+        name="balances",
+        doc="Balances: one row per account.",
+        columns=[
+            Column("id", "INT", "Account.", required=True),
+            Column("amount", "DECIMAL(20,4)", "Balance."),
+            Column("at", "TIMESTAMP", "Last change.", pattern="iso8601"),
+            Column("note", "STRING", "Note."),
+        ],
+        key=["id"],
+        source=TableRows(uri, former_rows=True),
+        apply_as_deletes=FieldIs("_change_type", ["delete", "former"]),
+    )
+    follower = Follower(spark, Settings(home=tmp_path / "home"), table, uri)
+    follower.create()
+    return follower
+
+
+def test_a_table_follows_inserts_updates_deletes_and_keys_that_change(follower: Follower) -> None:
+    start, rows = follower.merge()
+    assert (start.entry.commit.kind, rows.entry.commit.read) == ("start", 50)
+    follower.assert_equal()
+    follower.run("UPDATE ACCOUNTS SET amount = -1.5, note = NULL WHERE id < 10")
+    follower.run("DELETE FROM ACCOUNTS WHERE id BETWEEN 20 AND 24")
+    follower.run("UPDATE ACCOUNTS SET id = id + 1000 WHERE id >= 45")
+    follower.run("INSERT INTO ACCOUNTS VALUES (21, 7, NULL, 'again')")
+    follower.run("OPTIMIZE ACCOUNTS")
+    follower.merge()
+    follower.assert_equal()
+    assert follower.merge() == []
+    replay(follower.context)
+    follower.assert_equal()
+
+
+@pytest.mark.slow
+def test_a_table_follows_a_restore(follower: Follower) -> None:
+    follower.merge()
+    follower.run("DELETE FROM ACCOUNTS WHERE id < 30")
+    follower.merge()
+    follower.run("RESTORE ACCOUNTS TO VERSION AS OF 1")
+    follower.run("INSERT OVERWRITE ACCOUNTS SELECT id, id / 7, NULL, 'new' FROM range(40, 60)")
+    follower.merge()
+    follower.assert_equal()
+
+
+@pytest.mark.slow
+def test_each_batch_ends_at_a_version(follower: Follower) -> None:
+    follower.table = replace(follower.table, max_records=5)
+    follower.merge()
+    for first in (0, 10, 20):
+        follower.run(f"UPDATE ACCOUNTS SET amount = {first} WHERE id BETWEEN {first} AND {first + 3}")
+    outcomes = follower.merge()
+    assert [outcome.entry.commit.read for outcome in outcomes] == [8, 8, 8]
+    follower.assert_equal()
+
+
+@pytest.mark.slow
+def test_equal_rows_are_separate_records_of_a_log_table(follower: Follower) -> None:
+    follower.table = replace(follower.table, key=[], apply_as_deletes=None, source=TableRows(follower.uri))
+    follower.merge()
+    follower.run("INSERT INTO ACCOUNTS SELECT 7, 1, NULL, 'same' FROM range(3)")
+    follower.merge()
+    (replayed,) = replay(follower.context)
+    assert (replayed.entry.commit.read, replayed.entry.metrics.inserted) == (53, 0)
+    assert follower.context.merged.rows().count() == 53
+
+
+@pytest.mark.slow
+def test_a_table_that_was_created_again_stops_the_merge(follower: Follower) -> None:
+    follower.merge()
+    shutil.rmtree(follower.uri)
+    follower.create()
+    with pytest.raises(DataLossError, match="Another table was merged"):
+        follower.merge()

@@ -1,0 +1,115 @@
+"""Sources other than topics: files, and the rows of another table."""
+
+from datetime import timedelta
+from functools import partial
+
+from lakehouse.declaration import Csv, Debezium, FieldIs, Files, HeaderIs, RecordHeader, TableRows, Tombstone
+from lakehouse_tests.unit.declaration.advice.example import Example
+from lakehouse_tests.unit.declaration.ratings import column, with_columns
+
+of_files = partial(with_columns, topic="", source=Files("ratings"))
+FIELD = "These records have a value alone: decide by a field, with FieldIs(...)."
+FILE_NAME = 'Read the column from a field. The path of a file is RecordHeader("file").'
+EXAMPLES = [
+    Example(
+        "source and a topic are both declared",
+        "Remove one of the two.",
+        with_columns(source=Files("ratings")),
+        of_files(),
+        with_columns(),
+    ),
+    Example(
+        "the folder of files is ''",
+        "Name the folder, for example measurements.",
+        of_files(source=Files("")),
+        of_files(source=Files("measurements")),
+    ),
+    Example(
+        "names of files is 'a/*.json', but it must match the name of a file, without its folders",
+        'Write, for example: names="*.json.gz"',
+        of_files(source=Files("ratings", names="a/*.json")),
+        of_files(source=Files("ratings", names="*.json.gz")),
+    ),
+    Example(
+        "settle is negative",
+        "Write timedelta(0) if files are renamed into the folder when they are complete.",
+        of_files(source=Files("ratings", settle=timedelta(seconds=-1))),
+        of_files(source=Files("ratings", settle=timedelta(0))),
+    ),
+    Example(
+        "batch_bytes is 0, but the minimum is 1",
+        "Declare 1 or more.",
+        of_files(source=Files("ratings", batch_bytes=0)),
+        of_files(source=Files("ratings", batch_bytes=1)),
+    ),
+    Example(
+        "each is 'lines'",
+        "Write one of: line, element, row.",
+        of_files(source=Files("ratings", each="lines")),  # type: ignore[arg-type]
+        of_files(source=Files("ratings", each="line")),
+        of_files(source=Files("ratings", each="element")),
+        of_files(source=Files("ratings", each="row")),
+    ),
+    Example(
+        "header is for lines, but each is 'element'",
+        "Remove header.",
+        of_files(source=Files("ratings", each="element", header="id,time")),
+        of_files(source=Files("ratings", each="element")),
+    ),
+    Example(
+        "header has more than one line",
+        "Write the first line of the files, without its line break.",
+        of_files(source=Files("ratings", header="id,time\n")),
+        of_files(source=Files("ratings", header="id,time")),
+    ),
+    Example(
+        "format Debezium needs a registry or a connector, so it is for topics",
+        "Declare the format of the lines, such as Json() or Csv(...).",
+        of_files(format=Debezium()),
+        of_files(),
+    ),
+    Example(
+        "format is Csv, but each element is JSON",
+        "Remove format, or declare Json(...).",
+        of_files(source=Files("ratings", each="element"), format=Csv(columns=["id", "time", "stars"])),
+        of_files(source=Files("ratings", each="element")),
+    ),
+    Example(
+        "column n is read from header n, which its records do not have",
+        FILE_NAME,
+        of_files(column("n", "STRING", source=RecordHeader("n"))),
+        of_files(column("n", "STRING")),
+        of_files(column("n", "STRING", source=RecordHeader("file"))),
+    ),
+    Example(
+        "apply_as_deletes is Tombstone(), but every record has a value",
+        FIELD,
+        of_files(apply_as_deletes=Tombstone()),
+        of_files(apply_as_deletes=FieldIs("op", ["d"])),
+    ),
+    Example(
+        "where is HeaderIs, but its records have no such part",
+        FIELD,
+        of_files(where=HeaderIs("kind", ["rating"])),
+        of_files(),
+    ),
+    Example(
+        "start needs a topic, but source is Files",
+        "Remove start.",
+        of_files(start="latest"),
+        of_files(),
+    ),
+    Example(
+        "the table of TableRows is ''",
+        "Write the name of a table, or its path.",
+        of_files(source=TableRows("")),
+        of_files(source=TableRows("movies")),
+        of_files(source=TableRows("/data/movies")),
+    ),
+    Example(
+        "the table reads ratings_changes, which is a table of its own",
+        "Read another table.",
+        of_files(source=TableRows("ratings_changes")),
+        of_files(source=TableRows("movies_changes")),
+    ),
+]

@@ -68,8 +68,7 @@ def _verdicts(
     from lakehouse.kafka.publish import write_line
 
     rules, numbers = table.rules()._replace(lateness=None), count(first)
-    if rules.where and not rules.where.is_about_value:
-        rules = rules._replace(where=None)  # lines have no headers
+    rules = rules._replace(where=tuple(where for where in rules.where if where.is_about_value))  # lines have no headers
     writer, decode_fast = table.format.writer(), decode_plain_elements if table.has_elements else decode_plain
     values = (write_line(writer, line, number, _CORRECT) for number, line in enumerate(lines, first))
     while chunk := list(islice(values, _CHUNK)):

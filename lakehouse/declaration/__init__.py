@@ -30,6 +30,7 @@ from lakehouse.declaration.vocabulary import (
     SampleRecords,
     Samples,
 )
+from lakehouse.decoding.deletes import Delete, Truncate
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import (
     Avro,
@@ -51,6 +52,7 @@ from lakehouse.decoding.record_parts import (
     RecordKey,
     TopicName,
     UnmappedFields,
+    ValueOrObject,
 )
 from lakehouse.decoding.written_forms import KeyValues, TextBoolean, TextNumber
 from lakehouse.decoding.zones import Zone
@@ -68,6 +70,7 @@ __all__ = [
     "Csv",
     "Day",
     "Debezium",
+    "Delete",
     "Element",
     "FieldIs",
     "Files",
@@ -97,8 +100,10 @@ __all__ = [
     "Tombstone",
     "TopicName",
     "TopicPattern",
+    "Truncate",
     "UnmappedFields",
     "Value",
+    "ValueOrObject",
     "Year",
     "Zone",
     "require_distinct_names",

@@ -67,3 +67,7 @@ class SchemaIs:
     def record_filter(self) -> RecordFilter:
         """The rule for the records that meet the condition."""
         return RecordFilter(SCHEMA, (), tuple(self.names))
+
+
+Condition = FieldIs | HeaderIs | SchemaIs
+"""What a record meets or not."""

@@ -25,8 +25,9 @@ def facts_of(table: TableParts) -> str:
     """The options that decide which rows a table gets, as JSON; not documentation, samples or limits of a batch."""
     table_options = {name: _show_value(getattr(table, name)) for name in _TABLE_OPTIONS}
     framing = {"framed": "True"} if table.format.framed else {}
-    options = {name: getattr(table, name) for name in ("apply_as_deletes", "apply_as_truncates", "where")}
-    deletes = {name: _show_value(value) for name, value in options.items() if value}
+    where = table.conditions if len(table.conditions) > 1 else next(iter(table.conditions), None)
+    effects = (("apply_as_deletes", table.apply_as_deletes), ("apply_as_truncates", table.apply_as_truncates))
+    deletes = {name: _show_value(value) for name, value in (*effects, ("where", where)) if value}
     rows = {} if table.rows_path is None else {"rows_from": _show_value(table.rows_path)}
     topics = {"topics": _show_value(table.topics)} if table.topics else {}
     topics |= {"source": _show_value(table.source)} if table.source else {}

@@ -7,16 +7,16 @@ from typing import Any
 
 from lakehouse.declaration.rules.table_rules import table_problems
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.decoding.changes import read_change
+from lakehouse.decoding.deletes import Delete, Truncate
 from lakehouse.decoding.elements import judge_elements
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
+from lakehouse.decoding.judge import Verdict, judge
 from lakehouse.decoding.record_keys import key_format
 from lakehouse.decoding.record_parts import HEADER, KEY, TIME
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EMPTY, FILTERED
-from lakehouse.decoding.values import convert
 from lakehouse.errors import DeclarationError
 
 
@@ -39,7 +39,8 @@ class StreamTable(TableParts):
     ``apply_as_deletes`` says which records delete the row of their key; an older record that arrives later does not
     bring the row back. ``apply_as_truncates`` says which records delete every older row. ``purge_deletes`` is for how
     long deletes are remembered at least; without it, they are never forgotten. ``where`` says which records of the
-    topic belong to the table; others are counted as filtered, and not stored. ``start`` is where a new table begins: a
+    topic belong to the table, in one condition or in several that must all hold; others are counted as filtered, and
+    not stored. ``start`` is where a new table begins: a
     time with a zone, ``"latest"``, or an offset for each partition. A table that has read its topic ignores it.
     ``rows_from`` is the name of the field whose value is an array of rows, or its path; ``()`` if each record is such
     an array. Each element is then a row. ``topics``, in place of ``topic``, are the topics of a table that reads
@@ -75,22 +76,15 @@ class StreamTable(TableParts):
         ``key``, ``headers`` and the broker's ``time``, which must have a zone, are used if a column reads them. If the
         format or the key has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness
         is not checked, because it depends on when the broker received the record. Computed columns are left to Spark.
-        A delete has only its key and version, a truncate only its version, and the tombstone after a delete has no
-        value. Raises ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered``
-        if it does not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has ``rows_from``,
-        or if a column is the name of one of several topics: then call it on ``in_topic(NAME)``.
+        A delete is a ``Delete`` with its key and version, a truncate a ``Truncate`` with its version. Raises
+        ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered`` if it does
+        not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has ``rows_from``, or if a
+        column is the name of one of several topics: then call it on ``in_topic(NAME)``.
         """
         if self.has_elements:
             raise ValueError("The table has rows_from, so a record has any number of rows: call decode_rows")
-        rules = self._rules_of(schemas)
-        parts = dict(rules.complete_parts(_parts_of(key, headers, time)))
-        change = read_change(value, rules, parts)
-        if change is None:
-            raise Rejection(FILTERED, "the record does not meet where= of the table")
-        if change.deletes or change.is_rowless:
-            rule = rules.deletes if change.deletes else rules.truncates
-            return self._no_values | convert(change.fields, rule.read_fields(self.fields) if rule else (), parts)
-        return convert(change.fields, self.fields, rules.with_unmapped(parts, change.fields))
+        (verdict,) = self._judge(value, _parts_of(key, headers, time), schemas)
+        return self._row_of(verdict)
 
     def decode_rows(
         self,
@@ -106,29 +100,36 @@ class StreamTable(TableParts):
         In place of an element that is rejected is its ``Rejection``. Raises ``Rejection`` if the record is rejected as
         a whole, or filtered.
         """
-        if not self.has_elements:
-            return [self.decode(value, key=key, headers=headers, time=time, schemas=schemas)]
+        verdicts = self._judge(value, _parts_of(key, headers, time), schemas)
+        return [Rejection(v.reason, v.detail or "") if v.reason else self._row_of(v) for v in verdicts]
+
+    def _judge(
+        self, value: bytes | None, parts: Mapping[str, Any], schemas: Mapping[int, WriterSchema]
+    ) -> list[Verdict]:
+        """Return the verdicts on its rows; raises ``Rejection`` if the record is rejected as a whole, or filtered."""
         rules = self._rules_of(schemas)._replace(lateness=None)
-        parts = _parts_of(key, headers, time)
-        judged = judge_elements(value, parts[TIME], rules, parts)
-        rows = [
-            Rejection(verdict.reason, verdict.detail or "") if verdict.reason else self._no_values | verdict.row
-            for verdict in judged.verdicts
-            if verdict.reason != EMPTY
-        ]
-        if not judged.has_elements and rows:
-            (rejection,) = (row for row in rows if isinstance(row, Rejection))
-            raise rejection
-        return rows
+        if self.has_elements:
+            verdicts, has_elements, *_ = judge_elements(value, parts[TIME], rules, parts)
+        else:
+            verdicts, has_elements = [judge(value, parts[TIME], rules, parts)], False
+        reason, detail = verdicts[0].reason, verdicts[0].detail or ""
+        if reason is None or has_elements:
+            return verdicts
+        if reason == EMPTY:
+            return []
+        raise Rejection(reason, "the record does not meet where= of the table" if reason == FILTERED else detail)
+
+    def _row_of(self, verdict: Verdict) -> dict[str, Any]:
+        if verdict.deletes:
+            return Delete(verdict.row)
+        if verdict.is_rowless:
+            return Truncate(verdict.row) if verdict.truncates else Delete()
+        return dict.fromkeys(field.name for field in self.fields) | verdict.row
 
     def _rules_of(self, schemas: Mapping[int, WriterSchema]) -> Rules:
         if self.reads_topic and not self.topic:
             raise ValueError("A column is the name of the topic, and the table has several: call it on in_topic(NAME)")
         return self.rules(Schemas(schemas, {}))
-
-    @property
-    def _no_values(self) -> dict[str, Any]:
-        return dict.fromkeys(field.name for field in self.fields)
 
 
 def _parts_of(key: bytes | None, headers: Mapping[str, bytes] | None, time: datetime | None) -> dict[str, Any]:

@@ -1,10 +1,36 @@
 """The names that follow from the name of a declaration."""
 
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from lakehouse.declaration.files import Files
+from lakehouse.declaration.table_rows import TableRows
+from lakehouse.declaration.vocabulary import Rollup
+
 
 class TableNames:
     """The names of the tables and assets of a declaration."""
 
     name: str
+    key: Sequence[str]
+    rollups: Sequence[Rollup]
+    replay_from: date | None
+    source: Files | TableRows | None
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether its records come from files."""
+        return isinstance(self.source, Files)
+
+    @property
+    def source_suffix(self) -> str:
+        """The end of the name of the asset that stands for what it reads."""
+        return "folder" if self.reads_files else "source" if self.source else "topic"
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the table has no key, so that each record is a row."""
+        return not self.key
 
     @property
     def base_name(self) -> str:
@@ -40,3 +66,22 @@ class TableNames:
     def replayed_name(self) -> str:
         """Name of the asset whose partitions are days to replay; it has no table."""
         return f"{self.name}_replayed"
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """The names of the tables that are derived from the merged one: its change feed, if it has one, and rollups."""
+        return (*(() if self.is_log else (self.changes_name,)), *(rollup.name for rollup in self.rollups))
+
+    @property
+    def _names_in_dagster(self) -> Iterator[str]:
+        """Further names in Dagster, which accepts no name twice, even for different kinds of objects."""
+        for suffix in (self.source_suffix, "sensor", "alerts", "warnings", "promises", "batch_can_be_planned"):
+            yield f"{self.name}_{suffix}"
+        for job in ("maintenance", "checks"):
+            yield from (f"{self.name}_{job}", f"{self.name}_{job}_daily")
+        if self.replay_from:
+            yield self.replayed_name
+        if not self.is_log:
+            yield f"{self.changes_name}_every_change_kept"
+        yield from (f"{rollup.name}_rollup_equals_recomputation" for rollup in self.rollups)
+        yield from (f"{step}_{self.name}" for step in ("merge", "maintain", "verify"))

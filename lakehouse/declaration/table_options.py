@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, Literal, Self
 
-from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
+from lakehouse.declaration.delete_conditions import Condition, FieldIs, Tombstone
 from lakehouse.declaration.files import Files
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.sql import computed_sql
@@ -53,7 +53,7 @@ class TableOptions(TableNames):
     apply_as_deletes: Tombstone | FieldIs | None = None
     apply_as_truncates: FieldIs | None = None
     purge_deletes: timedelta | None = None
-    where: FieldIs | HeaderIs | SchemaIs | None = None
+    where: Condition | Sequence[Condition] | None = None
     start: Start | None = None
     rows_from: str | Sequence[str] | None = None
     topics: Sequence[str] | TopicPattern = ()
@@ -79,21 +79,6 @@ class TableOptions(TableNames):
     def position_noun(self) -> str:
         """What is counted in what it reads."""
         return "file" if self.reads_files else "version" if self.source else "offset"
-
-    @property
-    def source_suffix(self) -> str:
-        """The end of the name of the asset that stands for what it reads."""
-        return "folder" if self.reads_files else "source" if self.source else "topic"
-
-    @property
-    def reads_files(self) -> bool:
-        """Whether its records come from files."""
-        return isinstance(self.source, Files)
-
-    @property
-    def is_log(self) -> bool:
-        """Whether the table has no key, so that each record is a row."""
-        return not self.key
 
     @property
     def has_changes(self) -> bool:

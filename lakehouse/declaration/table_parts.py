@@ -1,9 +1,9 @@
 """What follows from the options of a declaration; the rules check them before a ``StreamTable`` exists."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakehouse.declaration.delete_conditions import Tombstone
+from lakehouse.declaration.delete_conditions import Condition, Tombstone
 from lakehouse.declaration.fingerprint import column_options, columns_by_type
 from lakehouse.declaration.table_options import TableOptions
 from lakehouse.declaration.topics import TopicPattern
@@ -59,7 +59,21 @@ class TableParts(TableOptions):
             return field._replace(of_parent=True, level=level, path=field.path[depth:], former=field.former[depth:])
         source = f"{'.'.join(self.rows_path)}[].{field.source}"
         former = (ELEMENT, *field.former) if field.former else ()
-        return field._replace(source=source, path=(ELEMENT, *field.path), former=former)
+        depth = field.whole_depth and field.whole_depth + 1
+        return field._replace(source=source, path=(ELEMENT, *field.path), former=former, whole_depth=depth)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions that a record must meet to belong to the table: all of them."""
+        if self.where is None:
+            return ()
+        return tuple(self.where) if isinstance(self.where, Sequence) else (self.where,)
+
+    @property
+    def all_conditions(self) -> tuple[tuple[str, Condition | Tombstone | None], ...]:
+        """Every condition on a record, after the option that has it."""
+        effects = (("apply_as_deletes", self.apply_as_deletes), ("apply_as_truncates", self.apply_as_truncates))
+        return (*effects, *(("where", condition) for condition in self.conditions))
 
     @property
     def delete_rule(self) -> DeleteRule | None:
@@ -95,7 +109,7 @@ class TableParts(TableOptions):
     def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
         """Return the rules by which its records are judged; ``schemas`` are those of their values and keys."""
         lateness = self.late.rule if self.late else None
-        where = self.where.record_filter if self.where else None
+        where = tuple(condition.record_filter for condition in self.conditions)
         fields = self.fields
         taken_parts = taken_fields(fields) if any(field.part == UNMAPPED for field in fields) else None
         rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
@@ -127,39 +141,14 @@ class TableParts(TableOptions):
         )
 
     @property
-    def derived(self) -> tuple[str, ...]:
-        """The names of the tables that are derived from the merged one: its change feed, if it has one, and rollups."""
-        return (*(() if self.is_log else (self.changes_name,)), *(rollup.name for rollup in self.rollups))
-
-    @property
-    def _names_in_dagster(self) -> Iterator[str]:
-        """Further names in Dagster, which accepts no name twice, even for different kinds of objects."""
-        for suffix in (
-            self.source_suffix,
-            "sensor",
-            "alerts",
-            "warnings",
-            "promises",
-            "batch_can_be_planned",
-        ):
-            yield f"{self.name}_{suffix}"
-        for job in ("maintenance", "checks"):
-            yield from (f"{self.name}_{job}", f"{self.name}_{job}_daily")
-        if self.replay_from:
-            yield self.replayed_name
-        if not self.is_log:
-            yield f"{self.changes_name}_every_change_kept"
-        yield from (f"{rollup.name}_rollup_equals_recomputation" for rollup in self.rollups)
-        yield from (f"{step}_{self.name}" for step in ("merge", "maintain", "verify"))
-
-    @property
     def fingerprint(self) -> str:
         """A hash of what decides how a record is decoded and merged."""
         late = (self.late,) if self.late else ()
         options: list[object] = [*self.format.fingerprint_parts, *column_options(self.columns)]
         options += [("deletes", self.delete_rule)] if self.delete_rule else []
         options += [("truncates", self.truncate_rule)] if self.truncate_rule else []
-        options += [("where", self.where.record_filter)] if self.where else []
+        filters = [condition.record_filter for condition in self.conditions]
+        options += [("where", *filters)] if filters else []
         options += [("rows_from", self.rows_path)] if self.has_elements else []
         topics = self.topics if isinstance(self.topics, TopicPattern) else tuple(self.topics)
         options += [("topics", topics)] if topics else []

@@ -14,6 +14,7 @@ from lakehouse.decoding.nested_types import nested, with_inner
 from lakehouse.decoding.record_parts import (
     ELEMENT,
     VALUE,
+    WINDOW_TIMES,
     BrokerTime,
     Element,
     ParentField,
@@ -21,6 +22,7 @@ from lakehouse.decoding.record_parts import (
     RecordKey,
     TopicName,
     UnmappedFields,
+    ValueOrObject,
 )
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.written_forms import Written
@@ -33,7 +35,16 @@ def fingerprint_of(*parts: object) -> str:
 
 
 Source = (
-    str | Sequence[str] | RecordKey | RecordHeader | BrokerTime | TopicName | UnmappedFields | ParentField | Element
+    str
+    | Sequence[str]
+    | ValueOrObject
+    | RecordKey
+    | RecordHeader
+    | BrokerTime
+    | TopicName
+    | UnmappedFields
+    | ParentField
+    | Element
 )
 """What a column is read from."""
 
@@ -43,7 +54,8 @@ class Column:
     """One column of a declared table.
 
     ``source`` is the name of the field in the record, if it differs from that of the column. For a field within
-    objects, it is the path, for example ``("customer", "address", "city")``. It can also be ``RecordKey()``,
+    objects, it is the path, for example ``("customer", "address", "city")``, and for one that is a value or an object
+    ``ValueOrObject(...)``. It can also be ``RecordKey()``,
     ``RecordHeader(...)``, ``BrokerTime()``, ``TopicName()``, or ``UnmappedFields()`` for the rest of the record. In a
     table with ``rows_from``, a name or path begins in the element that is the row, ``ParentField(...)`` in the record
     around it, and ``Element()`` is the element as a whole. ``between`` is the smallest and the largest allowed value.
@@ -86,16 +98,19 @@ class Column:
         if self.type.startswith("DECIMAL"):  # the number as written, not the nearest binary fraction
             bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
         minimum, maximum = bounds
+        key = self.source if isinstance(self.source, RecordKey) else RecordKey()
         epoch: Epoch | None = "microseconds" if isinstance(self.source, BrokerTime) else self.epoch
+        epoch = "milliseconds" if key.written in WINDOW_TIMES else epoch
         shown_name, path, part = self._place
         former = _path_of(self.formerly or ())
         rules = (self.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
         rule = Field(
             self.name, shown_name, self.type, self.required, minimum, maximum, *rules, null_erases=self.null_erases
         )
-        key_encoding = self.source.written if isinstance(self.source, RecordKey) else rule.key_encoding
         written = "json" if isinstance(self.source, UnmappedFields) else self.written
-        return with_inner(rule._replace(key_encoding=key_encoding, written=written, zone=zone_of(self.zone)))
+        whole_depth = len(self.source.whole_path) if isinstance(self.source, ValueOrObject) else 0
+        rule = rule._replace(key_encoding=key.written, key_window=key.key_window, whole_depth=whole_depth)
+        return with_inner(rule._replace(written=written, zone=zone_of(self.zone)))
 
     @property
     def is_nested(self) -> bool:
@@ -110,6 +125,8 @@ class Column:
             return source.shown_name, source.names if isinstance(source, RecordKey) else (), source.part
         if isinstance(source, Element):
             return "element", (ELEMENT,), VALUE
+        if isinstance(source, ValueOrObject):
+            return ".".join(source.whole_path), source.path, VALUE
         path = source.path if isinstance(source, ParentField) else _path_of(source)
         return ".".join(path), path, VALUE
 

@@ -16,15 +16,15 @@ def read_change(value: bytes | None, rules: Rules, parts: Mapping[str, bytes | N
     A tombstone that deletes has no field and no schema, so a condition on these does not exclude it. If the elements of
     an array are rows, the fields are those of the whole record. Raises ``Rejection`` if the record is not valid.
     """
-    where, delete_rule, truncate_rule = rules.where, rules.deletes, rules.truncates
-    if where and not where.is_about_value and not _takes(where, value, rules, parts):
+    conditions, delete_rule, truncate_rule = rules.where, rules.deletes, rules.truncates
+    if conditions and not all(_takes(where, value, rules, parts) for where in conditions if not where.is_about_value):
         return None
     if rules.has_changes:
         return rules.parser.read_change(value, rules.fields)
     if delete_rule and delete_rule.is_tombstone(value):
         return Change({}, deletes=True)
     parsed = rules.parser(value)
-    if where and where.is_about_value and not where.takes_fields(parsed):
+    if conditions and not all(where.takes_fields(parsed) for where in conditions if where.is_about_value):
         return None
     is_about_row = rules.rows_from is None  # else each element of an array says what it is
     if is_about_row and truncate_rule and truncate_rule.is_delete(parsed):

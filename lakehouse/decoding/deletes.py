@@ -12,6 +12,31 @@ from lakehouse.decoding.fields import Field, Rejection, as_written, is_null_text
 DeleteValue = str | bool | int
 
 
+class Delete(dict[str, Any]):
+    """What a record says that deletes the row of its key: the key and the version. It equals no row.
+
+    It is empty for the tombstone that follows a delete in a change stream, which deletes nothing more.
+    """
+
+    __hash__ = None
+
+    def __eq__(self, value: object) -> bool:
+        """Whether a value is of the same class and has the same values."""
+        return type(value) is type(self) and super().__eq__(value)
+
+    def __ne__(self, value: object) -> bool:
+        """Whether a value is not equal."""
+        return not self == value
+
+    def __repr__(self) -> str:
+        """Return the class and the values."""
+        return f"{type(self).__name__}({super().__repr__()})"
+
+
+class Truncate(Delete):
+    """What a record says that deletes every older row: the version, if the table has one. It equals no row."""
+
+
 class DeleteRule(NamedTuple):
     """The rule by which a record deletes the row of its key.
 

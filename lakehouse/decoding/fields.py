@@ -5,7 +5,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from lakehouse.decoding.record_parts import VALUE, KeyEncoding
+from lakehouse.decoding.record_parts import VALUE, KeyEncoding, KeyWindow
 from lakehouse.decoding.written_forms import Written
 from lakehouse.decoding.zones import Zone
 
@@ -56,12 +56,14 @@ class Field(NamedTuple):
     ``former`` is the path that the field had before; it is read if the field is missing. ``null_values`` are texts
     that mean null. ``inner`` are the rules for the items, values or fields of a nested type. ``leaf_count`` is the
     number of scalar values that one value has space for, itself or in a struct, present or not. If ``null_erases`` is
-    set, an explicit null and a missing field differ. ``key_encoding`` is the encoding of the record key.
+    set, an explicit null and a missing field differ. ``key_encoding`` is the encoding of the record key,
+    and ``key_window`` the window at its end.
     ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps. ``written`` is how the
     record writes the value, if not in JSON's own form. ``zone`` is the time zone of texts without an offset, by default
     UTC. ``reads_text``: its format has only texts, so a number, a boolean or a time is read from a text.
     ``of_parent``: in a table whose rows are elements of an array, it is read from the record around them. If there are
     arrays on the way to that array, ``level`` is the number of those in whose element the path begins.
+    ``whole_depth``: so many names of the path lead to the value itself, unless that is an object; 0 if all names do.
     """
 
     name: str
@@ -87,6 +89,8 @@ class Field(NamedTuple):
     reads_text: bool = False
     of_parent: bool = False
     level: int = 0
+    key_window: KeyWindow | None = None
+    whole_depth: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,17 +1,31 @@
-"""Parse JSON strictly: no duplicate names, no bare NaN, nothing after the value, numbers exactly as written.
+"""Parse JSON strictly: no bare NaN, no equal names in an object, nothing after the value, numbers exactly as written.
 
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
 import json
 import re
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.numbers import parse_number
 
 NotFinite = Literal["reject", "null"]
 """What ``NaN`` and ``Infinity`` do, which are not JSON: reject the record, or be read as null."""
+DuplicateNames = Literal["reject", "first", "last"]
+"""What two equal names in one object do: reject the record, or the value after the first or the last one counts."""
+
+
+class JsonOptions(NamedTuple):
+    """What is read although JSON does not have it, or does not say what it means."""
+
+    not_finite: NotFinite = "reject"
+    duplicate_names: DuplicateNames = "reject"
+
+
+STRICT = JsonOptions()
+"""Everything else than JSON with unique names rejects the record."""
 _BLANK = " \t\r\n"
 BYTE_ORDER_MARK = "\ufeff"
 """What some programs write in front of a text."""
@@ -26,7 +40,7 @@ def utf8_text(value: bytes) -> str:
         raise Rejection("invalid_utf8", f"byte {error.start} is not UTF-8") from None
 
 
-def parse_json(text: str, not_finite: NotFinite = "reject") -> Any:
+def parse_json(text: str, options: JsonOptions = STRICT) -> Any:
     """Parse a text as JSON, with numbers exactly as written; raises ``Rejection`` if it is not valid."""
     if not text.strip(_BLANK):
         raise Rejection("empty_value", "the value is empty")
@@ -35,8 +49,8 @@ def parse_json(text: str, not_finite: NotFinite = "reject") -> Any:
             text,
             parse_float=parse_number,
             parse_int=parse_number,
-            parse_constant=_reject_constant if not_finite == "reject" else _read_as_null,
-            object_pairs_hook=_reject_duplicates,
+            parse_constant=_reject_constant if options.not_finite == "reject" else _read_as_null,
+            object_pairs_hook=_OBJECTS[options.duplicate_names],
         )
     except json.JSONDecodeError as error:
         raise Rejection(_rejection_reason(error), f"{error.msg} at character {error.pos}") from None
@@ -67,3 +81,18 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise Rejection("duplicate_name", f"{name!r} occurs more than once")
         values[name] = value
     return values
+
+
+def _keep_first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        values.setdefault(name, value)
+    return values
+
+
+_OBJECTS: Mapping[DuplicateNames, Callable[[list[tuple[str, Any]]], dict[str, Any]]] = {
+    "reject": _reject_duplicates,
+    "first": _keep_first,
+    "last": dict,
+}
+"""Make an object of its names and values, by what equal names do."""

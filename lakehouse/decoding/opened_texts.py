@@ -21,7 +21,8 @@ from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.json_parsing import parse_json
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 
-_CONTAINER = re.compile(r"[ \t\r\n]*([\[{]|null[ \t\r\n]*$)")
+CONTAINER = re.compile(r"[ \t\r\n]*([\[{]|null[ \t\r\n]*$)")
+"""The beginning of a text that may hold an object or an array, or a text that holds null."""
 
 
 def outer_paths(fields: Iterable[Field], rows_from: Steps | None = None) -> tuple[Steps, ...]:
@@ -49,7 +50,7 @@ class OpeningParser(Parser):
     def __init__(self, parser: Parser, paths: tuple[Steps, ...]) -> None:
         self.parser, self.paths = parser, paths
         self.memory_by_byte, self.smallest_item = parser.memory_by_byte, parser.smallest_item
-        self.is_json, self.not_finite = parser.is_json, parser.not_finite
+        self.is_json, self.json_options = parser.is_json, parser.json_options
         self._memory = self._opened_memory = 0
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
@@ -59,7 +60,7 @@ class OpeningParser(Parser):
         for path in self.paths:
             for container, place in _places_at(parsed, path):
                 text = container[place]
-                if isinstance(text, str) and _CONTAINER.match(text):
+                if isinstance(text, str) and CONTAINER.match(text):
                     self._memory = self._memory or self.parser.memory_of(value)
                     container[place] = self._open(text, path)
         return parsed
@@ -78,7 +79,7 @@ class OpeningParser(Parser):
         try:
             if self._memory + self._opened_memory > MAX_RECORD_MEMORY:
                 raise too_large_rejection()
-            content = parse_json(text, self.parser.not_finite)
+            content = parse_json(text, self.parser.json_options)
         except Rejection as rejection:
             detail = f"the text in {_shown_path(path)!r}: {rejection.detail}"
             return UnopenedText(text, Rejection(rejection.reason, detail))

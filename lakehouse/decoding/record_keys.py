@@ -11,6 +11,7 @@ from lakehouse.decoding.formats import KEY_FORMATS
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas
 from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
 from lakehouse.decoding.json_parsing import parse_json, utf8_text
+from lakehouse.decoding.key_windows import split_window
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.record_parts import PARSED_KEY
 from lakehouse.decoding.values import ParsedKey
@@ -29,9 +30,10 @@ def key_parser(fields: Iterable[Field], schemas: Schemas = NO_SCHEMAS) -> KeyPar
 
     ``schemas`` are those that the ids in front of keys refer to.
     """
-    encoding = next((field.key_encoding for field in fields if field.part == PARSED_KEY), None)
-    if encoding is None:
+    key_field = next((field for field in fields if field.part == PARSED_KEY), None)
+    if key_field is None:
         return None
+    encoding, window = key_field.key_encoding, key_field.key_window
     form = KEY_FORMATS.get(encoding)
     parse_present: Callable[[bytes], Any] = form.parser(schemas) if form else _JSON_PARSERS[encoding]
 
@@ -39,7 +41,7 @@ def key_parser(fields: Iterable[Field], schemas: Schemas = NO_SCHEMAS) -> KeyPar
         if key is None:
             return None
         try:
-            return ParsedKey(parse_present(key))
+            return ParsedKey(parse_present(split_window(key, window).key if window else key))
         except Rejection as rejection:
             return ParsedKey(None, _about_key(rejection) if encoding != "json" else rejection)
 

@@ -5,11 +5,18 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-KeyEncoding = Literal["text", "any_text", "big_endian", "json", "framed_json", "avro", "protobuf"]
+KeyEncoding = Literal[
+    "text", "any_text", "big_endian", "json", "framed_json", "avro", "protobuf", "window_start", "window_end"
+]
 PARSED_ENCODINGS = ("json", "framed_json", "avro", "protobuf")
 """Those of keys that are parsed once, for all columns that read them."""
 TYPED_ENCODINGS = ("avro", "protobuf")
 """Those of keys that are decoded by schemas of a registry, which give types to their values."""
+
+WINDOW_TIMES = ("window_start", "window_end")
+"""Those that are a time of the window after a key."""
+KeyWindow = Literal["time", "session"]
+"""What Kafka Streams and ksqlDB write after a key: the start of a window, or the end and the start of a session."""
 
 
 @dataclass(frozen=True)
@@ -22,16 +29,27 @@ class RecordKey:
     an object in which ``path`` leads to the value, or without a path the value alone. ``framed_json``, ``avro`` and
     ``protobuf`` have the id of a schema in front, as clients of a schema registry write keys: before JSON, which is
     then read like ``json``, and before Avro and Protobuf, which are read by that schema. A Protobuf key has a path.
+    ``window``: after the key are the bytes of a window, as Kafka Streams and ksqlDB write it. ``window_start`` and
+    ``window_end`` are the times of that window: a TIMESTAMP. Only a session has an end.
     """
 
     written: KeyEncoding = "text"
     path: str | Sequence[str] = ()
+    window: KeyWindow | None = None
 
     def __repr__(self) -> str:
         """Return the key as it is declared."""
         options = [] if self.written == "text" and not self.names else [repr(self.written)]
         options += [repr(self.path if isinstance(self.path, str) else self.names)] if self.names else []
+        options += [f"window={self.window!r}"] if self.window else []
         return f"RecordKey({', '.join(options)})"
+
+    @property
+    def key_window(self) -> KeyWindow | None:
+        """The window that the key must have at its end; of a time of a window, the one that has this time."""
+        if self.written in WINDOW_TIMES:
+            return "session" if self.written == "window_end" else "time"
+        return self.window
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,6 +127,28 @@ class UnmappedFields:
     def shown_name(self) -> str:
         """How messages name the part."""
         return "unmapped fields"
+
+
+@dataclass(frozen=True)
+class ValueOrObject:
+    """A field that is a value in some records, and in others an object that contains the value.
+
+    ``source`` is the name of the field, or the path to it, and ``inner`` that of the value within the object:
+    ``ValueOrObject("customer", "id")``. An object without that field rejects the record.
+    """
+
+    source: str | Sequence[str]
+    inner: str | Sequence[str]
+
+    @property
+    def whole_path(self) -> tuple[str, ...]:
+        """The names that lead to the field."""
+        return (self.source,) if isinstance(self.source, str) else tuple(self.source)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names that lead to the value if the field is an object."""
+        return (*self.whole_path, *((self.inner,) if isinstance(self.inner, str) else self.inner))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind
-from lakehouse.decoding.json_parsing import NotFinite, parse_json, utf8_text
+from lakehouse.decoding.json_parsing import STRICT, JsonOptions, parse_json, utf8_text
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.decoding.values import NO_PARTS, convert
@@ -26,27 +26,27 @@ def decode(value: bytes | None, fields: tuple[Field, ...], parts: Mapping[str, A
     return convert(parse(value), fields, parts)
 
 
-def parse(value: bytes | None, not_finite: NotFinite = "reject") -> dict[str, Any]:
+def parse(value: bytes | None, options: JsonOptions = STRICT) -> dict[str, Any]:
     """Parse the bytes of one record as a JSON object, with numbers exactly as written.
 
-    With ``not_finite="null"``, ``NaN`` and ``Infinity`` are null, also in fields that no column reads.
+    The options also hold in fields that no column reads.
     """
-    parsed = _parse_value(value, not_finite)
+    parsed = _parse_value(value, options)
     if not isinstance(parsed, dict):
         raise Rejection("not_an_object", f"the value is {json_kind(parsed)}, not an object")
     return parsed
 
 
-def parse_array(value: bytes | None, not_finite: NotFinite = "reject") -> dict[str, Any]:
+def parse_array(value: bytes | None, options: JsonOptions = STRICT) -> dict[str, Any]:
     """Parse the bytes of one record as a JSON array like ``parse``; it is the field ``ELEMENT``."""
-    return {ELEMENT: _parse_value(value, not_finite)}
+    return {ELEMENT: _parse_value(value, options)}
 
 
-def _parse_value(value: bytes | None, not_finite: NotFinite) -> Any:
+def _parse_value(value: bytes | None, options: JsonOptions) -> Any:
     value = require_value(value)
     if json_memory(value) > MAX_RECORD_MEMORY:
         raise too_large_rejection()
-    return parse_json(utf8_text(value), not_finite)
+    return parse_json(utf8_text(value), options)
 
 
 def require_value(value: bytes | None) -> bytes:

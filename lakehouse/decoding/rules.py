@@ -34,7 +34,7 @@ class Rules(NamedTuple):
     parser: Parser = JsonParser()
     deletes: DeleteRule | None = None
     truncates: DeleteRule | None = None
-    where: RecordFilter | None = None
+    where: tuple[RecordFilter, ...] = ()
     taken_fields: TakenFields | None = None
     rows_from: Steps | None = None
     key_parser: KeyParser | None = None
@@ -67,7 +67,7 @@ class Rules(NamedTuple):
     @property
     def mapped_fields(self) -> tuple[Field, ...]:
         """The fields that are read: those of columns, and those that decide about deletes, truncates and the table."""
-        paths = (rule.path for rule in (self.deletes, self.truncates, self.where) if rule and rule.path)
+        paths = (rule.path for rule in (self.deletes, self.truncates, *self.where) if rule and rule.path)
         deciding_fields = (
             Field("", ".".join(path), "STRING", False, None, None, None, path, of_parent=path[0] != ELEMENT)
             for path in paths

@@ -14,9 +14,10 @@ from lakehouse.decoding.fields import (
     raise_wrong_type,
     short_text,
 )
+from lakehouse.decoding.key_windows import split_window
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
 from lakehouse.decoding.numbers import NUMBER, convert_number, parse_number
-from lakehouse.decoding.record_parts import KEY, VALUE
+from lakehouse.decoding.record_parts import KEY, VALUE, WINDOW_TIMES
 from lakehouse.decoding.times import convert_time
 from lakehouse.decoding.written import read_written
 
@@ -96,12 +97,18 @@ class ParsedKey(NamedTuple):
 def parse_part(part: bytes | int | ParsedKey | None, field: Field) -> Any:
     """Parse a key or a header like ``read_text``, a key also as the bytes of a whole number or as it was parsed.
 
-    With ``written``, it stays a text; without, a BINARY gets its bytes.
+    With ``written``, it stays a text; without, a BINARY gets its bytes. A window after a key is left out,
+    or its time is the value.
 
     Raises ``Rejection`` with the reason ``invalid_utf8``, ``invalid_text`` or ``wrong_type``, or that of the parser.
     """
     if isinstance(part, ParsedKey):
         return _value_in_key(part, field)
+    if isinstance(part, bytes) and field.key_window:
+        windowed_key = split_window(part, field.key_window)
+        if field.key_encoding in WINDOW_TIMES:
+            return windowed_key.start if field.key_encoding == "window_start" else windowed_key.end
+        part = windowed_key.key
     if not isinstance(part, bytes) or (field.type == "BINARY" and field.written is None):
         return part
     if field.key_encoding == "big_endian":
@@ -167,7 +174,16 @@ def has_explicit_null(parsed: dict[str, Any], field: Field) -> bool:
 
 
 def _field_value(parsed: dict[str, Any], field: Field) -> tuple[Any, bool]:
-    """The value at a field's path, or else at its former path, and whether it is missing."""
+    """The value at a field's path, or else at its former path, and whether it is missing.
+
+    For a field that some records write as an object, it is the object itself if that does not contain the value.
+    """
+    if field.whole_depth:
+        whole, is_missing = follow_path(parsed, field.names[: field.whole_depth])
+        if not isinstance(whole, dict):
+            return whole, is_missing
+        value, has_no_value = follow_path(whole, field.names[field.whole_depth :])
+        return whole if has_no_value else value, False
     raw, is_missing = follow_path(parsed, field.names)
     return follow_path(parsed, field.former) if is_missing and field.former else (raw, is_missing)
 

@@ -9,7 +9,7 @@ import dagster as dg
 from lakehouse.declaration import Column, Reference, Rollup, StreamTable
 from lakehouse.declaration.sql import named_columns
 from lakehouse.decoding.nested_types import as_spark_says
-from lakehouse.decoding.record_parts import TIME, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import TIME, UNMAPPED, VALUE, WINDOW_TIMES
 from lakehouse.decoding.written_forms import written_kinds
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.derived.feed import changes_layout
@@ -186,7 +186,7 @@ def _record_type(column: Column, *, is_text: bool) -> str:
     if column.field.part != VALUE and column.field.key_encoding != "json":
         if column.field.part == UNMAPPED:
             return "object"
-        text_type = "bytes" if column.field.key_encoding == "big_endian" or is_bytes else "string"
+        text_type = "bytes" if column.field.key_encoding in ("big_endian", *WINDOW_TIMES) or is_bytes else "string"
         return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:
         return "array" if column.type.startswith("ARRAY") or column.written is not None else "object"

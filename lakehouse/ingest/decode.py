@@ -167,7 +167,7 @@ def _ship_by_value(record_format: Format) -> None:
 def _required_parts(table: StreamTable) -> list[str]:
     """Return the parts of a record that decoding requires in addition to its value."""
     parts = {KEY if field.part == PARSED_KEY else field.part for field in table.fields} - {VALUE, UNMAPPED, TOPIC}
-    parts |= {table.where.record_filter.part} - {VALUE, SCHEMA} if table.where else set()
+    parts |= {condition.record_filter.part for condition in table.conditions} - {VALUE, SCHEMA}
     return sorted(parts | ({TIME} if table.late else set()))
 
 

@@ -12,7 +12,8 @@ from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "numbers.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n+```json\n(.*?)\n```\n+```text\n(.*?)\n```", PAGE, re.DOTALL)
-PUBLIC_NAMES = {name: getattr(lakehouse, name) for name in ("Column", "Json", "TextBoolean", "TextNumber")}
+NAMES = ("Column", "Json", "TextBoolean", "TextNumber", "ValueOrObject")
+PUBLIC_NAMES = {name: getattr(lakehouse, name) for name in NAMES}
 
 
 def names_in(source: str) -> dict[str, Any]:

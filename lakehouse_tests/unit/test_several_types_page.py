@@ -3,20 +3,28 @@
 import re
 from typing import Any
 
-from lakehouse.decoding.judge import judge
+from lakehouse.decoding.judge import Verdict, judge
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "several-types.md").read_text(encoding="utf-8")
 
 
-def test_each_table_of_the_page_takes_the_records_of_its_type() -> None:
-    (declarations,), (records,) = (re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL) for kind in ("python", "json"))
+def verdicts_of_example(index: int, *names: str) -> list[list[Verdict]]:
+    """The verdicts of the tables of an example of the page on its records."""
+    declarations, records = (re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)[index] for kind in ("python", "json"))
     namespace: dict[str, Any] = {}
     exec(compile(declarations, "several-types.md", "exec"), namespace)  # noqa: S102 - the page's own example
-    verdicts = {
-        name: [judge(line.encode(), None, namespace[name].rules()) for line in records.splitlines()]
-        for name in ("orders", "refunds")
-    }
-    reasons = {name: [verdict.reason for verdict in of_table] for name, of_table in verdicts.items()}
-    assert reasons == {"orders": [None, "filtered", "filtered"], "refunds": ["filtered", None, "filtered"]}
-    assert verdicts["refunds"][1].row == {"refund_id": 5, "order_id": 1}
+    rules = [namespace[name].rules() for name in names]
+    return [[judge(line.encode(), None, table_rules) for line in records.splitlines()] for table_rules in rules]
+
+
+def test_each_table_of_the_page_takes_the_records_of_its_type() -> None:
+    orders, refunds = verdicts_of_example(0, "orders", "refunds")
+    assert [verdict.reason for verdict in orders] == [None, "filtered", "filtered"]
+    assert [verdict.reason for verdict in refunds] == ["filtered", None, "filtered"]
+    assert refunds[1].row == {"refund_id": 5, "order_id": 1}
+
+
+def test_every_condition_of_a_list_on_the_page_must_hold() -> None:
+    (stocks,) = verdicts_of_example(1, "stocks")
+    assert [verdict.reason for verdict in stocks] == [None, "filtered", "filtered"]

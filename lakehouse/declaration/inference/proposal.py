@@ -93,7 +93,7 @@ def propose(
     objects = read_texts(objects) if form.is_text else objects
     warnings = [_NAMED_BRANCHES] if has_named_branches else []
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
-    warnings += [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects, form.not_finite)]
+    warnings += [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects, form.json_options)]
     used_schemas = form.used_schemas(contents, schemas) if objects else ()
     schema_fields = form.schema_fields(used_schemas, _MAX_FIELDS)
     paths = list(schema_fields if schema_fields is not None else _field_paths(objects))[:_MAX_FIELDS]

@@ -27,6 +27,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
         'order="offset"': table.order == "offset",
         'gaps="accept"': table.gaps == "accept",
         'not_finite="null"': table.format.not_finite == "null",
+        "duplicate_names": table.format.duplicate_names != "reject",
     }
     for option in (name for name, value in options.items() if value):
         yield f"format {form} and {option} cannot be combined", f"{_WHY_NOT[option]} Remove it."
@@ -91,6 +92,7 @@ _WHY_NOT = {
     'gaps="accept"': "Rows whose deletes expired would stay.",
     "rows_from": "A change is about one row of the database.",
     "where": "A row that no longer meets it would stay in the table.",
+    "duplicate_names": "A connector writes each name once: other records are damaged.",
     'not_finite="null"': "A NULL in place of NaN would leave the table different from its database.",
     "late": "A change that is rejected would leave the table different from its database.",
 }

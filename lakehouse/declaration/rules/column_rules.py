@@ -9,7 +9,7 @@ from math import ceil, floor
 
 from lakehouse.declaration.names import SHAPE, is_name
 from lakehouse.declaration.rules.binary_rules import binary_problems
-from lakehouse.declaration.rules.key_rules import key_source_problems, typed_key
+from lakehouse.declaration.rules.key_rules import key_source_problems, reads_window_time, typed_key
 from lakehouse.declaration.rules.time_rules import time_problems
 from lakehouse.declaration.rules.written_rules import written_problems
 from lakehouse.declaration.vocabulary import Column
@@ -25,8 +25,10 @@ from lakehouse.decoding.record_parts import (
     RecordKey,
     TopicName,
     UnmappedFields,
+    ValueOrObject,
 )
 from lakehouse.decoding.values import convert_value
+from lakehouse.decoding.written_forms import becomes_json
 
 
 def columns_problems(columns: Sequence[Column], *, typed_by: str = "") -> Iterator[Problem]:
@@ -56,11 +58,12 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
     if column.sql is not None:
         yield from _computed_problems(column)
         return
-    if isinstance(column.source, BrokerTime):
-        yield from _broker_time_problems(column)
+    if isinstance(column.source, BrokerTime) or reads_window_time(column):
+        yield from _part_time_problems(column)
     else:
         yield from time_problems(column, typed_by)
     yield from written_problems(column, typed_by)
+    yield from _value_or_object_problems(column, typed_by)
     if column.between is not None:
         yield from _between_problems(column)
     yield from _keep_problems(column)
@@ -109,10 +112,12 @@ def _keep_problems(column: Column) -> Iterator[Problem]:
         yield message, "A key, a header or a broker time is present or missing, but never null. Remove null_erases."
 
 
-def _broker_time_problems(column: Column) -> Iterator[Problem]:
+def _part_time_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with a column that is the broker time, or a time of the window in the key."""
     options = (column.pattern, column.epoch, column.zone, column.null_values or None)
     if column.type != "TIMESTAMP" or any(option is not None for option in options):
-        message = "a broker time must be a TIMESTAMP without pattern, epoch, zone and null_values"
+        kind = "a broker time" if isinstance(column.source, BrokerTime) else "a time of a window"
+        message = f"{kind} must be a TIMESTAMP without pattern, epoch, zone and null_values"
         yield message, "Declare the type TIMESTAMP, and remove pattern, epoch, zone and null_values."
 
 
@@ -159,6 +164,23 @@ def _topic_name_problems(column: Column) -> Iterator[Problem]:
     for option in ("default", "null_values", "keep", "pattern", "epoch", "zone", "written"):
         if getattr(column, option) not in (None, False, ()):
             yield f"{option} is not allowed for the name of the topic", f"It is as it is, never NULL. Remove {option}."
+
+
+def _value_or_object_problems(column: Column, typed_by: str) -> Iterator[Problem]:
+    """What is wrong with a column whose field is a value or an object."""
+    source = column.source
+    if not isinstance(source, ValueOrObject):
+        return
+    if not source.source or not source.inner:
+        yield "ValueOrObject has an empty path", 'Name both fields: ValueOrObject("customer", "id").'
+    if typed_by:
+        message = f"ValueOrObject is not allowed in format {typed_by}"
+        yield message, "A schema says whether the field is an object. Name the field, or its path, as source."
+    if column.is_nested or becomes_json(column.written) or column.written == "connect":
+        message = "ValueOrObject requires a value that cannot be an object itself"
+        yield message, "Declare a scalar type without a form that reads objects, or name the field as source."
+    if column.formerly is not None:
+        yield "formerly and ValueOrObject cannot be combined", "Remove one of the two."
 
 
 def _default_problems(column: Column) -> Iterator[Problem]:

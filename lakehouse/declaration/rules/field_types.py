@@ -47,6 +47,9 @@ def _value_problems(value: Any, hint: Any, prefix: str, name: str) -> Iterator[P
     if not _fits(value, hint, kind):
         noun = _noun(hint, kind)
         yield f"{prefix}{name} must be {noun}, not {shortened(value)}", f"Declare {noun}."
+    elif kind in _UNIONS:
+        matching = next(inner for inner in get_args(hint) if _fits(value, inner, get_origin(inner) or inner))
+        yield from _value_problems(value, matching, prefix, name)
     elif is_dataclass(kind) or kind is Format:
         yield from field_problems(value, f"{prefix}{name}: ")
     elif kind is Sequence:

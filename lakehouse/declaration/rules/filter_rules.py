@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs
+from lakehouse.declaration.delete_conditions import Condition, FieldIs, HeaderIs, SchemaIs
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
@@ -11,14 +11,13 @@ _EXAMPLES = {False: 'FieldIs("type", ["order"])', True: 'HeaderIs("event-type", 
 
 
 def filter_problems(table: TableParts) -> Iterator[Problem]:
-    """What is wrong with the condition that records of the topic must meet."""
-    where = table.where
-    if isinstance(where, SchemaIs):
-        yield from _schema_problems(where, table)
-    elif where is not None:
-        yield from _name_problems(where)
-    if where and not all(is_text(text) for text in _texts_of(where)):
-        yield "where: a name or a value is not valid UTF-8", "No record can have it. Correct it."
+    """What is wrong with the conditions that records of the topic must meet."""
+    if table.where is not None and not table.conditions:
+        yield "where is an empty list", f"Remove it, or write, for example: where={_EXAMPLES[False]}"
+    for condition in table.conditions:
+        yield from _schema_problems(condition, table) if isinstance(condition, SchemaIs) else _name_problems(condition)
+        if not all(is_text(text) for text in _texts_of(condition)):
+            yield "where: a name or a value is not valid UTF-8", "No record can have it. Correct it."
 
 
 def _name_problems(where: FieldIs | HeaderIs) -> Iterator[Problem]:
@@ -38,7 +37,7 @@ def _schema_problems(where: SchemaIs, table: TableParts) -> Iterator[Problem]:
         yield message, "Choose records by a field or a header: where=FieldIs(...) or where=HeaderIs(...)."
 
 
-def _texts_of(where: FieldIs | HeaderIs | SchemaIs) -> Iterator[str]:
+def _texts_of(where: Condition) -> Iterator[str]:
     if isinstance(where, SchemaIs):
         yield from where.names
         return

@@ -25,9 +25,7 @@ def format_column_problems(table: TableParts) -> Iterator[Problem]:
             message = f"column {column.name}: type {column.type} is not allowed in format {table.format.name}"
             yield message, "Every value of a record is a text. Declare STRING."
     yield from _unmapped_problems(table)
-    options = ("apply_as_deletes", "apply_as_truncates", "where")
-    conditions = {option: getattr(table, option) for option in options}
-    for option, condition in conditions.items():
+    for option, condition in table.all_conditions:
         if isinstance(condition, FieldIs):
             yield from _condition_problems(table, option, condition)
 

@@ -38,8 +38,7 @@ def rows_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _condition_problems(table: TableParts) -> Iterator[Problem]:
-    for option in ("apply_as_deletes", "apply_as_truncates", "where"):
-        condition = getattr(table, option)
+    for option, condition in table.all_conditions:
         if not isinstance(condition, FieldIs) or not isinstance(condition.source, ParentField):
             continue
         if option != "apply_as_deletes" or table.rows_path is None:
@@ -72,7 +71,7 @@ def _option_problems(table: TableParts) -> Iterator[Problem]:
     if isinstance(table.apply_as_deletes, Tombstone):
         message = "apply_as_deletes: a tombstone has no elements, but rows_from makes rows of elements"
         yield message, "Use FieldIs with a field of the elements, or remove one of the two."
-    if isinstance(table.where, FieldIs) and (table.rows_path or (None,))[0] in _ARRAYS:
+    if any(isinstance(where, FieldIs) for where in table.conditions) and (table.rows_path or (None,))[0] in _ARRAYS:
         message = "where: the record is an array, which has no fields"
         yield message, "Use HeaderIs, or remove where. A condition on the elements belongs into a view."
 

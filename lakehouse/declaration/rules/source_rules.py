@@ -40,8 +40,9 @@ def _absent_parts(table: TableParts) -> Iterator[Problem]:
             yield f"column {field.name} is read from {field.source}, which its records do not have", advice
     if isinstance(table.apply_as_deletes, Tombstone):
         yield "apply_as_deletes is Tombstone(), but every record has a value", _FIELD_ONLY
-    if isinstance(table.where, HeaderIs | SchemaIs):
-        yield f"where is {type(table.where).__name__}, but its records have no such part", _FIELD_ONLY
+    for condition in table.conditions:
+        if isinstance(condition, HeaderIs | SchemaIs):
+            yield f"where has {type(condition).__name__}, but its records have no such part", _FIELD_ONLY
     for option in ("start", "replay_from"):
         if getattr(table, option) is not None:
             yield f"{option} needs a topic, but source is {type(table.source).__name__}", f"Remove {option}."

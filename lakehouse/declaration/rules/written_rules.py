@@ -8,7 +8,7 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import WHOLE_LIMITS, is_text
 from lakehouse.decoding.nested_types import as_spark_says
-from lakehouse.decoding.record_parts import PARSED_ENCODINGS, TIME, VALUE, RecordKey
+from lakehouse.decoding.record_parts import PARSED_ENCODINGS, TIME, VALUE, WINDOW_TIMES, RecordKey
 from lakehouse.decoding.written_forms import BYTE_FORMS, KeyValues, TextBoolean, TextNumber, becomes_json
 
 _TEXT_NUMBER, _TEXT_BOOLEAN, _KEY_VALUES = TextNumber.__name__, TextBoolean.__name__, KeyValues.__name__
@@ -123,9 +123,9 @@ def _part_problems(column: Column) -> Iterator[Problem]:
     """What is wrong with the form of a key or a header; unless it is parsed, it has no numbers and booleans."""
     if isinstance(column.source, RecordKey) and column.source.written in PARSED_ENCODINGS:
         return
-    if isinstance(column.source, RecordKey) and column.source.written == "big_endian":
+    if isinstance(column.source, RecordKey) and column.source.written in ("big_endian", *WINDOW_TIMES):
         yield (
-            "written and RecordKey('big_endian') cannot be combined",
+            f"written and {column.source!r} cannot be combined",
             "The key is either a text or the bytes of a number. Remove one of the two.",
         )
     form = column.written

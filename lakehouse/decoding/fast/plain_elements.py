@@ -26,7 +26,7 @@ from lakehouse.decoding.fast.plain_judging import (
     rows_with_huge_exponents,
 )
 from lakehouse.decoding.fast.plain_numbers import Mask
-from lakehouse.decoding.fast.plain_paths import read_written_values, values_at
+from lakehouse.decoding.fast.plain_paths import field_values, read_written_values, values_at
 from lakehouse.decoding.fast.record_batches import Level, RecordBatch, Rows, levels_of, parse_batch, sum_counts
 from lakehouse.decoding.fast.unique_names import count_declared, has_unique_names
 from lakehouse.decoding.fields import Field
@@ -108,7 +108,7 @@ def _convert(
     for field in rules.fields:
         if field.part == VALUE and not field.of_parent:
             objects, inner_field = rows.place(field)
-            column = _convert_values(batch, values_at(objects, inner_field.names), field)
+            column = _convert_values(batch, field_values(objects, inner_field), field)
             is_row_plain &= column.is_plain & is_unambiguous(objects, {}, inner_field)
         else:
             column = rows.spread(outer_columns[field.name], field.level)

@@ -16,6 +16,7 @@ from lakehouse.decoding.fast.plain_texts import read_texts
 from lakehouse.decoding.fast.unique_names import RecordBytes
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.parser import Parser
+from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.times import Lateness
@@ -42,10 +43,18 @@ def rows_with_huge_exponents(
 def judge_filter(
     objects: list[Any], part_values: Mapping[str, list[Any]], rules: Rules, values: pa.Array
 ) -> tuple[Mask, Mask]:
-    """Masks of the records that do not meet a condition, and of those for which that is certain."""
-    where = rules.where
-    if where is None:
-        return np.zeros(len(objects), bool), np.ones(len(objects), bool)
+    """Masks of the records that do not meet all conditions, and of those for which that is certain."""
+    is_filtered, is_certain = np.zeros(len(objects), bool), np.ones(len(objects), bool)
+    for where in sorted(rules.where, key=lambda condition: condition.is_about_value):  # as the strict path reads them
+        fails, is_judged = _judge_condition(where, objects, part_values, rules, values)
+        is_certain &= is_filtered | is_judged
+        is_filtered |= fails
+    return is_filtered, is_certain
+
+
+def _judge_condition(
+    where: RecordFilter, objects: list[Any], part_values: Mapping[str, list[Any]], rules: Rules, values: pa.Array
+) -> tuple[Mask, Mask]:
     if where.is_about_schema:
         names = [_schema_name(value, rules.parser) for value in values[: len(objects)].to_pylist()]
         is_filtered = np.fromiter((name not in where.values for name in names), bool, len(objects))

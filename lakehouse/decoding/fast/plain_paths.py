@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lakehouse.decoding.fast.plain_texts import parsed_key_part, read_parsed_keys, read_parts, read_texts
 from lakehouse.decoding.fields import Field
+from lakehouse.decoding.opened_texts import CONTAINER
 from lakehouse.decoding.record_parts import KEY, PARSED_KEY, TOPIC, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import left_values
@@ -23,6 +24,26 @@ def values_at(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any
     for name in inner_names:
         values = [value.get(name) if type(value) is dict else _null_or_invalid(value) for value in values]
     return values
+
+
+def field_values(objects: list[dict[str, Any]], field: Field) -> list[Any]:
+    """The value of a field in each object; ``None`` if there is none."""
+    if not field.whole_depth:
+        return values_at(objects, field.names)
+    names = field.names[field.whole_depth :]
+    return [_value_or_inner(whole, names) for whole in values_at(objects, field.names[: field.whole_depth])]
+
+
+def _value_or_inner(whole: Any, names: tuple[str, ...]) -> Any:
+    """A value, or the one at a path in it if it is an object; one that no column accepts if that is not certain."""
+    if type(whole) is str and CONTAINER.match(whole):
+        return ()
+    value = whole
+    for name in names if type(whole) is dict else ():
+        if type(value) is not dict or name not in value:
+            return ()
+        value = value[name]
+    return value
 
 
 def _null_or_invalid(outer: Any) -> Any:
@@ -46,7 +67,7 @@ def values_of_parts(
 
 def read_values(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field that the parser of the records made, or what columns leave of them."""
-    return values_at(objects, field.names) if field.part == VALUE else part_values[UNMAPPED]
+    return field_values(objects, field) if field.part == VALUE else part_values[UNMAPPED]
 
 
 def read_written_values(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
@@ -60,5 +81,5 @@ def read_written_values(objects: list[Any], part_values: Mapping[str, list[Any]]
 def values_in_part(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field as the part of the records has them."""
     if field.part == VALUE:
-        return values_at(objects, field.names)
+        return field_values(objects, field)
     return part_values.get(parsed_key_part(field) if field.part == PARSED_KEY else field.part, [None] * len(objects))

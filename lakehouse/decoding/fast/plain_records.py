@@ -56,7 +56,7 @@ def decode_plain(
     fields, lateness = rules.fields, rules.lateness
     values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
-    parse_one = parse_with_nulls if rules.parser.not_finite == "null" else parse_or_none
+    parse_one = parse_with_nulls if rules.parser.json_options.not_finite == "null" else parse_or_none
     objects, is_plain = (
         parse_objects(record_bytes.values, parse_one) if record_bytes else parse_with_format(rules, values)
     )

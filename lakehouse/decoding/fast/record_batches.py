@@ -43,7 +43,7 @@ def parse_batch(values: pa.Array, arrays: Mapping[str, pa.Array | None], rules: 
     values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
     if record_bytes:
-        parse_one = parse_with_nulls if rules.parser.not_finite == "null" else parse_or_none
+        parse_one = parse_with_nulls if rules.parser.json_options.not_finite == "null" else parse_or_none
         objects, is_plain = parse_objects(record_bytes.values, parse_one, are_arrays=rules.are_arrays)
     else:
         objects, is_plain = parse_with_format(rules, values)
@@ -172,7 +172,8 @@ class Rows(NamedTuple):
         """The objects that a field of an element is read from, and the field with its path in them."""
         if len(field.names) == 1:
             return [{ELEMENT: element} for element in self.elements], field
-        return self.objects, field._replace(path=field.names[1:], former=field.former[1:])
+        depth = max(field.whole_depth - 1, 0)
+        return self.objects, field._replace(path=field.names[1:], former=field.former[1:], whole_depth=depth)
 
     def spread(self, column: ConvertedColumn, level: int) -> ConvertedColumn:
         """Return a column with a value for each object of a level as one with a value for each row."""

@@ -68,7 +68,7 @@ def _declared_strings(fields: Iterable[Field], columns: Iterable[ConvertedColumn
     """One mask for each name and each string value of declared fields: the records that contain it, as one string."""
     name_masks: dict[tuple[str, ...], Mask] = {}
     value_masks: dict[tuple[str, ...], Mask] = {}
-    pairs = [pair for pair in zip(fields, columns, strict=True) if pair[0].part == VALUE]
+    pairs = [pair for pair in zip(fields, columns, strict=True) if pair[0].part == VALUE and not pair[0].whole_depth]
     for field, column in pairs:
         for depth in range(1, len(field.names) + 1):
             names = field.names[:depth]

@@ -37,6 +37,7 @@ _OF_WRITTEN = (
     "accepted_snapshot",
     "names_records",
     "not_finite",
+    "duplicate_names",
 )
 
 

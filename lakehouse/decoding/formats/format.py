@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.json_parsing import NotFinite
+from lakehouse.decoding.json_parsing import DuplicateNames, JsonOptions, NotFinite
 
 DEFAULT_KIND = "AVRO"
 """The kind of a schema for which a registry gives no kind."""
@@ -82,7 +82,8 @@ class Format(ABC):
     ``names_records``: the schemas of values have names, by which ``where`` may choose records. ``has_changes``: records
     are changes of a source, which also delete rows and have an order of their own. ``accepted_snapshot``: the position
     of a snapshot that may be smaller than those of changes before it. ``not_finite``: whether NaN and infinities in
-    JSON reject a record or are null. ``reasons``: the reasons of its parser to reject values, in addition to those that
+    JSON reject a record or are null. ``duplicate_names``: whether equal names in one object of JSON reject a record, or
+    which of their values counts. ``reasons``: the reasons of its parser to reject values, in addition to those that
     all formats share.
 
     A subclass is a frozen dataclass. It must define how values are parsed and written; the rest is optional for a
@@ -103,6 +104,7 @@ class Format(ABC):
     has_changes: bool = False
     accepted_snapshot: int | None = None
     not_finite: NotFinite = "reject"
+    duplicate_names: DuplicateNames = "reject"
     reasons: tuple[str, ...] = ()
 
     @abstractmethod
@@ -121,6 +123,11 @@ class Format(ABC):
     def name(self) -> str:
         """The name of the format in messages."""
         return type(self).__name__
+
+    @property
+    def json_options(self) -> JsonOptions:
+        """What is read although JSON does not have it, or does not say what it means."""
+        return JsonOptions(self.not_finite, self.duplicate_names)
 
     @property
     def declared_as(self) -> str:

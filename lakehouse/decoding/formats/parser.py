@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.json_parsing import NotFinite
+from lakehouse.decoding.json_parsing import STRICT, JsonOptions
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE
 
 
@@ -40,7 +40,7 @@ class Parser(ABC):
     ``smallest_item`` is the minimum size in bytes of an item of an array or a map. ``is_json`` says that each value is
     a JSON object without a frame, so a faster parser may read it first. ``is_packed`` says that values are unpacked
     before they are parsed: see ``unpacking``. ``has_changes`` says that records are changes of a source, which
-    ``read_change`` parses. ``not_finite`` is that of ``Format``.
+    ``read_change`` parses. ``json_options`` are those of ``Format``.
     """
 
     memory_by_byte: int = JSON_MEMORY_PER_BYTE
@@ -48,7 +48,7 @@ class Parser(ABC):
     is_json: bool = False
     is_packed: bool = False
     has_changes: bool = False
-    not_finite: NotFinite = "reject"
+    json_options: JsonOptions = STRICT
 
     @abstractmethod
     def __call__(self, value: bytes | None) -> dict[str, Any]:

@@ -5,7 +5,19 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from lakehouse.declaration import Check, Column, Compressed, Csv, Json, Late, Measure, Month, RecordHeader, RecordKey
+from lakehouse.declaration import (
+    Check,
+    Column,
+    Compressed,
+    Csv,
+    FieldIs,
+    Json,
+    Late,
+    Measure,
+    Month,
+    RecordHeader,
+    RecordKey,
+)
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.declaration.ratings import (
     ID,
@@ -15,6 +27,7 @@ from lakehouse_tests.unit.declaration.ratings import (
     declare_reference,
     declare_rollup,
     with_column,
+    with_columns,
 )
 
 REFUSALS: Sequence[tuple[TableFactory, str]] = [
@@ -61,7 +74,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (with_column(keep=1), "column n: keep must be True or False, not 1"),
     (
         with_column(source=5),
-        "column n: source must be a string, a list or tuple, a RecordKey, .* or an Element, not 5",
+        "column n: source must be a string, a list or tuple, a ValueOrObject, .* or an Element, not 5",
     ),
     (with_column(pattern=5), "column n: pattern must be a string, not 5"),
     (with_column(between=5), "column n: between must be a list or tuple, not 5"),
@@ -69,6 +82,12 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (lambda: declare(late=Late(5, timedelta(1))), "late: column must be a string, not 5"),  # type: ignore[arg-type]
     (lambda: declare(partition_by=Month(None)), "partition_by: column must be a string"),  # type: ignore[arg-type]
     (lambda: declare_rollup(by=(name for name in ["id"])), "rollup by_movie: by must be a list or tuple"),
+    (with_columns(where="type"), "where must be a FieldIs, a HeaderIs, a SchemaIs or a list or tuple, not 'type'"),
+    (with_columns(where=["type"]), "where: each item must be a FieldIs, a HeaderIs or a SchemaIs, not 'type'"),
+    (
+        with_columns(where=[FieldIs("type", "order")]),
+        "where: each item: values must be a list or tuple, not 'order'",
+    ),
     (lambda: declare_rollup(by="id"), "rollup by_movie: by must be a list or tuple"),
     (lambda: declare_rollup(measures=["n"]), "rollup by_movie: measures must be a dict"),
     (
@@ -91,7 +110,8 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (with_column(source=("a", 5)), "column n: source: each item must be a string, not 5"),
     (
         with_column(source=RecordKey("bytes")),  # type: ignore[arg-type]
-        "column n: source: written must be text, any_text, big_endian, json, framed_json, avro or protobuf",
+        "column n: source: written must be text, any_text, big_endian, json, framed_json, avro, protobuf,"
+        " window_start or window_end",
     ),
     (lambda: declare(retention=None), "retention must be a timedelta"),
     (lambda: declare(replay_from="2026-08-01"), "replay_from must be a date, not '2026-08-01'"),

@@ -11,7 +11,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Avro, Column, Debezium, Json, Rejection, StreamTable
+from lakehouse.declaration import Avro, Column, Debezium, Delete, Json, Rejection, StreamTable
 from lakehouse.decoding.formats.avro.nodes import KIND
 from lakehouse.decoding.formats.debezium.position import source_position
 from lakehouse.decoding.formats.debezium.values import converter_of
@@ -81,7 +81,7 @@ def test_a_delete_has_only_its_key_and_its_other_values_may_be_anything() -> Non
 def test_a_tombstone_is_about_no_row() -> None:
     verdict = verdict_of(None)
     assert (verdict["_rowless"], verdict["_deleted"], verdict["_reason"], verdict["id"]) == (True, False, None, None)
-    assert table().decode(None) == dict.fromkeys(ROW)
+    assert table().decode(None) == Delete()
 
 
 def test_a_truncate_is_about_no_row_and_has_a_position() -> None:
@@ -268,6 +268,6 @@ def test_what_decides_how_changes_are_decoded_is_in_the_fingerprint() -> None:
 
 def test_a_table_decodes_a_change_like_a_batch() -> None:
     assert table().decode(change("c", 7, ROW)) == ROW
-    assert table().decode(change("d", 7, ROW)) == {**dict.fromkeys(ROW), "id": 1}
+    assert table().decode(change("d", 7, ROW)) == Delete({"id": 1})
     with pytest.raises(Rejection, match="invalid_change"):
         table().decode(b"{}")

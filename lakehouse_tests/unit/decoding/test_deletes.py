@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, FieldIs, Late, RecordKey, StreamTable, Tombstone
+from lakehouse.declaration import Column, Delete, FieldIs, Late, RecordKey, StreamTable, Tombstone, Truncate
 from lakehouse.decoding.staged import DELETED, ROWLESS
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
@@ -90,12 +90,24 @@ def test_a_tombstone_deletes_by_the_key_of_its_record() -> None:
         (2, None, None, True),
         (None, None, "wrong_type", False),
     ]
-    assert table.decode(None, key=b"2") == {"id": 2, "note": None}
+    assert table.decode(None, key=b"2") == Delete({"id": 2})
 
 
 def test_one_record_is_decoded_like_many() -> None:
-    assert TABLE.decode(record("d", revision=3)) == {"id": 1, "revision": 3, "at": None, "note": None}
+    assert TABLE.decode(record("d", revision=3)) == Delete({"id": 1, "revision": 3})
+    assert TABLE.decode_rows(record("d", revision=3)) == [Delete({"id": 1, "revision": 3})]
     assert TABLE.decode(record("c", at=10**9))["at"] is not None
+
+
+def test_a_delete_and_a_truncate_equal_no_row_and_not_each_other() -> None:
+    values = {"id": 1}
+    assert Delete(values) == Delete(values)
+    assert Truncate(values) == Truncate(values)
+    for unlike in (values, Truncate(values), Delete({"id": 2}), None):
+        assert Delete(values) != unlike
+        assert unlike != Delete(values)
+        assert not unlike == Delete(values)  # noqa: SIM201 - both comparisons are defined
+    assert repr([Delete(values), Truncate()]) == "[Delete({'id': 1}), Truncate({})]"
 
 
 TRUNCATED = replace(TABLE, apply_as_truncates=FieldIs(["source", "op"], ["TRUNCATE"]))
@@ -113,7 +125,7 @@ def test_a_truncate_needs_only_its_version_and_is_never_late() -> None:
     )
     assert (truncate["_reason"], truncate["_late"], truncate["revision"], truncate["id"]) == (None, False, 9, None)
     assert [(v[ROWLESS], v[DELETED]) for v in (truncate, row, delete)] == [(True, False), (False, False), (False, True)]
-    assert TRUNCATED.decode(record("TRUNCATE", revision=3)) == {"id": None, "revision": 3, "at": None, "note": None}
+    assert TRUNCATED.decode(record("TRUNCATE", revision=3)) == Truncate({"revision": 3})
 
 
 @pytest.mark.invariant("14.7")

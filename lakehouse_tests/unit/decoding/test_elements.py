@@ -13,6 +13,7 @@ from lakehouse.declaration import (
     BrokerTime,
     Column,
     Compressed,
+    Delete,
     Element,
     FieldIs,
     HeaderIs,
@@ -181,7 +182,7 @@ def test_a_delete_needs_only_its_key_of_the_parent() -> None:
     note = Column("note", "INT", "A note.", source=ParentField("note"))
     table = replace(ITEMS, columns=[*ITEMS.columns, note], apply_as_deletes=FieldIs("gone", [True]))
     rows = rows_of(table, items({"sku": "a", "gone": True}, {"sku": "b"}, note="x"))
-    assert rows == [{"order_id": 1, "sku": "a", "pieces": None, "note": None}, "wrong_type"]
+    assert rows == [Delete({"order_id": 1, "sku": "a"}), "wrong_type"]
 
 
 def test_lateness_is_that_of_each_element() -> None:

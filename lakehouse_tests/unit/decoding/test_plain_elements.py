@@ -161,7 +161,7 @@ def decode(table: StreamTable, records: list[bytes | None], *, fast: bool) -> An
     parts |= {"header trace": pa.array([b"%d" % index for index in range(count)], pa.binary())}
     parts |= {"header kind": pa.array([[b"a", None][index % 2] for index in range(count)], pa.binary())}
     needed = {KEY if field.part == PARSED_KEY else field.part for field in table.fields}
-    needed |= {table.where.record_filter.part} if table.where else set()
+    needed |= {condition.record_filter.part for condition in table.conditions}
     parts = {part: array for part, array in parts.items() if part in needed}
     broker_times = pa.array([TIMES[index % 4] for index in range(count)], pa.int64())
     encoded = [None if value is None else encode(table, value) for value in records]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, FieldIs, HeaderIs, Rejection
+from lakehouse.declaration.snapshot import facts_of
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.record_parts import HEADER
 from lakehouse.decoding.staged import FILTERED
@@ -18,6 +19,7 @@ from lakehouse_tests.unit.declaration.ratings import declare
 
 ORDERS = declare(Column("note", "STRING", "A note.", source=("payload", "note")), where=FieldIs("type", ["order", 7]))
 BY_HEADER = declare(where=HeaderIs("event-type", ["order", "préorder"]))
+BY_ALL = declare(where=[FieldIs("type", ["order"]), HeaderIs("event-type", ["order"]), FieldIs("db", ["a", "b"])])
 ROW = {"id": 1, "time": "2026-03-30 05:00:00", "stars": 3}
 
 
@@ -66,6 +68,20 @@ def test_a_header_decides_before_the_value_is_read() -> None:
     assert reasons(*contents, table=BY_HEADER, headers=headers) == [None, None, *[FILTERED] * 3, "invalid_json"]
 
 
+def test_every_condition_of_a_list_must_hold() -> None:
+    order = {**ROW, "type": "order", "db": "b"}
+    contents = [order, {**order, "db": "c"}, {**order, "type": "refund"}, {**ROW, "type": "order"}, order, b"not JSON"]
+    headers = [*[b"order"] * 4, b"refund", None]
+    assert reasons(*contents, table=BY_ALL, headers=headers) == [None, *[FILTERED] * 5]
+
+
+def test_a_condition_is_not_read_after_one_that_does_not_hold() -> None:
+    contents = [{**ROW, "type": "refund", "db": {"a": 1}}, {**ROW, "type": "order", "db": {"a": 1}}]
+    assert reasons(*contents, table=BY_ALL, headers=[b"order"] * 2) == [FILTERED, "wrong_type"]
+    contents = [{**ROW, "type": {"a": 1}, "db": "c"}]
+    assert reasons(*contents, table=BY_ALL, headers=[b"order"]) == ["wrong_type"]
+
+
 def test_decode_says_that_a_record_belongs_to_another_table() -> None:
     assert ORDERS.decode(json.dumps({**ROW, "type": "order"}).encode())["stars"] == 3
     with pytest.raises(Rejection, match="does not meet where") as error_info:
@@ -77,8 +93,15 @@ def test_an_unset_condition_changes_no_fingerprint() -> None:
     assert declare().fingerprint == declare(where=None).fingerprint != BY_HEADER.fingerprint
 
 
+def test_a_list_of_one_condition_is_that_condition() -> None:
+    alone = declare(where=[HeaderIs("event-type", ["order", "préorder"])])
+    assert (alone.fingerprint, facts_of(alone)) == (BY_HEADER.fingerprint, facts_of(BY_HEADER))
+    assert len({declare(where=[HeaderIs("a", ["b"]), *more]).fingerprint for more in ([], [HeaderIs("c", ["d"])])}) == 2
+
+
 _kinds: st.SearchStrategy[Any] = st.sampled_from(["order", "refund", 7, 7.0, 8, None, True, [], {"a": 1}])
 _fields = {"id": st.integers(0, 3) | st.text(max_size=1), "stars": st.integers(0, 9), "payload": st.text(max_size=2)}
+_fields |= {"db": st.sampled_from(["a", "c", None, {"a": 1}])}
 
 
 @given(
@@ -86,3 +109,5 @@ _fields = {"id": st.integers(0, 3) | st.text(max_size=1), "stars": st.integers(0
 )
 def test_both_paths_give_the_same_verdicts(contents: list[dict[str, Any]]) -> None:
     verdicts(*contents)
+    headers = [[b"order", b"refund", None][index % 3] for index in range(len(contents))]
+    verdicts(*contents, table=BY_ALL, headers=headers)

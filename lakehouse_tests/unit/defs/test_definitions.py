@@ -236,7 +236,7 @@ def test_only_a_table_of_a_change_stream_is_compared_with_the_database_that_is_s
 def test_the_topic_schema_shows_whether_a_key_is_text_or_bytes():
     latitude = temperatures.columns[0]
     without_other_parts: dict[str, Any] = {"partition_by": None, "base": None, "references": (), "rollups": ()}
-    for source, expected_type in ((RecordKey("text"), "string"), (RecordKey("big_endian"), "bytes")):
+    for source, expected_type in ((RecordKey("text"), "string"), (RecordKey("big_endian", window="time"), "bytes")):
         id_column = replace(latitude, name="id", type="INT", source=source, between=None)
         table = replace(temperatures, columns=[id_column], key=["id"], **without_other_parts)
         schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]

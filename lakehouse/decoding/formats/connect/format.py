@@ -16,7 +16,7 @@ from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Path, SchemaFi
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.schema_types import as_json
 from lakehouse.decoding.formats.shown_options import show_options
-from lakehouse.decoding.json_parsing import NotFinite
+from lakehouse.decoding.json_parsing import STRICT, JsonOptions, NotFinite
 from lakehouse.decoding.memory import (
     JSON_MEMORY_PER_BYTE,
     LIST_SLOT,
@@ -48,7 +48,7 @@ class ConnectJson(Format):
 
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:  # noqa: ARG002 - the schemas are in the records
         """Return a parser of payloads."""
-        return ConnectParser(self.not_finite)
+        return ConnectParser(self.json_options)
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:  # noqa: ARG002 - as above
         """Return a function that leaves lines unchanged: each line is a schema and a payload."""
@@ -57,7 +57,7 @@ class ConnectJson(Format):
     def may_read(self, value: bytes) -> bool:
         """Whether a value has a payload with a field, and a schema or null."""
         try:
-            schema = _envelope(value, self.not_finite)["schema"]
+            schema = _envelope(value, self.json_options)["schema"]
             is_schema = schema is None or (isinstance(schema, dict) and isinstance(schema.get("type"), str))
             return is_schema and bool(self.parser()(value))
         except Rejection:
@@ -76,7 +76,7 @@ class ConnectJson(Format):
         texts: dict[str, None] = {}
         for value in values:
             with suppress(Rejection):
-                texts[json.dumps(_envelope(value, self.not_finite)["schema"], default=str)] = None
+                texts[json.dumps(_envelope(value, self.json_options)["schema"], default=str)] = None
         return [WriterSchema(text) for text in reversed(texts)]
 
     def schema_name(self, schema: WriterSchema) -> str:
@@ -99,14 +99,14 @@ class ConnectParser(Parser):
     memory_by_byte = JSON_MEMORY_PER_BYTE + (LOGICAL + LIST_SLOT) // 2
     smallest_item = 2
 
-    def __init__(self, not_finite: NotFinite = "reject") -> None:
-        self.not_finite: NotFinite = not_finite
+    def __init__(self, json_options: JsonOptions = STRICT) -> None:
+        self.json_options = json_options
         self._schema: Any = None
         self._convert: Convert | None = None
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one payload."""
-        content = _envelope(value, self.not_finite)
+        content = _envelope(value, self.json_options)
         payload = content["payload"]
         if not isinstance(payload, dict):
             raise Rejection("not_an_object", f"the payload is {json_kind(payload)}, not an object")
@@ -121,7 +121,7 @@ class ConnectParser(Parser):
 
     def schema_name(self, value: bytes) -> str | None:
         """The name of the schema that a record carries."""
-        schema = _envelope(value, self.not_finite)["schema"]
+        schema = _envelope(value, self.json_options)["schema"]
         name = schema.get("name") if isinstance(schema, dict) else None
         return name if isinstance(name, str) else None
 
@@ -131,8 +131,8 @@ class ConnectParser(Parser):
         return json_memory(data) + (data.count(b",") * (LOGICAL + LIST_SLOT) if self._convert else 0)
 
 
-def _envelope(value: bytes | None, not_finite: NotFinite) -> dict[str, Any]:
-    content = parse(value, not_finite)
+def _envelope(value: bytes | None, options: JsonOptions) -> dict[str, Any]:
+    content = parse(value, options)
     if content.keys() != _ENVELOPE:
         raise Rejection(INVALID_ENVELOPE, "the object has not exactly the fields 'schema' and 'payload'")
     return content

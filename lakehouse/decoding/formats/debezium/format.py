@@ -17,7 +17,7 @@ from lakehouse.decoding.formats.debezium.schemas import connect_types, has_envel
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.json.format import Json
 from lakehouse.decoding.formats.parser import Change, Parser
-from lakehouse.decoding.json_parsing import NotFinite
+from lakehouse.decoding.json_parsing import DuplicateNames, NotFinite
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,14 @@ class Debezium(Format):
     schema_kind: str | None = field(init=False, repr=False, compare=False)
     needs_schemas: bool = field(init=False, repr=False, compare=False)
     not_finite: NotFinite = field(init=False, repr=False, compare=False)
+    duplicate_names: DuplicateNames = field(init=False, repr=False, compare=False)
     typed = True
     has_changes = True
     reasons = ("invalid_change", "unknown_operation", "no_source_position", "unavailable_value")
 
     def __post_init__(self) -> None:
         """Take over what the format of the values determines."""
-        for name in ("framed", "schema_kind", "needs_schemas", "not_finite"):
+        for name in ("framed", "schema_kind", "needs_schemas", "not_finite", "duplicate_names"):
             object.__setattr__(self, name, getattr(self.written, name))
 
     @property

@@ -37,7 +37,15 @@ from lakehouse.decoding.formats.unpacking.encodings import (
     encoding_problems,
     is_utf8,
 )
-from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK, NotFinite, parse_json, utf8_text
+from lakehouse.decoding.json_parsing import (
+    BYTE_ORDER_MARK,
+    STRICT,
+    DuplicateNames,
+    JsonOptions,
+    NotFinite,
+    parse_json,
+    utf8_text,
+)
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, MAX_RECORD_MEMORY, json_memory, too_large_rejection
 from lakehouse.decoding.records import parse, parse_array, require_value
 
@@ -51,8 +59,9 @@ class Json(Format):
     ``framed``: each has the id of its schema in front, as clients of a schema registry write it. The schema itself is
     not read, unless ``checked``: a record must then also meet the JSON Schema that its id names. ``not_finite``:
     ``NaN`` and ``Infinity``, which some programs write although JSON does not have them, reject the record, or with
-    ``"null"`` are null. ``encoding`` is UTF-8, or an encoding with one byte for each character. ``in_text``: each value
-    is a text of JSON that holds the object, written twice.
+    ``"null"`` are null. ``duplicate_names``: two equal names in an object reject the record, or the value after the
+    ``"first"`` or the ``"last"`` one counts. ``encoding`` is UTF-8, or an encoding with one byte for each character.
+    ``in_text``: each value is a text of JSON that holds the object, written twice.
     """
 
     framed: bool = field(default=False, repr=False)
@@ -60,6 +69,7 @@ class Json(Format):
     encoding: str = field(default=UTF_8, kw_only=True)
     in_text: bool = field(default=False, kw_only=True)
     checked: bool = field(default=False, kw_only=True)
+    duplicate_names: DuplicateNames = field(default="reject", kw_only=True)
     needs_schemas: bool = field(init=False, repr=False, compare=False)
     schema_kind = KIND
     may_be_arrays = True
@@ -72,6 +82,7 @@ class Json(Format):
     def __repr__(self) -> str:
         """Return the format without its frame, which ``fingerprint_parts`` has."""
         options = {"not_finite": "reject", "encoding": UTF_8, "in_text": False, "checked": False}
+        options["duplicate_names"] = "reject"
         values = {name: getattr(self, name) for name in options}
         return f"Json({', '.join(f'{name}={value!r}' for name, value in values.items() if value != options[name])})"
 
@@ -87,9 +98,10 @@ class Json(Format):
 
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
         """Return a parser of JSON objects, after a schema id if the format is framed."""
-        parser: Parser = FramedJsonParser(self.not_finite) if self.framed else JsonParser(self.not_finite)
-        parser = JsonInTextParser(self.not_finite, framed=self.framed) if self.in_text else parser
-        parser = CheckedJsonParser(schemas, self.not_finite) if self.checked else parser
+        options = self.json_options
+        parser: Parser = FramedJsonParser(options) if self.framed else JsonParser(options)
+        parser = JsonInTextParser(options, framed=self.framed) if self.in_text else parser
+        parser = CheckedJsonParser(schemas, options) if self.checked else parser
         return encoded_parser(parser, self.encoding, framed=self.framed)
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
@@ -103,7 +115,7 @@ class Json(Format):
         return (lambda line: add_frame(schema_id, encode(line))) if self.framed else encode
 
     def _checking(self, encode: Callable[[bytes], bytes], schemas: Schemas, schema_id: int) -> Callable[[bytes], bytes]:
-        parse_value = CheckedJsonParser(schemas, self.not_finite)
+        parse_value = CheckedJsonParser(schemas, self.json_options)
 
         def encode_checked(line: bytes) -> bytes:
             try:
@@ -184,12 +196,12 @@ class JsonParser(Parser):
     is_json = True
     _parse = staticmethod(parse)
 
-    def __init__(self, not_finite: NotFinite = "reject") -> None:
-        self.not_finite: NotFinite = not_finite
+    def __init__(self, json_options: JsonOptions = STRICT) -> None:
+        self.json_options = json_options
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one object, with numbers exactly as written."""
-        return self._parse(value, self.not_finite)
+        return self._parse(value, self.json_options)
 
     def of_arrays(self) -> Parser:
         """Return the parser for records that are arrays."""
@@ -210,7 +222,7 @@ class FramedJsonParser(JsonParser):
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one object that follows a schema id."""
         _, framed_value = split_frame(value)
-        return self._parse(framed_value[FRAME_SIZE:], self.not_finite)
+        return self._parse(framed_value[FRAME_SIZE:], self.json_options)
 
 
 class JsonInTextParser(JsonParser):
@@ -218,8 +230,8 @@ class JsonInTextParser(JsonParser):
 
     is_json = False
 
-    def __init__(self, not_finite: NotFinite, *, framed: bool) -> None:
-        super().__init__(not_finite)
+    def __init__(self, json_options: JsonOptions, *, framed: bool) -> None:
+        super().__init__(json_options)
         self._framed = framed
         self._content = b""
 
@@ -230,11 +242,11 @@ class JsonInTextParser(JsonParser):
         value = require_value(value)
         if json_memory(value) > MAX_RECORD_MEMORY:
             raise too_large_rejection()
-        text = parse_json(utf8_text(value), self.not_finite)
+        text = parse_json(utf8_text(value), self.json_options)
         if not isinstance(text, str):
             raise Rejection("wrong_type", f"the value is {json_kind(text)}, expected a text that holds an object")
         self._content = text.encode("utf-8", "surrogatepass")
-        return self._parse(self._content, self.not_finite)
+        return self._parse(self._content, self.json_options)
 
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most, with its text."""

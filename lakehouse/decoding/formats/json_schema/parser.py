@@ -12,7 +12,7 @@ from lakehouse.decoding.formats.json_schema.checks import VIOLATION, Visit
 from lakehouse.decoding.formats.json_schema.schemas import compiled
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
-from lakehouse.decoding.json_parsing import NotFinite
+from lakehouse.decoding.json_parsing import JsonOptions
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, json_memory
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.decoding.records import parse, parse_array
@@ -26,9 +26,9 @@ class CheckedJsonParser(SchemaParser):
     memory = 0  # ``memory_of`` estimates it
     _parse = staticmethod(parse)
 
-    def __init__(self, schemas: Schemas, not_finite: NotFinite) -> None:
+    def __init__(self, schemas: Schemas, json_options: JsonOptions) -> None:
         super().__init__(schemas)
-        self.not_finite = not_finite
+        self.json_options = json_options
 
     def reader_of(self, schema: WriterSchema) -> tuple[Reader, MemoryCounter]:
         """Return a function that parses and checks values."""
@@ -36,10 +36,10 @@ class CheckedJsonParser(SchemaParser):
             check = compiled(schema).check
         except UnusableSchemaError as error:
             raise Rejection("unusable_schema", str(error)) from None
-        parse_value, not_finite, is_array = self._parse, self.not_finite, self._parse is parse_array
+        parse_value, options, is_array = self._parse, self.json_options, self._parse is parse_array
 
         def read(data: bytes, start: int) -> dict[str, Any]:
-            parsed = parse_value(data[start:], not_finite)
+            parsed = parse_value(data[start:], options)
             violation = check(parsed[ELEMENT] if is_array else parsed, Visit())
             if violation is not None:
                 raise Rejection(VIOLATION, violation.detail)

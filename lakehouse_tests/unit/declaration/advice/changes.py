@@ -54,6 +54,12 @@ EXAMPLES = [
         with_columns(format=Debezium()),
     ),
     Example(
+        "format Debezium and duplicate_names cannot be combined",
+        "A connector writes each name once: other records are damaged. Remove it.",
+        with_columns(format=Debezium(Json(duplicate_names="last"))),
+        with_columns(format=Debezium()),
+    ),
+    Example(
         'format Debezium and not_finite="null" cannot be combined',
         "A NULL in place of NaN would leave the table different from its database. Remove it.",
         with_columns(format=Debezium(Json(not_finite="null"))),

@@ -2,13 +2,10 @@
 
 from datetime import date
 
-from lakehouse import writer_schema
-from lakehouse.declaration import Avro, Month, Protobuf, RecordHeader, RecordKey, UnmappedFields
+from lakehouse.declaration import Avro, Month, RecordHeader, RecordKey, UnmappedFields, ValueOrObject
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, with_column, with_columns
 
-ID_SCHEMA = {1: writer_schema('syntax = "proto3"; message Key { int32 id = 1; }', kind="PROTOBUF")}
-MESSAGE = b"\x00\x00\x00\x00\x01\x00\x08\x07"
 EXAMPLES = [
     Example(
         "column 'N': a name has at most 200 lower-case letters, digits and _, and starts with a letter",
@@ -120,13 +117,30 @@ EXAMPLES = [
         accept(with_column(formerly="m"), {"m": 3}, n=3),
     ),
     Example(
-        "column n: its key is a big-endian integer, but the column is STRING",
-        "Declare INT for four bytes, or BIGINT for eight.",
-        with_column(type_="STRING", source=RecordKey("big_endian")),
-        Accepted(with_column(source=RecordKey("big_endian")), {}, {"n": 3}, {"key": bytes([0, 0, 0, 3])}),
-        Accepted(
-            with_column(type_="BIGINT", source=RecordKey("big_endian")), {}, {"n": 3}, {"key": bytes([0] * 7 + [3])}
-        ),
+        "column n: ValueOrObject has an empty path",
+        'Name both fields: ValueOrObject("customer", "id").',
+        with_column(source=ValueOrObject("customer", "")),
+        accept(with_column(source=ValueOrObject("customer", "id")), {"customer": {"id": 3}}, n=3),
+    ),
+    Example(
+        "column n: ValueOrObject is not allowed in format Avro",
+        "A schema says whether the field is an object. Name the field, or its path, as source.",
+        with_columns(column(source=ValueOrObject("m", "id")), format=Avro()),
+        with_columns(column(source="m"), format=Avro()),
+    ),
+    Example(
+        "column n: ValueOrObject requires a value that cannot be an object itself",
+        "Declare a scalar type without a form that reads objects, or name the field as source.",
+        with_column(type_="STRING", written="json", source=ValueOrObject("m", "id")),
+        accept(with_column(type_="STRING", source=ValueOrObject("m", "id")), {"m": "a"}, n="a"),
+        accept(with_column(type_="STRING", written="json", source="m"), {"m": {"id": 3}}, n='{"id":3}'),
+    ),
+    Example(
+        "column n: formerly and ValueOrObject cannot be combined",
+        "Remove one of the two.",
+        with_column(source=ValueOrObject("m", "id"), formerly="k"),
+        accept(with_column(source=ValueOrObject("m", "id")), {"m": 3}, n=3),
+        accept(with_column(source="m", formerly="k"), {"k": 3}, n=3),
     ),
     Example(
         "column n: required and default cannot be combined",
@@ -237,42 +251,5 @@ EXAMPLES = [
         "Its values have types that JSON cannot write. Declare a column for each field that you need.",
         with_columns(column("n", "STRING", source=UnmappedFields()), format=Avro()),
         with_columns(column("n", "STRING"), format=Avro()),
-    ),
-    Example(
-        "column n: RecordKey('json', '') has an empty name in its path",
-        "Name a field of the key, or remove the path.",
-        with_column(source=RecordKey("json", "")),
-        Accepted(with_column(source=RecordKey("json", "id")), {}, {"n": 7}, {"key": b'{"id":7}'}),
-        Accepted(with_column(source=RecordKey("json")), {}, {"n": 7}, {"key": b"7"}),
-    ),
-    Example(
-        "column n: RecordKey('text', 'id') has a path, but only a key in JSON, Avro or Protobuf has fields",
-        'Write RecordKey("json", ...), or remove the path.',
-        with_column(source=RecordKey(path="id")),
-        Accepted(with_column(source=RecordKey("json", "id")), {}, {"n": 7}, {"key": b'{"id":7}'}),
-        Accepted(with_column(source=RecordKey()), {}, {"n": 7}, {"key": b"7"}),
-    ),
-    Example(
-        "column n: RecordKey('protobuf') has no path, but the key is a message",
-        'Name its field: RecordKey("protobuf", "id").',
-        with_column(source=RecordKey("protobuf")),
-        Accepted(with_column(source=RecordKey("protobuf", "id")), {}, {"n": 7}, {"key": MESSAGE, "schemas": ID_SCHEMA}),
-    ),
-    Example(
-        "columns n and m read the key as json and as framed_json",
-        "A key has one form. Declare the one that its producer writes.",
-        with_columns(column("n", source=RecordKey("json", "n")), column("m", source=RecordKey("framed_json", "m"))),
-        Accepted(
-            with_columns(column("n", source=RecordKey("json", "n")), column("m", source=RecordKey("json", "m"))),
-            {},
-            {"n": 7, "m": None},
-            {"key": b'{"n":7}'},
-        ),
-    ),
-    Example(
-        "column n: RecordKey('avro', 'id') and format Protobuf cannot be combined",
-        "A table keeps schemas of one kind. Read the value instead.",
-        with_columns(column("n", source=RecordKey("avro", "id")), format=Protobuf()),
-        with_columns(column("n", source="id"), format=Protobuf()),
     ),
 ]

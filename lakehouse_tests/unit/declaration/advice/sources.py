@@ -88,7 +88,7 @@ EXAMPLES = [
         of_files(apply_as_deletes=FieldIs("op", ["d"])),
     ),
     Example(
-        "where is HeaderIs, but its records have no such part",
+        "where has HeaderIs, but its records have no such part",
         FIELD,
         of_files(where=HeaderIs("kind", ["rating"])),
         of_files(),

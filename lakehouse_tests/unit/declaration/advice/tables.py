@@ -25,6 +25,13 @@ EXAMPLES = [
         BY_HEADER,
     ),
     Example(
+        "where is an empty list",
+        'Remove it, or write, for example: where=FieldIs("type", ["order"])',
+        with_columns(where=[]),
+        with_columns(),
+        accept(with_columns(where=[FieldIs("type", ["order"])]), {"type": "order"}),
+    ),
+    Example(
         "where: FieldIs needs the name of a field, and at least one value",
         'Write, for example: where=FieldIs("type", ["order"])',
         with_columns(where=FieldIs("type", [])),

@@ -12,6 +12,7 @@ from lakehouse_tests.unit.declaration.advice import (
     deletes,
     formats,
     forms,
+    keys,
     measures,
     pairs,
     references,
@@ -29,6 +30,7 @@ from lakehouse_tests.unit.declaration.advice.places import find_overlooked, find
 TOPICS = (
     arrays,
     columns,
+    keys,
     times,
     zones,
     types,

@@ -108,7 +108,7 @@ def merge(
             outcomes = refresh_and_retry(context, lambda: batches.merge_all(context, request, show))
         with spinner("Refreshing feed and rollups"):
             derived_updates = [] if only_merged else refresh_all(context)
-    show_outcomes(outcomes, derived_updates, json)
+    show_outcomes(stream_table, outcomes, derived_updates, json)
     if fail_if_idle and not outcomes:
         raise typer.Exit(NOTHING_TO_DO)
     return None
@@ -154,6 +154,7 @@ def _print_plan(table: "StreamTable", plan: "Plan") -> None:
 
 
 def show_outcomes(
+    table: "StreamTable",
     outcomes: "Sequence[Outcome]",
     derived: "Sequence[Derived]",
     json: bool,
@@ -172,10 +173,19 @@ def show_outcomes(
     unmapped_fields = [f"{name} ({count:,} records)" for name, count in most_common_fields(outcomes).items()]
     if unmapped_fields:
         beyond = describe_omitted_fields(outcomes)
-        print_line(f"Fields that no column reads: {', '.join(unmapped_fields)}{beyond and f', and {beyond}'}.")
+        shown_fields = f"{', '.join(unmapped_fields)}{beyond and f', and {beyond}'}"
+        print_line(f"{_describe_place(table)}: {shown_fields}.")
     for update in derived:
         print_line(f"{update.name}: {update.changed:,} rows changed, up to date with version {update.source_version}.")
     return None
+
+
+def _describe_place(table: "StreamTable") -> str:
+    """Where the unmapped fields of records are."""
+    from lakehouse.declaration import UnmappedFields
+
+    stores = [column.name for column in table.columns if isinstance(column.source, UnmappedFields)]
+    return f"Fields stored in column {stores[0]}" if stores else "Fields that no column reads"
 
 
 @commands.command(
@@ -213,7 +223,7 @@ def replay(
     with services, table_context(settings, stream_table) as context, spinner("Replaying"):
         outcomes = refresh_and_retry(context, lambda: merge_again(context, requested_ranges))
         derived_updates = refresh_all(context)
-    return show_outcomes(outcomes, derived_updates, json)
+    return show_outcomes(stream_table, outcomes, derived_updates, json)
 
 
 def _split_arguments(settings: "Settings", first: str | None, ranges: list[str]) -> "tuple[StreamTable, list[str]]":

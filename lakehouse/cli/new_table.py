@@ -24,6 +24,14 @@ commands = typer.Typer()
 _NEEDED_RECORDS = "Choose a topic with records in one format, or a file of JSON objects."
 
 SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of JSON lines.")]
+TopicsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from-topic",
+        metavar="TOPIC",
+        help="Read the newest records of this topic. Repeat it for a table of several topics.",
+    ),
+]
 WhereOption = Annotated[
     str | None,
     typer.Option(
@@ -47,14 +55,13 @@ AutoCdcOption = Annotated[
         "lakehouse new-table prices --from-topic prices",
         "lakehouse new-table prices --from-sample prices.jsonl",
         "lakehouse new-table orders --from-topic shop --where type=order",
+        "lakehouse new-table orders --from-topic orders-eu --from-topic orders-us",
         "lakehouse new-table users --from-auto-cdc pipeline.sql --from-topic users",
     ),
 )
 def new_table(
     new: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new table and of its file.")],
-    topic: Annotated[
-        str | None, typer.Option("--from-topic", metavar="TOPIC", help="Read the newest records of this topic.")
-    ] = None,
+    topic: TopicsOption = None,
     sample: SampleOption = None,
     auto_cdc: AutoCdcOption = None,
     where: WhereOption = None,
@@ -72,44 +79,50 @@ def new_table(
     --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
-    from lakehouse.cli.proposals import Wish, propose_for_topic, propose_without_topic, read_flow, read_sample, topic_of
+    from lakehouse.cli.proposals import Wish, propose_without_topic, read_flow, read_sample, topic_of
     from lakehouse.cli.proposed_file import declaration_text
+    from lakehouse.cli.topic_proposals import propose_for_topics
     from lakehouse.declaration import require_distinct_names
     from lakehouse.discovery import find_tables
 
     settings = load_settings()
+    topics = list(dict.fromkeys(topic or []))
     _require_condition(where, auto_cdc)
-    _require_names(new, topic, sample, auto_cdc)
+    _require_names(new, topics, sample, auto_cdc)
     flow = read_flow(auto_cdc, new) if auto_cdc else None
     values = read_sample(sample, records) if sample else None
     file = _free_file(settings, new)
-    if topic:
-        proposal = propose_for_topic(settings, topic, records, Wish(flow, where))
+    if topics:
+        proposal = propose_for_topics(settings, topics, records, Wish(flow, where))
     else:
-        topic = topic_of(flow) if flow else new
-        proposal = propose_without_topic(values, topic, Wish(flow, where))
+        topics = [topic_of(flow) if flow else new]
+        proposal = propose_without_topic(values, topics[0], Wish(flow, where))
+    _require_columns(proposal, values, sample or ", ".join(topics))
+    stream_table = _table_of(proposal, new, topics)
+    require_distinct_names(*find_tables(settings), stream_table)  # refuses a name that is invalid or already used
+    _write(file, declaration_text(new, topics, proposal))
+    print_line(f"Wrote {file}, from {_origin(proposal, stream_table)}.")
+    for warning in proposal.warnings:
+        print_line(f"  - {warning}")
+    command = f"publish {new} {quote(sample)}" if sample else f"peek {new if len(topics) == 1 else topics[0]}"
+    print_line(f"Next: lakehouse {command}, then lakehouse merge {new}")
+
+
+def _require_columns(proposal: "Proposal", values: "Sequence[bytes | None] | None", place: str) -> None:
     if not proposal.columns:
         no_columns = proposal.warnings[0] if len(proposal.warnings) > 1 else "No record has a field."
         reason = no_columns if proposal.records > proposal.unread else _explain_unreadable(proposal, values or [])
         what = f"No declaration can be proposed. {reason.rstrip('.')}"
-        raise LakehouseError(what, where=sample or topic, action=_NEEDED_RECORDS)
-    stream_table = _table_of(proposal, new, topic)
-    require_distinct_names(*find_tables(settings), stream_table)  # refuses a name that is invalid or already used
-    _write(file, declaration_text(new, topic, proposal))
-    print_line(f"Wrote {file}, from {_origin(proposal, stream_table)}.")
-    for warning in proposal.warnings:
-        print_line(f"  - {warning}")
-    command = f"lakehouse publish {new} {quote(sample)}" if sample else f"lakehouse peek {new}"
-    print_line(f"Next: {command}, then lakehouse merge {new}")
+        raise LakehouseError(what, where=place, action=_NEEDED_RECORDS)
 
 
-def _table_of(proposal: "Proposal", new: str, topic: str) -> "StreamTable":
+def _table_of(proposal: "Proposal", new: str, topics: "Sequence[str]") -> "StreamTable":
     """The proposed table; raises ``DeclarationError`` if its options contradict each other."""
     from lakehouse.declaration import Month, StreamTable
 
     return StreamTable(
         new,
-        topic,
+        topics[0] if len(topics) == 1 else "",
         "",
         proposal.columns,
         proposal.key,
@@ -120,6 +133,7 @@ def _table_of(proposal: "Proposal", new: str, topic: str) -> "StreamTable":
         where=proposal.where,
         rows_from=proposal.rows_from,
         format=proposal.form,
+        topics=topics if len(topics) > 1 else (),
     )
 
 
@@ -165,19 +179,22 @@ def _require_condition(where: str | None, auto_cdc: str | None) -> None:
         raise typer.BadParameter("use --where or --from-auto-cdc, not both", param_hint="--where")
 
 
-def _require_names(new: str, topic: str | None, sample: str | None, auto_cdc: str | None) -> None:
+def _require_names(new: str, topics: "Sequence[str]", sample: str | None, auto_cdc: str | None) -> None:
     from lakehouse.declaration.names import SHAPE, is_name
     from lakehouse.declaration.rules.topic_rules import TOPIC
 
     if not is_name(new):
         raise typer.BadParameter(f"{new!r}: {SHAPE}", param_hint="NAME")
-    if (topic is not None and sample is not None) or topic is sample is auto_cdc is None:
+    if (topics and sample is not None) or not (topics or sample is not None or auto_cdc is not None):
         raise typer.BadParameter(
             "use --from-topic, --from-sample or --from-auto-cdc; not a topic and a sample together",
             param_hint="--from-topic",
         )
-    if topic and not TOPIC.fullmatch(topic):
-        raise typer.BadParameter(f"{topic} is not a valid topic name", param_hint="--from-topic")
+    for topic in topics:
+        if not TOPIC.fullmatch(topic):
+            raise typer.BadParameter(f"{topic} is not a valid topic name", param_hint="--from-topic")
+    if auto_cdc and len(topics) > 1:
+        raise typer.BadParameter("a flow has one source: name one topic", param_hint="--from-topic")
 
 
 def _free_file(settings: "Settings", new: str) -> Path:

@@ -1,5 +1,6 @@
 """``peek``: the newest records of a topic, and the row that each of them becomes."""
 
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 _LEFT_OUT = "left_out"
+_MAX_ROWS = 3  # of one record
 _ROWLESS = {
     staged.FILTERED: "it does not meet where",
     staged.EMPTY: "its array has no element",
@@ -41,8 +43,8 @@ def peek(
 ) -> None:
     """Show the newest records of a topic, and the row that each becomes, or why it is rejected.
 
-    Shows only the start of a long key or value. Merges and changes nothing. For a topic that no declared table reads,
-    shows only the records.
+    Shows only the start of a long key or value, and the first rows of a record with many; --json has all of them.
+    Merges and changes nothing. For a topic that no declared table reads, shows only the records.
     """
     from lakehouse.declaration.rules.topic_rules import TOPIC
     from lakehouse.kafka import newest_records
@@ -58,18 +60,15 @@ def peek(
         records = newest_records(settings, topic, limit)
         rules = _find_rules(settings, table, records) if table else None
         left_out = _find_left_out(settings, table) if table else ()
-    all_fields = [
-        record_fields(record, "offset", record.offset) | row_fields
-        for record in records
-        for row_fields in (_decode_record(record, rules, left_out) if rules else [{}])
-    ]
+    fields_of_records = [_shown_fields(record, rules, left_out) for record in records]
     if rules and table and table.computed and records:
         print_notice(f"Not shown, because only a merge computes them: {', '.join(table.computed)}.")
     if json:
-        return print_json({"topic": topic, "table": table.name if table else None, "records": all_fields})
-    if not all_fields:
+        document = {"topic": topic, "table": table.name if table else None}
+        return print_json(document | {"records": [*chain.from_iterable(fields_of_records)]})
+    if not records:
         return print_line(f"Topic {topic} has no records.")
-    rows = [_record_row(fields) for fields in all_fields]
+    rows = [row for rows_of_record in fields_of_records for row in _printed_rows(rows_of_record)]
     title = f"The newest records of topic {topic}" + (f", read by {table.name}" if table else "")
     return print_table(list(rows[0]), [list(row.values()) for row in rows], title=title)
 
@@ -123,6 +122,12 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
     return table.rules(schemas)
 
 
+def _shown_fields(record: "Record", rules: "Rules | None", left_out: "Sequence[Range]") -> list[dict[str, Any]]:
+    """The record with what becomes of each of its rows; without rules, the record alone."""
+    shown_record = record_fields(record, "offset", record.offset)
+    return [shown_record | fields for fields in (_decode_record(record, rules, left_out) if rules else [{}])]
+
+
 def _decode_record(record: "Record", rules: "Rules", left_out: "Sequence[Range]" = ()) -> list[dict[str, Any]]:
     """What becomes of each row of a record; most records have one."""
     from lakehouse.decoding.fields import TIMELESS
@@ -155,6 +160,18 @@ def _row_fields(index: int | None, verdict: "Verdict", rules: "Rules") -> dict[s
         **({"truncates": verdict.truncates} if verdict.is_rowless else {}),
         **({"sequence": verdict.sequence} if rules.has_changes else {}),
     }
+
+
+def _printed_rows(rows_of_record: "Sequence[dict[str, Any]]") -> list[dict[str, Any]]:
+    """The rows of one record as printed rows; of many, the first ones, and a last one that counts the others."""
+    if len(rows_of_record) <= _MAX_ROWS + 1:
+        return [_record_row(fields) for fields in rows_of_record]
+    other_rows = rows_of_record[_MAX_ROWS:]
+    rejected_count = sum(fields["reason"] not in {None, *_ROWLESS} for fields in other_rows)
+    rejected_text = f", {rejected_count:,} of them rejected" if rejected_count else ""
+    other_text = f"{len(other_rows):,} more rows{rejected_text}: --json shows them"
+    last_row = dict.fromkeys(_record_row(other_rows[0])) | {"becomes": other_text}
+    return [*(_record_row(fields) for fields in rows_of_record[:_MAX_ROWS]), last_row]
 
 
 def _record_row(fields: dict[str, Any]) -> dict[str, Any]:

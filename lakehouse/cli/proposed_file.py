@@ -9,6 +9,8 @@ from lakehouse.decoding.formats.shown_options import quote
 from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lakehouse.declaration import FieldIs, HeaderIs
     from lakehouse.declaration.inference.proposal import Proposal
 
@@ -16,7 +18,7 @@ _WIDTH = 120
 _SOURCES = (ParentField, RecordHeader, RecordKey)
 
 
-def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
+def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") -> str:
     """The text of a file with the proposed declaration, formatted as a person would write it."""
     format_text = proposal.form.declared_as
     uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True}
@@ -25,8 +27,10 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     uses |= {type(proposal.where).__name__: True} if proposal.where else {}
     uses |= {type(column.source).__name__: isinstance(column.source, _SOURCES) for column in proposal.columns}
     imported_names = sorted(name for name, is_used in uses.items() if is_used)
-    doc = f"Records of topic {topic}: one row for each {', '.join(proposal.key) or 'record'}."
-    parts = [f"name={quote(table)}", f"topic={quote(topic)}", f"doc={quote(doc)}", "file=__file__"]
+    records = f"topic{'s' if len(topics) > 1 else ''} {', '.join(topics)}"
+    doc = f"Records of {records}: one row for each {', '.join(proposal.key) or 'record'}."
+    topic_text = f"topics=[{', '.join(map(quote, topics))}]" if len(topics) > 1 else f"topic={quote(topics[0])}"
+    parts = [f"name={quote(table)}", topic_text, f"doc={quote(doc)}", "file=__file__"]
     # a line may break between two options or columns of a format, whose names in a proposal contain no spaces
     format_lines = wrap(f"format={format_text}", _WIDTH - 5, subsequent_indent="        ", break_long_words=False)
     parts += ["\n".join(format_lines)] if format_text else []
@@ -45,7 +49,7 @@ def declaration_text(table: str, topic: str, proposal: "Proposal") -> str:
     parts += [f"{option}={_condition(condition)}" for option, condition in conditions.items() if condition]
     comment = _comment(proposal) if proposal.warnings else ""
     body = "".join(f"    {part},\n" for part in parts)
-    head = f'"""The table of topic {topic}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
+    head = f'"""The table of {records}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
     return f"{head}{comment}{table} = StreamTable(\n{body})\n"
 
 

@@ -133,5 +133,9 @@ def redrive(table: TableArgument = None, reason: ReasonOption = None, json: Json
         outcomes = refresh_and_retry(context, lambda: decode_again(context, reason))
         derived_updates = refresh_all(context)
     return show_outcomes(
-        outcomes, derived_updates, json, idle="Nothing to do: no rejected record passes the current declaration."
+        stream_table,
+        outcomes,
+        derived_updates,
+        json,
+        idle="Nothing to do: no rejected record passes the current declaration.",
     )

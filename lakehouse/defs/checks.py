@@ -24,7 +24,7 @@ from lakehouse.operations import verify
 from lakehouse.operations.compare import equals_database
 from lakehouse.operations.verify_changes import ROWS_IN_SNAPSHOT, VALUES_SENT, verify_snapshot, verify_values
 from lakehouse.settings import Settings
-from lakehouse.sources.source import source_of
+from lakehouse.sources.source import look_at_each
 from lakehouse.storage.table_context import TableContext, merged_ledger
 
 _DAILY = "0 4 * * *"  # UTC; one hour after maintenance
@@ -189,7 +189,7 @@ def database_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
 def _producer_time(settings: Settings, table: StreamTable) -> Finding:
     try:
         parts = split_by_topic(settings, table)
-        states = [source_of(settings, part).look_ahead(merged_ledger(settings, part), PATIENCE) for part in parts]
+        states = look_at_each(settings, parts, [merged_ledger(settings, part) for part in parts], PATIENCE)
         findings = [verify.producer_time(state, table) for state in states]
         return next((result for result in findings if not result.passed), findings[0])
     except LakehouseError as error:

@@ -24,7 +24,7 @@ from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Plan, SourceState, source_words
 from lakehouse.settings import Settings
-from lakehouse.sources.source import source_of
+from lakehouse.sources.source import look_at_each
 from lakehouse.storage.table_context import merged_ledger
 
 CHECK = "batch_can_be_planned"
@@ -82,19 +82,19 @@ class Waiting:
 
 
 def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> Waiting:
-    """Read the state of each topic within ``limit`` seconds, and plan one merge of all waiting records, without a JVM.
+    """Read the states of all topics within ``limit`` seconds, and plan one merge of all waiting records, without a JVM.
 
     Raises an error for which ``is_unavailable`` is true if the broker or a topic is unavailable. Any other error
     requires a person to act.
     """
-    return Waiting(tuple(_plan_topic(settings, part, limit) for part in split_by_topic(settings, table, limit)))
-
-
-def _plan_topic(settings: Settings, table: StreamTable, limit: float) -> tuple[SourceState, Plan]:
+    parts = split_by_topic(settings, table, limit)
     # Read the progress first: otherwise a run that commits in between would seem to be ahead of the topic.
-    ledger = merged_ledger(settings, table)
-    state = with_start(settings, table, ledger, source_of(settings, table).look_ahead(ledger, limit), limit)
-    return state, plan_table(table, state, ledger, Bounds())
+    ledgers = [merged_ledger(settings, part) for part in parts]
+    planned_topics = []
+    for part, ledger, state in zip(parts, ledgers, look_at_each(settings, parts, ledgers, limit), strict=True):
+        started_state = with_start(settings, part, ledger, state, limit)
+        planned_topics.append((started_state, plan_table(part, started_state, ledger, Bounds())))
+    return Waiting(tuple(planned_topics))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, require_own_keys
 from lakehouse.kafka.read import read_records
 from lakehouse.kafka.record_times import first_records, offsets_at
-from lakehouse.kafka.state import PATIENCE, read_topic, topic_names
+from lakehouse.kafka.state import PATIENCE, read_topic, read_topics, topic_names
 from lakehouse.kafka.timeless import CutPlan, cut_around, is_timeless, timeless_detail
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "read_failures",
     "read_records",
     "read_topic",
+    "read_topics",
     "require_own_keys",
     "require_same_source",
     "timeless_detail",

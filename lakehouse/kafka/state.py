@@ -1,4 +1,7 @@
-"""The state of a topic: its identity and the offsets it holds."""
+"""The state of topics: their identity and the offsets they hold."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -12,6 +15,7 @@ from lakehouse.kafka.incarnation import TopicState
 from lakehouse.kafka.metadata import TopicMetadata, describe_topics, require_ids
 from lakehouse.settings import Settings
 
+Offsets = Mapping[str, dict[int, int]]
 _TIMESTAMP_TYPE, _CLEANUP_POLICY = "message.timestamp.type", "cleanup.policy"
 
 PATIENCE = 15.0
@@ -27,24 +31,40 @@ def read_topic(settings: Settings, topic: str, limit: float = 4.0) -> TopicState
     Raises ``BrokerError`` within ``limit`` seconds if the broker is down or hangs. Raises ``BrokerRefusedError`` if the
     cluster or the topic has no id, and ``TopicError`` if the topic is missing or changes during the call.
     """
+    (state,) = read_topics(settings, [topic], limit)
+    return state
 
-    async def read(clients: Clients) -> TopicState:
+
+def read_topics(settings: Settings, topics: Sequence[str], limit: float = 4.0) -> list[TopicState]:
+    """Return the state of each topic, like ``read_topic``; each request to the broker is about all of them."""
+
+    async def read(clients: Clients) -> list[TopicState]:
         async with clients.open(AIOKafkaAdminClient) as admin:
-            before = await find_topic(admin, topic)
-            require_ids(before)
-            configs = await _read_configs(admin, topic)
+            before = await find_topics(admin, topics)
+            for metadata in before:
+                require_ids(metadata)
+            configs = await _read_configs(admin, topics)
             earliest, end = await _read_offsets(clients, before)
-            after = await find_topic(admin, topic)
-            if after.incarnation != before.incarnation:
+            after = await find_topics(admin, topics)
+        for old_metadata, new_metadata in zip(before, after, strict=True):
+            if new_metadata.incarnation != old_metadata.incarnation:
                 fact = "The topic was replaced while its offsets were read"
-                raise TopicError(fact, where=f"topic {topic}", action="Try again.")
-            producer_time = configs.get(_TIMESTAMP_TYPE) != "LogAppendTime"
-            policy = configs.get(_CLEANUP_POLICY)
-            is_compacted = None if policy is None else "compact" in policy.split(",")
-            source = before.incarnation.source
-            return TopicState(topic, source, earliest, end, is_compacted, producer_time=producer_time)
+                raise TopicError(fact, where=f"topic {old_metadata.topic}", action="Try again.")
+        return [_state_of(metadata, earliest, end, configs.get(metadata.topic, {})) for metadata in before]
 
     return ask(settings, limit, read)
+
+
+def _state_of(metadata: TopicMetadata, earliest: Offsets, end: Offsets, configs: Mapping[str, str]) -> TopicState:
+    policy = configs.get(_CLEANUP_POLICY)
+    return TopicState(
+        metadata.topic,
+        metadata.incarnation.source,
+        earliest[metadata.topic],
+        end[metadata.topic],
+        is_compacted=None if policy is None else "compact" in policy.split(","),
+        producer_time=configs.get(_TIMESTAMP_TYPE) != "LogAppendTime",
+    )
 
 
 def topic_names(settings: Settings, limit: float = 4.0) -> list[str]:
@@ -59,33 +79,49 @@ def topic_names(settings: Settings, limit: float = 4.0) -> list[str]:
 
 async def find_topic(admin: AIOKafkaAdminClient, topic: str) -> TopicMetadata:
     """Return the metadata of one topic; ``TopicError`` if it does not exist."""
-    topics = await describe_topics(admin, [topic])
-    if not topics:
-        raise TopicError(
-            f"The topic {topic!r} does not exist on this broker",
-            action="Correct topic= in the declaration or the broker's address, or create it: lakehouse topics --create",
-        )
-    return topics[0]
+    (metadata,) = await find_topics(admin, [topic])
+    return metadata
 
 
-async def _read_offsets(clients: Clients, metadata: TopicMetadata) -> tuple[dict[int, int], dict[int, int]]:
-    partitions = [TopicPartition(metadata.topic, partition) for partition in sorted(metadata.leaders)]
+async def find_topics(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> list[TopicMetadata]:
+    """Return the metadata of each topic; ``TopicError`` if one does not exist."""
+    by_name = {metadata.topic: metadata for metadata in await describe_topics(admin, topics)}
+    for topic in topics:
+        if topic not in by_name:
+            raise TopicError(
+                f"The topic {topic!r} does not exist on this broker",
+                action="Correct topic= in the declaration or the broker's address, or create it: lakehouse topics"
+                " --create",
+            )
+    return [by_name[topic] for topic in topics]
+
+
+async def _read_offsets(clients: Clients, topics: Sequence[TopicMetadata]) -> tuple[Offsets, Offsets]:
+    """Return the earliest and the last stable offset of each partition of the topics."""
+    partitions = [TopicPartition(metadata.topic, number) for metadata in topics for number in sorted(metadata.leaders)]
     async with clients.open(AIOKafkaConsumer, isolation_level="read_committed") as consumer:
+        if len(topics) > 1:  # else the client asks for the leaders of one topic after the other
+            await consumer._client.set_topics([metadata.topic for metadata in topics])
         # The end first: if records are deleted in between, the range is empty, never wrong.
         end = await consumer.end_offsets(partitions)
         earliest = await consumer.beginning_offsets(partitions)
-    return _by_partition(earliest), _by_partition(end)
+    return _by_topic(earliest), _by_topic(end)
 
 
-def _by_partition(offsets: dict[TopicPartition, int]) -> dict[int, int]:
-    return {partition.partition: offset for partition, offset in sorted(offsets.items())}
+def _by_topic(offsets: Mapping[TopicPartition, int]) -> Offsets:
+    """Return the offsets by topic, and by partition."""
+    offsets_by_topic = defaultdict[str, dict[int, int]](dict)
+    for place, offset in sorted(offsets.items()):
+        offsets_by_topic[place.topic][place.partition] = offset
+    return offsets_by_topic
 
 
-async def _read_configs(admin: AIOKafkaAdminClient, topic: str) -> dict[str, str]:
-    """Return settings of a topic by name; none if the broker does not report them."""
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {_TIMESTAMP_TYPE: "", _CLEANUP_POLICY: ""})
+async def _read_configs(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return settings of topics by name; none if the broker does not report them."""
+    names = {_TIMESTAMP_TYPE: "", _CLEANUP_POLICY: ""}
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, names) for topic in topics]
     try:
-        (response,) = await admin.describe_configs([resource])
+        (response,) = await admin.describe_configs(resources)
     except KafkaError:
         return {}
-    return {name: value or "" for *_, entries in response.resources for name, value, *_ in entries}
+    return {topic: {name: value or "" for name, value, *_ in entries} for *_, topic, entries in response.resources}

@@ -1,5 +1,6 @@
 """What every source can do, and the source of a table."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -46,6 +47,17 @@ class Source(Protocol):
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:
         """Turn a failure to read a plan into an error that says what to do; ``command`` continues."""
         ...
+
+
+def look_at_each(
+    settings: Settings, parts: Sequence[StreamTable], ledgers: Sequence[Ledger], limit: float
+) -> Sequence[SourceState]:
+    """Look ahead at each source of a table, one for each declaration: the broker is asked once about all topics."""
+    if all(part.source is None for part in parts):
+        from lakehouse.sources.topic import look_at_topics  # noqa: PLC0415 - a client of Kafka is slow to import
+
+        return look_at_topics(settings, [part.topic for part in parts], limit)
+    return [source_of(settings, part).look_ahead(ledger, limit) for part, ledger in zip(parts, ledgers, strict=True)]
 
 
 def source_of(settings: Settings, table: StreamTable) -> Source:

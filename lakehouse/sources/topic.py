@@ -1,10 +1,11 @@
 """A topic of Kafka as a source: its partitions, and offsets as positions."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakehouse.kafka import TopicState, read_failures, read_records, read_topic
+from lakehouse.kafka import TopicState, read_failures, read_records, read_topic, read_topics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
@@ -12,6 +13,11 @@ from lakehouse.storage.table_context import TableContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+def look_at_topics(settings: Settings, topics: Sequence[str], limit: float) -> list[TopicState]:
+    """Ask the broker about several topics at once."""
+    return read_topics(settings, topics, limit)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,13 @@
 """``lakehouse new-table`` in tests: two orders, and what the command declares."""
 
+from collections.abc import Sequence
+
+import pytest
+
 from lakehouse.cli import main
 from lakehouse.declaration import StreamTable
 from lakehouse.discovery import _declared_in, declared_tables
+from lakehouse.kafka import Record
 from lakehouse.settings import Settings
 
 SHOP = 'Ann\'s "first"'
@@ -18,3 +23,12 @@ def new_table(*arguments: str) -> int:
 def declared_table(name: str) -> StreamTable:
     _declared_in.cache_clear()  # as in another process, which reads the folder again
     return {table.name: table for table in declared_tables(Settings.load())}[name]
+
+
+def new_table_from_topic(
+    monkeypatch: pytest.MonkeyPatch, *values: bytes | None, condition: Sequence[str] = (), key: bytes | None = None
+) -> int:
+    """The exit code of the command for a topic with these values, which are read from no broker."""
+    records = [Record(0, offset, 0, key, value) for offset, value in enumerate(values)]
+    monkeypatch.setattr("lakehouse.kafka.newest_records", lambda *_: records)
+    return new_table("orders", "--from-topic", "orders", *condition)

@@ -17,7 +17,7 @@ from dagster._core.events import EngineEventData
 
 from lakehouse.defs import retries, waiting
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, publish, read_topic
+from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, publish, read_topic, read_topics
 from lakehouse.ledger.positions import SourceId
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
@@ -125,12 +125,12 @@ def test_a_failed_run_of_another_code_location_makes_no_pause(world):
 def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch):
     publish(world.settings, world.table, LINES)
 
-    def look_and_commit(*arguments: Any, **options: Any) -> TopicState:
-        state = read_topic(*arguments, **options)
-        world.merged({p: end + 1 for p, end in state.end.items()})
-        return state
+    def look_and_commit(*arguments: Any, **options: Any) -> list[TopicState]:
+        states = read_topics(*arguments, **options)
+        world.merged({p: end + 1 for p, end in states[0].end.items()})
+        return states
 
-    monkeypatch.setattr(waiting, "read_topic", look_and_commit)
+    monkeypatch.setattr(waiting, "read_topics", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
 

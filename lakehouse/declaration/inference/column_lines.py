@@ -25,8 +25,9 @@ def _source(column: Column) -> str:
     if isinstance(column.source, RecordHeader):
         return f"RecordHeader({quote(column.source.name)})"
     if isinstance(column.source, RecordKey):
+        written = [] if column.source == RecordKey() else [quote(column.source.written)]
         path = [source_text(column.source.names)] if column.source.names else []
-        return f"RecordKey({', '.join([quote(column.source.written), *path])})"
+        return f"RecordKey({', '.join([*written, *path])})"
     if isinstance(column.source, ParentField):
         return f"ParentField({source_text(column.source.path)})"
     names = column.field.names

@@ -2,10 +2,12 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from shlex import quote
+from typing import Any, NamedTuple
 
 from lakehouse.declaration.inference.proposed_key import present_columns, value_at
+from lakehouse.declaration.inference.proposed_types import holds_user_names
 from lakehouse.declaration.vocabulary import Column
 
 _TYPE_COLUMN = re.compile(
@@ -14,21 +16,65 @@ _TYPE_COLUMN = re.compile(
 _MAX_KINDS, _MAX_SHOWN, _MAX_LENGTH = 20, 4, 40
 
 
-def seen_kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, is_typed: bool = False) -> str | None:
-    """The types of records in words, by a field that names them or by their fields; ``None`` if there is only one.
+class Kinds(NamedTuple):
+    """The types of records in words, and the option that chooses the records of one of them; empty if none does."""
+
+    text: str
+    condition: str = ""
+
+
+def seen_kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, is_typed: bool = False) -> Kinds | None:
+    """The types of records, by the field that divides them best or by their fields; ``None`` if there is only one.
 
     If records are ``is_typed`` by schemas, missing fields only indicate versions of their schema.
     """
     present = present_columns(columns, objects)
-    for column in _likely_type_columns(columns, objects):
-        kinds, path = defaultdict[str | None, list[set[str]]](list), column.field.names
-        siblings = {sibling.name for sibling in columns if len(path) > 1 and sibling.field.names[:-1] == path[:-1]}
-        for content, names in zip(objects, present, strict=True):
-            kinds[value_at(content, path)].append(names - siblings - {column.name})
-        if 1 < len(kinds) <= _MAX_KINDS and _have_own_columns(kinds.values()):
-            counts = ", ".join(f"{_show_kind(kind)} ({len(records):,})" for kind, records in kinds.items())
-            return f"by {column.field.source!r}: {counts}"
-    return None if is_typed else _by_fields(present_columns(columns, objects, null=True))
+    candidates = [
+        (column, _records_by_kind(column, objects, present)) for column in _likely_type_columns(columns, objects)
+    ]
+    divisions = [(column, kinds) for column, kinds in candidates if _are_types(column, columns, kinds)]
+    if divisions:
+        column, kinds = min(divisions, key=lambda division: _rest(division[1].values()))
+        counts = ", ".join(f"{_show_kind(kind)} ({len(records):,})" for kind, records in kinds.items())
+        return Kinds(f"by {column.field.source!r}: {counts}", f"--where {column.field.source}={_chosen_kind(kinds)}")
+    fixed_columns = [column for column in columns if not any(map(holds_user_names, column.field.names[:-1]))]
+    by_fields = None if is_typed else _by_fields(present_columns(fixed_columns, objects, null=True))
+    return Kinds(by_fields) if by_fields else None
+
+
+def _records_by_kind(
+    column: Column, objects: Sequence[dict[str, Any]], present: Sequence[set[str]]
+) -> dict[str | None, list[set[str]]]:
+    """The other columns that the records of each kind have; the values of a column are the kinds."""
+    kinds = defaultdict[str | None, list[set[str]]](list)
+    for content, names in zip(objects, present, strict=True):
+        kinds[value_at(content, column.field.names)].append(names - {column.name})
+    return kinds
+
+
+def _are_types(column: Column, columns: Sequence[Column], kinds: Mapping[str | None, Sequence[set[str]]]) -> bool:
+    """Whether kinds have columns of their own, other than those of the object that contains the column."""
+    path = column.field.names
+    siblings = {sibling.name for sibling in columns if len(path) > 1 and sibling.field.names[:-1] == path[:-1]}
+    outer_columns = [[names - siblings for names in records] for records in kinds.values()]
+    return 1 < len(kinds) <= _MAX_KINDS and _have_own_columns(outer_columns)
+
+
+def _rest(kinds: Collection[Sequence[set[str]]]) -> int:
+    """How much of the columns of records their kinds leave open; each kind counts as much as a record.
+
+    That is the number of columns that differ within kinds, over all records, and of those that differ at all, over all
+    kinds.
+    """
+    unions = [set.union(*records) for records in kinds]
+    open_columns = sum(len(union - names) for records, union in zip(kinds, unions, strict=True) for names in records)
+    shared_by_all = set.intersection(*(names for records in kinds for names in records))
+    return open_columns + len(kinds) * len(set.union(*unions) - shared_by_all)
+
+
+def _chosen_kind(kinds: Mapping[str | None, Sequence[set[str]]]) -> str:
+    """The most common kind that has a name, as a word of a command."""
+    return quote(max((kind for kind in kinds if kind is not None), key=lambda kind: len(kinds[kind])))
 
 
 def _likely_type_columns(columns: Sequence[Column], objects: Sequence[dict[str, Any]]) -> list[Column]:

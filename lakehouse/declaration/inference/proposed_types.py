@@ -1,7 +1,8 @@
 """The type that the values of some records have in common, which is proposed for a column."""
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 from math import isinf
@@ -20,7 +21,14 @@ _TIMES = (
     ("TIMESTAMP", ISO8601),  # also of times with a fraction, because many programs leave out a fraction of zero
 )  # fmt: skip
 _MAX_NAMES_RATIO = 4  # more names in total than this many times those of the largest object are keys of a map
+_MIN_FREE_NAMES, _FREE_NAMES_RATIO, _MIN_NAME_SETS = 10, 2, 5  # that differ between records, of values of one type
+_NAMED_BY_USERS = re.compile(
+    r".*(label|annotation|metadata|tag|attribute|dimension|header|property|propertie|param|parameter|variable|extra)s?",
+    re.IGNORECASE,
+)
+_USER_NAME = re.compile(r".*[./].*|\d.*", re.DOTALL)  # no field has such a name
 _MAX_LEVELS = 9  # of nested values, including the scalar ones
+_EMPTY_VALUES: tuple[Any, ...] = (None, {}, [])
 _MAX_DIGITS, _DIGITS_OF_DOUBLE = 38, 17
 
 
@@ -71,45 +79,75 @@ def _container_type(values: Sequence[Any], levels: int) -> str | None:
     return f"MAP<STRING, {value_type}>" if value_type else None
 
 
-def _item_type(items: Sequence[Any], levels: int) -> str | None:
-    """The type of values within other values: objects are structs, unless their names are keys."""
+def _item_type(items: Sequence[Any], levels: int, name: str = "") -> str | None:
+    """The type of values within other values: objects are structs, unless their names are keys; ``name`` if any."""
     values = [item for item in items if item is not None]
     if not values or levels == 0:
         return None
     if all(isinstance(value, dict) for value in values):
         field_values: dict[str, list[Any]] = defaultdict(list)
-        for name, value in chain.from_iterable(item.items() for item in values):
-            field_values[name].append(value)
-        return _container_type(values, levels) if are_keys(field_values, values) else _struct_type(field_values, levels)
+        for inner_name, value in chain.from_iterable(item.items() for item in values):
+            field_values[inner_name].append(value)
+        has_keys = has_free_names(name, values)
+        return _container_type(values, levels) if has_keys else _struct_type(field_values, levels)
     value_type = type_of(values, levels)
     return value_type and ("STRING" if value_type[1] else value_type[0])
 
 
-def are_keys(names: Collection[str], objects: Sequence[dict[str, Any]]) -> bool:
-    """Whether the names of objects are keys of a map, rather than fields that objects share."""
-    return len(names) > _MAX_NAMES_RATIO * max(map(len, objects))
+def has_free_names(name: str, objects: Sequence[dict[str, Any]]) -> bool:
+    """Whether the names in the objects of a field are keys of a map, such as labels, rather than fields.
+
+    They are if there are very many. With values of one scalar type, the name of the field or theirs may show it.
+    """
+    names = {inner for content in objects for inner in content}
+    largest = max(map(len, objects))
+    if len(names) > _MAX_NAMES_RATIO * largest:
+        return True
+    kinds = {type(value) for content in objects for value in content.values() if value is not None}
+    if len(kinds) != 1 or not kinds <= {str, bool, Decimal}:
+        return False
+    if any(map(_USER_NAME.fullmatch, names)):
+        return True
+    name_sets = {frozenset(content) for content in objects}
+    is_wide = len(names) >= max(_MIN_FREE_NAMES, _FREE_NAMES_RATIO * largest) and len(name_sets) >= _MIN_NAME_SETS
+    return len(name_sets) > 1 and (is_wide or holds_user_names(name))
+
+
+def holds_user_names(name: str) -> bool:
+    """Whether a field has the name of an object whose names users choose, such as labels."""
+    return _NAMED_BY_USERS.fullmatch(name) is not None
 
 
 def _struct_type(field_values: Mapping[str, Sequence[Any]], levels: int) -> str | None:
     """A struct of the fields with a type and a valid name; of names that differ only by case, the first one."""
     fields: dict[str, str] = {}
     for name, values in field_values.items():
-        type_ = _item_type(values, levels - 1)
+        type_ = _item_type(values, levels - 1, name)
         if type_ and is_field_name(name):
             fields.setdefault(name.lower(), f"{name}: {type_}")
     return f"STRUCT<{', '.join(fields.values())}>" if fields else None
 
 
-def omitted_fields(value: Any, field: Field) -> set[str]:
-    """The fields within a value that its type does not contain."""
+def omitted_fields(value: Any, field: Field, *, with_content: bool = False) -> set[str]:
+    """The fields within a value that its type does not contain; only those ``with_content``, if that is set."""
     if not field.type.startswith("STRUCT"):
         items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        return set().union(*(omitted_fields(item, item_field) for item_field in field.inner for item in items))
+        return set().union(
+            *(omitted_fields(item, inner, with_content=with_content) for inner in field.inner for item in items)
+        )
     content: dict[str, Any] = value if isinstance(value, dict) else {}
     known_names = {inner.name for inner in field.inner}
-    omitted_names = {f"{field.source}.{name}" for name in content if name not in known_names}
+    omitted_names = {
+        f"{field.source}.{name}"
+        for name, inner_value in content.items()
+        if name not in known_names and not (with_content and inner_value in _EMPTY_VALUES)
+    }
     return omitted_names.union(
-        *(omitted_fields(content.get(inner.name), inner) for inner in field.inner if inner.inner)
+        *(
+            omitted_fields(content.get(inner.name), inner, with_content=with_content)
+            for inner in field.inner
+            if inner.inner
+        )
     )
 
 

@@ -67,8 +67,9 @@ def likely_formats(values: Iterable[bytes | None]) -> tuple[Format, ...]:
     format fits.
     """
     present_values = [value for value in values if value]
-    if present_values and all(map(BigEndian().may_read, present_values)):
-        return (BigEndian(),)
+    numbers = BigEndian()
+    if any(map(numbers.may_read, present_values)) and all(len(value) == numbers.size for value in present_values):
+        return (numbers,)
     framed_values = [value for value in present_values if has_frame(value)]
     is_framed = len(framed_values) * 2 > len(present_values)
     samples = framed_values if is_framed else present_values

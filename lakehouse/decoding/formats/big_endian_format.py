@@ -65,7 +65,7 @@ class BigEndian(Format):
 
     def notes(self, values: Sequence[bytes]) -> Iterator[str]:  # noqa: ARG002 - the same for all values
         """Yield why it was recognised."""
-        yield f"Each value has {self.size} bytes, which are a number near zero: format BigEndian, field value."
+        yield f"Each value has {self.size} bytes, and some are a number near zero: format BigEndian, field value."
 
 
 class BigEndianParser(Parser):

@@ -188,6 +188,10 @@ class Format(ABC):
         """The format for records with NaN or infinities, which are null; itself if it has no such option."""
         return self
 
+    def with_checks(self) -> "Format":
+        """The format that also checks records by their schemas; itself if it has no such option."""
+        return self
+
     def for_schemas(self, schemas: Schemas) -> "Format":  # noqa: ARG002 - for formats whose schemas give types
         """The format with the options that records of these schemas need; itself if it has no such options."""
         return self

@@ -23,6 +23,7 @@ from lakehouse.kafka import (
     delete_topic,
     publish,
     read_topic,
+    read_topics,
     topic_names,
 )
 from lakehouse.settings import Settings
@@ -62,6 +63,17 @@ def test_a_topic_that_exists_is_left_as_it_is(broker: Settings, table: StreamTab
     state_before = read_topic(broker, topic)
     assert not create_topic(broker, table, partitions=7)
     assert read_topic(broker, topic) == state_before
+
+
+def test_the_states_of_several_topics_are_those_of_each(broker: Settings, table: StreamTable) -> None:
+    tables = [replace(table, topic=f"t-{uuid4().hex[:12]}", partitions=number) for number in (1, 2, 5)]
+    for declared_table in tables:
+        create_topic(broker, declared_table)
+    publish(broker, tables[1], [READING] * 3)
+    names = [declared_table.topic for declared_table in tables]
+    states = read_topics(broker, names)
+    assert states == [read_topic(broker, name) for name in names]
+    assert [(len(state.end), sum(state.end.values())) for state in states] == [(1, 0), (2, 3), (5, 0)]
 
 
 def test_a_recreated_topic_has_another_id_in_the_same_cluster(broker: Settings, table: StreamTable, topic: str) -> None:

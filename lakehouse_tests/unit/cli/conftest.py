@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from lakehouse.kafka import registry_client
 from lakehouse_tests.helpers.new_tables import ORDERS
 
 
@@ -18,3 +19,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", declarations.name)
     Path("orders.jsonl").write_text("\n".join(map(json.dumps, ORDERS)) + "\n\n{\n", encoding="utf-8")
     return declarations
+
+
+@pytest.fixture
+def outside_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An external broker is set, which is not contacted; requests to a registry have no patience."""
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setattr(registry_client, "_PATIENCE", 0.0)
+    return monkeypatch

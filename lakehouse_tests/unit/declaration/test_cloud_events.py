@@ -38,7 +38,7 @@ def test_events_in_headers_get_a_column_for_each_attribute() -> None:
     assert proposal.key == ("order_id",)
     table = StreamTable("t", "t", "", proposal.columns, proposal.key)
     assert table.decode(VALUES[0], headers=HEADERS)["ce_source"] == "/shop"
-    text = declaration_text("t", "t", proposal)
+    text = declaration_text("t", ["t"], proposal)
     assert 'source=RecordHeader("ce_time"), pattern="iso8601"' in text
     assert "import Column, RecordHeader, StreamTable" in text
 

@@ -95,10 +95,10 @@ def test_the_type_fits_all_values(values: list[Any], type_: str) -> None:
     ("field", "values", "warning_part"),
     [
         ("it", [1, "1"], "contains numbers and strings"),
-        ("it", [{}, {}], "contains objects"),
+        ("it", [{}, {}], "Field 'it' is left out: it is always empty."),
         ("it", [["a"], [1]], "contains arrays"),
-        ("it", [[{"a-b": 1}]], "contains arrays"),
-        ("it", [[{"a": 1, "b": None, "A": 2, "c-d": 3}]], "'it[].A', 'it[].b', 'it[].c-d'"),
+        ("it", [[{"a": 1, "b": None, "A": 2, "c-d": 3}]], "valid in a struct: 'it[].A', 'it[].c-d'."),
+        ("it", [[{"a": 1, "b": None, "c": {}}]], "are always null or empty: 'it[].b', 'it[].c'."),
         ("it", [[{"a: INT, b": "secret"}]], "contains arrays"),
         ("it", [json.loads("[" * 400 + "]" * 400)], "contains arrays"),
         ("it", [{"a": 1}, 5], "contains numbers and objects"),
@@ -241,7 +241,7 @@ def test_a_number_keeps_every_digit_or_is_left_out(numbers: list[str], type_: st
     proposal = propose([f'{{"id": {n}, "n": {number}}}'.encode() for n, number in enumerate(numbers)])
     assert types(proposal).get("n") == type_
     warning = "Field 'n' is left out: it contains numbers with more digits than any type has."
-    assert (warning in proposal.warnings) == (type_ is None)
+    assert any(text.startswith(warning) for text in proposal.warnings) == (type_ is None)
     for column in proposal.columns if type_ else ():
         values = [decode_number(column, number) for number in numbers] if column.name == "n" else []
         assert values == [Decimal(n) if type_ != "DOUBLE" else float(n) for n in numbers][: len(values)]

@@ -256,7 +256,7 @@ def test_a_union_is_a_column_if_one_type_is_exact_and_else_a_column_for_each_bra
     is_named = expected.keys() != {"v"} or "STRUCT" in expected["v"]
     assert proposal.form == Avro(named_branches=is_named)
     assert any("named_branches=True" in warning for warning in proposal.warnings) is is_named
-    text = declaration_text("t", "t", proposal)
+    text = declaration_text("t", ["t"], proposal)
     assert ("format=Avro(named_branches=True)" in text) is is_named
     assert "import Avro, Column, StreamTable" in text
 

@@ -71,7 +71,7 @@ def test_bytes_are_proposed_by_the_schema_of_a_record() -> None:
     assert (columns["photo"], columns["note"]) == (("BINARY", "base64"), ("STRING", None))
     assert columns["price"] == ("DOUBLE", None)
     assert columns["shop"] == ("STRING", None), "no key has bytes"
-    text = declaration_text("items", "shop.public.items", proposal)
+    text = declaration_text("items", ["shop.public.items"], proposal)
     assert 'Column("photo", "BINARY", doc="", written="base64")' in text
     assert any(warning.startswith("photo, note: texts or bytes.") for warning in proposal.warnings)
     names: dict[str, Any] = {"__file__": ""}
@@ -85,7 +85,7 @@ def test_bytes_without_a_schema_are_texts() -> None:
 
 def test_the_file_reads_the_records_as_they_are() -> None:
     records = keyed(change("r", 1, ROW), change("u", 2, {**ROW, "large": UNAVAILABLE}))
-    text = declaration_text("items", "shop.public.items", propose_changes(records, Debezium()))
+    text = declaration_text("items", ["shop.public.items"], propose_changes(records, Debezium()))
     assert 'format=Debezium(decimal_handling_mode="string")' in text
     assert 'Column("large", "STRING", doc="", keep=True, null_erases=True)' in text
     assert "from lakehouse import Column, Debezium, StreamTable\n" in text

@@ -21,7 +21,7 @@ def logs(*records: Any) -> bytes:
 def test_the_file_of_proposed_logs_decodes_them() -> None:
     proposal = propose([logs(RECORD), logs(), b'{"resourceLogs": []}'])
     namespace: dict[str, Any] = {"__file__": "logs.py"}
-    exec(compile(declaration_text("logs", "logs", proposal), "logs.py", "exec"), namespace)  # noqa: S102 - our own text
+    exec(compile(declaration_text("logs", ["logs"], proposal), "logs.py", "exec"), namespace)  # noqa: S102 - our own text
     table = namespace["logs"]
     assert isinstance(table, StreamTable)
     (row,) = table.decode_rows(logs(RECORD))

@@ -50,7 +50,8 @@ def test_what_is_not_a_number_of_this_size_is_not_written() -> None:
 
 
 def test_numbers_near_zero_are_recognised_and_framed_records_are_not() -> None:
-    assert likely_formats([number.to_bytes(8, "big", signed=True) for number in (3, 200, -7)]) == (BigEndian(),)
+    assert likely_formats([number.to_bytes(8, "big", signed=True) for number in (3, 2**40, -7)]) == (BigEndian(),)
+    assert BigEndian() not in likely_formats([bytes(8), b"\x00\x00\x00\x00\x01\x02abc"])
     assert BigEndian() not in likely_formats([b"\x00\x00\x00\x00\x01\x02ab"] * 3)
     assert likely_formats([b"\x00\x00\x00\x00\x01\x02ab"] * 3)[0] == Avro()
 

@@ -1,11 +1,14 @@
 """Unmapped fields of records: the most common ones are listed, and the others are counted."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from lakehouse.cli.merge_verbs import show_outcomes
+from lakehouse.declaration import Column, UnmappedFields
 from lakehouse.defs.figures import count_records
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS
 from lakehouse.ingest.outcomes import Outcome, describe_omitted_fields, most_common_fields
 from lakehouse.ledger.commits import Commit, Entry, Metrics
@@ -33,10 +36,18 @@ def test_fields_of_several_batches_are_counted_once() -> None:
 
 
 def test_the_command_line_shows_how_many_more_fields_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    show_outcomes([outcome(23)], [], json=False)
-    assert ", f19 (1 records), and 3 more." in " ".join(capsys.readouterr().out.split())
-    show_outcomes([outcome(2)], [], json=False)
+    show_outcomes(temperatures, [outcome(23)], [], json=False)
+    assert "Fields that no column reads: f0 (1 records), " in (text := " ".join(capsys.readouterr().out.split()))
+    assert ", f19 (1 records), and 3 more." in text
+    show_outcomes(temperatures, [outcome(2)], [], json=False)
     assert "f0 (1 records), f1 (1 records)." in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_command_line_names_the_column_that_stores_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    rest = Column("rest", "STRING", "", source=UnmappedFields())
+    show_outcomes(replace(temperatures, base=None, columns=[*temperatures.columns, rest]), [outcome(1)], [], json=False)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Fields stored in column rest: f0 (1 records)." in text and "no column reads" not in text
 
 
 def test_a_run_reports_how_many_more_fields_there_are() -> None:

@@ -162,6 +162,10 @@ class Json(Format):
         """The format in which NaN and infinities are null."""
         return replace(self, not_finite="null")
 
+    def with_checks(self) -> "Json":
+        """The format that checks records by the JSON Schemas that their ids name."""
+        return replace(self, checked=self.framed and not self.in_text)
+
     def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
         """Return a JSON Schema: in the form that checks records, or only for a proposal."""
         if registered.kind != KIND:

@@ -1,0 +1,37 @@
+"""Fields that no type fits, and what a proposal says about them: the line that takes them as text."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from lakehouse.declaration import Column, StreamTable
+from lakehouse_tests.helpers.proposals import infer, types
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([5, {"$numberLong": "2147483648"}], ["5", '{"$numberLong":"2147483648"}']),
+        ([[1, "a"], []], ['[1,"a"]', "[]"]),
+        ([[{"a-b": 1}]], ['[{"a-b":1}]']),
+        ([{"a": 1}, True, "x"], ['{"a":1}', "true", '"x"']),
+        (["12.50", 3, "n/a"], ["12.50", "3", "n/a"]),
+        ([1.5, 10**45], ["1.5", str(10**45)]),
+    ],
+)
+def test_a_field_of_several_kinds_gets_the_line_that_takes_its_values(values: list[Any], texts: list[str]) -> None:
+    proposal = infer(*({"id": n, "v": value} for n, value in enumerate(values)))
+    assert types(proposal) == {"id": "BIGINT"}
+    (line,) = [match[1] for text in proposal.warnings if (match := re.search(r"write (Column\(.*\))\.$", text))]
+    table = StreamTable("t", "t", "", [*proposal.columns, eval(line, {"Column": Column})], ["id"])  # noqa: S307 - our own
+    rows = [table.decode(json.dumps({"id": 0, "v": value}).encode()) for value in values]
+    assert [row["v"] for row in rows] == texts
+
+
+def test_a_version_that_is_a_date_stays_a_text_with_the_line_for_dates() -> None:
+    proposal = infer({"id": 1, "api_version": "2022-11-15", "on": "2022-11-15"})
+    assert types(proposal) == {"id": "BIGINT", "api_version": "STRING", "on": "DATE"}
+    line = 'Column("api_version", "DATE", doc="", required=True, pattern="%Y-%m-%d")'
+    assert any(text.startswith("api_version has dates.") and line in text for text in proposal.warnings)

@@ -15,12 +15,13 @@ import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
 
-from lakehouse.defs import retries, waiting
+from lakehouse.defs import retries
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, publish, read_topic, read_topics
 from lakehouse.ledger.positions import SourceId
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.sources import topic as topic_source
 from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.brokers.sockets import free_address
 from lakehouse_tests.helpers.sensors import World
@@ -130,7 +131,7 @@ def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch)
         world.merged({p: end + 1 for p, end in states[0].end.items()})
         return states
 
-    monkeypatch.setattr(waiting, "read_topics", look_and_commit)
+    monkeypatch.setattr(topic_source, "read_topics", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
 

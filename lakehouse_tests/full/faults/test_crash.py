@@ -151,6 +151,11 @@ CASES = [
     Case("elements, replay: after the commit", write("after"), "elements", 2),
     Case("topics: after the rejected write", write("after", "_rejected"), "topics"),
     *(Case(f"topics: after batch {nth + 1}", write("after", nth=nth), "topics") for nth in range(4)),  # two of each
+    *(
+        Case(f"topics: between the deletes and the MERGE, batch {n + 1}", write("after", "_deletes", n), "topics")
+        for n in (1, 2)
+    ),
+    Case("topics: restore of deletes that do not count", BETWEEN, "topics", then=write("after", "_deletes")),
     Case("topics, second topic: log entry", write("version", nth=2), "topics"),
     Case("topics, redrive: after the commit", write("after"), "topics", 1),
     Case("topics, redrive: after marking", write("after", "_rejected"), "topics", 1),

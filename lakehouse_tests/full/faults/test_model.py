@@ -12,9 +12,14 @@ from lakehouse_tests.helpers.histories.delete_histories import DeleteHistories, 
 from lakehouse_tests.helpers.histories.element_histories import ElementHistories
 from lakehouse_tests.helpers.histories.histories import BegunHistories, Histories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
+from lakehouse_tests.helpers.histories.topic_histories import (
+    TopicDeleteHistories,
+    TopicLogHistories,
+    TopicPurgeHistories,
+)
 
 pytestmark = pytest.mark.invariant(
-    "3.3", "4.1", "5.1", "7.1", "8.12", "10.3", "10.4", "14.1", "14.2", "14.3", "14.7", "14.8"
+    "2.8", "3.3", "4.1", "4.8", "5.1", "7.1", "8.12", "10.3", "10.4", "14.1", "14.2", "14.3", "14.7", "14.8"
 )
 
 STEPS = 40
@@ -26,6 +31,9 @@ HISTORY_KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)]
 HISTORY_KINDS += [("of a log table", LogHistories)] * 3
 HISTORY_KINDS += [("with deletes and truncates", DeleteHistories)] * 4
 HISTORY_KINDS += [("with purged deletes", PurgeHistories)] * 2
+HISTORY_KINDS += [("of several topics, with deletes", TopicDeleteHistories)] * 3
+HISTORY_KINDS += [("of several topics, with purged deletes", TopicPurgeHistories)] * 2
+HISTORY_KINDS += [("of a log table of several topics", TopicLogHistories)] * 2
 HISTORY_KINDS += [("of elements, among records of another type", ElementHistories)] * 2
 HISTORY_KINDS += [("of Avro, whose registry comes, goes and lies", AvroHistories)] * 3
 

@@ -20,7 +20,7 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.registries import body, register
 from lakehouse_tests.helpers.histories.histories import FEW_LETTERS, Histories
 from lakehouse_tests.helpers.histories.model_values import Rules
-from lakehouse_tests.helpers.histories.surroundings import PLACEHOLDER, Letter, declare_table, post
+from lakehouse_tests.helpers.histories.surroundings import PLACEHOLDER, Letter, declare_table
 
 _NUMBERS = [{"name": "latitude", "type": "double"}, {"name": "longitude", "type": "double"}]
 _TEMPERATURE = {"name": "temperature_2m", "type": ["null", "double"], "default": None}
@@ -88,24 +88,23 @@ class AvroHistories(Histories):
 
     @staticmethod
     def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
-        return replace(declare_table(rules, like), format=Avro())
+        return replace(declare_table(rules, like), format=Avro(), where=None)
 
     @rule(sent_letters=FEW_LETTERS, partition=st.integers(0, 3))
     def send(self, sent_letters: list[Letter], partition: int) -> None:
-        partition %= len(self.model.topic)
-        schema = dict(schema_id=self.ids[self.as_text], as_text=self.as_text)
+        fixed = dict(schema_id=self.ids[self.as_text], as_text=self.as_text, is_other_type=False)
         avro_letters = [
             AvroLetter(
                 **{
                     **vars(letter),
                     "malformed": REASONS.get(letter.malformed or ""),
-                    **schema,
+                    **fixed,
                     **_without_missing_fields(letter),
                 }
             )
             for letter in sent_letters
         ]
-        self.model.topic[partition] += post(self.settings, self.table.topic, partition, list(avro_letters))
+        self.deliver(avro_letters, partition)
 
     @rule()
     def senders_change_their_schema(self) -> None:

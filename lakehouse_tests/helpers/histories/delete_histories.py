@@ -9,11 +9,12 @@ from hypothesis.stateful import initialize, precondition, rule
 from lakehouse.declaration import FieldIs, StreamTable
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import Request
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.purge import purge_deletes
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.dying_deletes import DiedError, dying_after_deletes
-from lakehouse_tests.helpers.histories.histories import Histories, ranges_of
-from lakehouse_tests.helpers.histories.model_values import Rules
+from lakehouse_tests.helpers.histories.histories import Histories
+from lakehouse_tests.helpers.histories.model_values import Partition, Rules
 from lakehouse_tests.helpers.histories.surroundings import Letter, declare_table, letters
 
 _letters = st.builds(
@@ -50,37 +51,34 @@ class DeleteHistories(Histories):
         self.send(sent_letters, partition)
         self.merge_base_alone()
 
+        outcomes, dies = list[Outcome](), False
         with dying_after_deletes():
             try:
-                outcomes = batches.merge_all(TableContext(self.spark, self.settings, self.table))
+                batches.merge_all(TableContext(self.spark, self.settings, self.table), on_batch=outcomes.append)
             except DiedError:
-                self.note_truncate()
-            else:
-                for outcome in outcomes:
-                    self._expect(outcome, self.model.batch(ranges_of(outcome)))
+                dies = True
+        for outcome in outcomes:
+            self.expect_batch(outcome)
+        if dies:
+            self.note_truncate()
         self.merge(size)
 
     def note_truncate(self) -> None:
         """Record the truncate of the batch that died, if it was committed."""
         progress, before = self.progress(), self.model.now.truncate
-        records = [r for p, sent in self.model.topic.items() for rows in sent[progress[p] :] for r in rows]
-        if self.model.moment_of_truncate(r for r in records if self.model.reason(r) is None):
+        unmerged = [rows for p, sent in self.model.topic.items() for rows in sent[progress[p] :]]
+        if self.model.moment_of_truncate(self.model.passing(unmerged)):
             self.model.committed(self.tables.version)
         else:
             self.model.now.truncate = before
 
     def merge_base_alone(self) -> None:
         """Merge the base rows before a batch that dies, because they are a commit of their own."""
-        outcomes = batches.merge_all(
-            TableContext(self.spark, self.settings, self.table), Request(until=self.progress())
-        )
-        self._note_creation()
-        base_counted = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
-        if base_counted:
-            self._expect(outcomes.pop(0), base_counted)
+        outcomes = batches.merge_all(TableContext(self.spark, self.settings, self.table), Request(topic="no topic"))
+        self.expect_base(outcomes)
         assert not outcomes
 
-    def progress(self) -> dict[int, int]:
+    def progress(self) -> dict[Partition, int]:
         return {partition: self.model.now.progress.get(partition, 0) for partition in self.model.topic}
 
 

@@ -3,16 +3,24 @@
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from lakehouse.declaration import FieldIs, StreamTable
+from lakehouse.declaration import StreamTable
 from lakehouse_tests.helpers.histories.histories import Histories
 from lakehouse_tests.helpers.histories.model import Model
 from lakehouse_tests.helpers.histories.model_values import Record, Rules
-from lakehouse_tests.helpers.histories.surroundings import HOURS, MALFORMED, Letter, declare_table, letters, post
+from lakehouse_tests.helpers.histories.surroundings import (
+    HOURS,
+    IS_WEATHER,
+    MALFORMED,
+    Letter,
+    declare_table,
+    letters,
+)
 
 OF_AN_ELEMENT = "not_an_object"
 """The only reason of a malformed letter that does not spoil the packet around it."""
@@ -65,23 +73,20 @@ class ElementHistories(Histories):
 
     reload_base = None  # type: ignore[assignment]
 
+    new_model = partial(Model, has_elements=True)
+
     @initialize(packets=PACKETS)
     def begin(self, packets: list[Packet]) -> None:
         Histories.begin(self)
-        topic = self.model.topic
-        self.model = Model(has_elements=True)
-        self.model.topic = topic
         self.send_and_merge(packets, 0, None)
 
     @staticmethod
     def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
-        where = FieldIs("type", ["weather"])
-        return replace(declare_table(rules, like), base=None, rows_from="readings", where=where)
+        return replace(declare_table(rules, like), base=None, rows_from="readings", where=IS_WEATHER)
 
     @rule(packets=PACKETS, partition=st.integers(0, 3))
     def send(self, packets: list[Packet], partition: int) -> None:
-        partition %= len(self.model.topic)
-        self.model.topic[partition] += post(self.settings, self.table.topic, partition, packets)
+        self.deliver(packets, partition)
 
     @rule(packets=PACKETS, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
     def send_and_merge(self, packets: list[Packet], partition: int, size: int | None) -> None:

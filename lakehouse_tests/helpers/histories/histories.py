@@ -3,7 +3,7 @@
 After every step the merged, rejected, changes and rollup tables and the accounting equal those of the model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +28,13 @@ from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.histories.model import Model
-from lakehouse_tests.helpers.histories.model_values import Key, ModelCounts, Moment, Rules
+from lakehouse_tests.helpers.histories.model_values import Key, ModelCounts, Moment, Partition, Rules
 from lakehouse_tests.helpers.histories.surroundings import (
     KEYS,
     RULES,
     TEMPERATURES,
     Letter,
+    Mail,
     declare_table,
     letters,
     make_topic,
@@ -60,17 +61,21 @@ class Histories(RuleBasedStateMachine):
     """One new table and its topic; a subclass sets ``parts``."""
 
     parts: Parts
+    new_model: Callable[[], Model] = Model
 
     @initialize()
     def begin(self) -> None:
-        self.model = Model()
+        self.model = self.new_model()
         self.spark = self.parts.spark
         self.settings = self.parts.settings
         self.table = self.make_table(self.model.rules)
         self.tables = Tables(self.settings, self.table)
+        self.compared = self.maintained = -1
+        self.make_topics()
+
+    def make_topics(self) -> None:
         make_topic(self.settings, self.table.topic, partitions=2)
         self.model.topic = {0: [], 1: []}
-        self.compared = self.maintained = -1
 
     @staticmethod
     def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
@@ -79,8 +84,11 @@ class Histories(RuleBasedStateMachine):
 
     @rule(sent_letters=FEW_LETTERS, partition=st.integers(0, 3))
     def send(self, sent_letters: list[Letter], partition: int) -> None:
-        partition %= len(self.model.topic)
-        self.model.topic[partition] += post(self.settings, self.table.topic, partition, sent_letters)
+        self.deliver(sent_letters, partition)
+
+    def deliver(self, mail: Sequence[Mail], partition: int) -> None:
+        partition = self.partitions()[partition % len(self.partitions())]
+        self.model.topic[partition] += post(self.settings, self.table.topic, partition, mail)
 
     @rule(sent_letters=FEW_LETTERS, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))
     def send_and_merge(self, sent_letters: list[Letter], partition: int, size: int | None) -> None:
@@ -89,19 +97,35 @@ class Histories(RuleBasedStateMachine):
 
     @rule(size=st.sampled_from([None, 2, 7]))
     def merge(self, size: int | None) -> None:
+        self.before_merge()
         with by_spark(len(self.model.moments) % 2 == 0):  # Spark and deltalake alternate
             outcomes = batches.merge_all(TableContext(self.spark, self.settings, self.table), Request(size))
-        self._note_creation()
+        self.expect_base(outcomes)
+        for outcome in outcomes:
+            self.expect_batch(outcome)
+        end_offsets = {partition: len(self.model.topic[partition]) for partition in self.partitions()}
+        assert {p: self.model.now.progress.get(p, 0) for p in end_offsets} == end_offsets, "some records are not merged"
+
+    def partitions(self) -> list[Partition]:
+        """The partitions that exist now."""
+        return sorted(self.model.topic)
+
+    def before_merge(self) -> None:
+        """Do what a merge needs; a subclass overrides it."""
+
+    def expect_base(self, outcomes: list[Outcome]) -> None:
+        """Take the commit of base rows from the outcomes of a merge, if there must be one."""
+        self.model.moments.setdefault(0, Moment())
         base_counted = self.model.merge_base(outcomes[0].entry.commit.number if outcomes else 0)
         if base_counted:
             self._expect(outcomes.pop(0), base_counted)
-        for outcome in outcomes:
-            self._expect(outcome, self.model.batch(ranges_of(outcome)))
-        end_offsets = {partition: len(records) for partition, records in self.model.topic.items()}
-        assert {p: self.model.now.progress.get(p, 0) for p in end_offsets} == end_offsets, "some records are not merged"
 
-    def _note_creation(self) -> None:
-        self.model.moments.setdefault(0, Moment())
+    def expect_batch(self, outcome: Outcome) -> None:
+        self._expect(outcome, self.model.batch(self.ranges_of(outcome)))
+
+    def ranges_of(self, outcome: Outcome) -> dict[Partition, tuple[int, int]]:
+        assert outcome.plan is not None
+        return {part.partition: (part.start, part.end) for part in outcome.plan.ranges}
 
     def _expect(self, outcome: Outcome, expected_counts: ModelCounts) -> None:
         commit, metrics = outcome.entry.commit, outcome.entry.metrics
@@ -131,7 +155,7 @@ class Histories(RuleBasedStateMachine):
             ranges.append(Range(partition, start, data.draw(st.integers(start, end), label="end")))
         request = Request(data.draw(st.sampled_from([None, 4]), label="size"))
         for outcome in replay(TableContext(self.spark, self.settings, self.table), ranges, request):
-            self._expect(outcome, self.model.replay(ranges_of(outcome)))
+            self._expect(outcome, self.model.replay(self.ranges_of(outcome)))
 
     @precondition(lambda self: self.model.rejected())
     @rule()
@@ -239,11 +263,6 @@ class BegunHistories(Histories):
     def begin(self, sent_letters: list[Letter]) -> None:
         Histories.begin(self)
         self.send_and_merge(sent_letters, 0, None)
-
-
-def ranges_of(outcome: Outcome) -> dict[int, tuple[int, int]]:
-    assert outcome.plan is not None
-    return {part.partition: (part.start, part.end) for part in outcome.plan.ranges}
 
 
 def _key_condition(key: Any) -> str:

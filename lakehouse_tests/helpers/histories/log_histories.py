@@ -3,7 +3,7 @@
 The model is the model of keyed tables except for the merge: the position is the key, and nothing replaces a row.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,13 +20,12 @@ from lakehouse.storage import stored_table
 from lakehouse.storage.spark_writer import commit_append
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
-from lakehouse_tests.helpers.histories.histories import FEW_LETTERS, Histories, ranges_of
+from lakehouse_tests.helpers.histories.histories import FEW_LETTERS, Histories
 from lakehouse_tests.helpers.histories.model import Model
-from lakehouse_tests.helpers.histories.model_values import LATE_AFTER, Key, ModelCounts, Order, Row, Rules
-from lakehouse_tests.helpers.histories.surroundings import NULLS, Letter, make_topic
+from lakehouse_tests.helpers.histories.model_values import LATE_AFTER, Key, ModelCounts, Order, Position, Row, Rules
+from lakehouse_tests.helpers.histories.surroundings import IS_WEATHER, NULLS, Letter
 from lakehouse_tests.helpers.tables.log_tables import COLUMNS, log_table
 from lakehouse_tests.helpers.tables.rows import rows_of
-from lakehouse_tests.helpers.tables.tables import Tables
 
 
 class LogModel(Model):
@@ -47,6 +46,7 @@ class LogModel(Model):
 class LogHistories(Histories):
     """One new log table and its topic; a subclass sets ``parts``."""
 
+    new_model: Callable[[], Model] = LogModel
     reload_base = None  # type: ignore[assignment]
     foreign_update = None  # type: ignore[assignment]
     foreign_delete = None  # type: ignore[assignment]
@@ -55,29 +55,29 @@ class LogHistories(Histories):
 
     @initialize(sent_letters=FEW_LETTERS)
     def begin(self, sent_letters: list[Letter]) -> None:
-        self.model = LogModel()
-        self.spark = self.parts.spark
-        self.settings = self.parts.settings
-        self.table = self.make_table(self.model.rules)
-        self.tables = Tables(self.settings, self.table)
-        make_topic(self.settings, self.table.topic, partitions=2)
-        self.model.topic = {0: [], 1: []}
-        self.compared = self.maintained = -1
+        Histories.begin(self)
         self.send_and_merge(sent_letters, 0, None)
 
     @staticmethod
     def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
         column = replace(COLUMNS[3], between=(-100, rules.hottest), null_values=NULLS)
         late = Late("observed_at", LATE_AFTER, "reject" if rules.rejects_late else "accept")
-        return replace(like or log_table(), columns=[*COLUMNS[:3], column], late=late)
+        where = IS_WEATHER if rules.filters_types else None
+        return replace(like or log_table(), columns=[*COLUMNS[:3], column], late=late, where=where)
 
     @precondition(lambda self: self.model.now.rows)
     @rule(data=st.data())
     def somebody_deletes(self, data: st.DataObject) -> None:
         position: Any = data.draw(st.sampled_from(sorted(self.model.now.rows)), label="position")
-        self._foreign(f"DELETE FROM {{t}} WHERE _record.partition = {position[0]} AND _record.position = {position[1]}")
+        self._foreign(f"DELETE FROM {{t}} WHERE {self.record_condition(position)}")
         del self.model.now.rows[position]
         self.model.committed(self.tables.version)
+
+    def record_condition(self, position: Position) -> str:
+        return f"_record.partition = {position[0]} AND _record.position = {position[1]}"
+
+    def position_of(self, stored_record: dict[str, Any]) -> Position:
+        return stored_record["partition"], stored_record["position"]
 
     @precondition(lambda self: len(self.model.moments) > 1)
     @rule(data=st.data(), sent_letters=FEW_LETTERS)
@@ -102,15 +102,16 @@ class LogHistories(Histories):
         if restored_versions:
             self._expect_uncounted(version, planned_on)
         for outcome in outcomes:
-            self._expect(outcome, self.model.batch(ranges_of(outcome)))
+            self.expect_batch(outcome)
 
     def _expect_uncounted(self, version: int, planned_on: int) -> None:
         progress = self.model.now.progress
-        unmerged = [row for p, sent in self.model.topic.items() for rows in sent[progress.get(p, 0) :] for row in rows]
-        self.model.decide({record.position: record.reason(self.model.rules) for record in unmerged})
+        unmerged = [rows for p, sent in self.model.topic.items() for rows in sent[progress.get(p, 0) :]]
+        passing_records = self.model.passing(unmerged)
+        self.model.decide_all(unmerged)
         self.model.restore(version)
         self.model.committed(planned_on + 1)
-        for record in (entry for entry in unmerged if entry.reason(self.model.rules) is None):
+        for record in passing_records:
             position: Any = record.position
             self.model.now.rows[position] = Row(record.temperature, record.key or (), None)
         self.model.committed(planned_on + 2)
@@ -131,7 +132,7 @@ class LogHistories(Histories):
         refresh.refresh_rollup(context, rollup)
         rows = rows_of(self.settings, self.table.name)
         assert len(rows) == len(self.model.now.rows)
-        stored_values: dict[Any, Any] = {_position(row): _stored_value(row) for row in rows}
+        stored_values: dict[Any, Any] = {self.position_of(row["_record"]): _stored_value(row) for row in rows}
         assert stored_values == {
             position: (row.temperature, row.order) for position, row in self.model.now.rows.items()
         }
@@ -142,10 +143,6 @@ class LogHistories(Histories):
         assert not [finding for finding in audit(ledger) if not finding.passed]
         assert verify_keys(context).passed
         assert verify_rollup(context, rollup).passed
-
-
-def _position(row: dict[str, Any]) -> tuple[int, int]:
-    return row["_record"]["partition"], row["_record"]["position"]
 
 
 def _stored_value(row: dict[str, Any]) -> tuple[float | None, Key]:

@@ -13,6 +13,7 @@ from lakehouse_tests.helpers.histories.model_values import (
     ModelCounts,
     Moment,
     Order,
+    Partition,
     Position,
     Record,
     Row,
@@ -33,7 +34,7 @@ class Model:
 
     def __init__(self, *, has_elements: bool = False) -> None:
         self.rules = Rules()
-        self.topic: dict[int, list[tuple[Record, ...]]] = {}
+        self.topic: dict[Partition, list[tuple[Record, ...]]] = {}
         self._has_elements = has_elements
         self.base: dict[Key, float | None] = {}
         self.base_version: int | None = None
@@ -49,7 +50,7 @@ class Model:
             self.moments[version - 1] = self.truncated
         self.truncated = None
 
-    def batch(self, ranges: Mapping[int, tuple[int, int]]) -> ModelCounts:
+    def batch(self, ranges: Mapping[Partition, tuple[int, int]]) -> ModelCounts:
         """Merge the next records, which begin at the end of the last batch."""
         counts = self.replay(ranges)
         for partition, (start, end) in ranges.items():
@@ -61,16 +62,16 @@ class Model:
         self.now.totals["batches"] += 1
         return counts
 
-    def replay(self, ranges: Mapping[int, tuple[int, int]]) -> ModelCounts:
+    def replay(self, ranges: Mapping[Partition, tuple[int, int]]) -> ModelCounts:
         """Merge records without changing the progress."""
         return self._decide([rows for p, (start, end) in ranges.items() for rows in self.topic[p][start:end]])
 
-    def redrive(self) -> ModelCounts | None:
-        """Decide the rejected records again; return ``None`` if all are rejected again."""
-        rejected = self.rejected()
+    def redrive(self, partitions: Collection[Partition] | None = None) -> ModelCounts | None:
+        """Decide the rejected records of partitions, or of all, again; return ``None`` if all are rejected again."""
+        rejected = {place for place in self.rejected() if partitions is None or place[0] in partitions}
         sent = [self.topic[p][offset] for p, offset in sorted({position[:2] for position in rejected})]
         records = [tuple(row for row in rows if row.position in rejected) for rows in sent]
-        reasons = {row.position: self.reason(row) for rows in records for row in rows}
+        reasons = self._verdicts(records)
         if all(reasons.values()):
             self._rejections.store(reasons, self.now.commits)
             return None
@@ -78,11 +79,11 @@ class Model:
 
     def _decide(self, sent: list[tuple[Record, ...]]) -> ModelCounts:
         judged = [row for rows in sent for row in rows]
-        records = [row for row in judged if not row.filtered]
-        reasons = {record.position: self.reason(record) for record in records}
-        accepted = [record for record in records if reasons[record.position] is None]
+        records = [row for row in judged if not row.is_filtered(self.rules)]
+        accepted = self.passing(sent)
+        reasons = self._verdicts(sent)
         self.truncated = self.moment_of_truncate(accepted)
-        self.decide(reasons)
+        self._store(reasons)
         accepted_count = len(accepted)
         keyed_records = [(r.key, r) for r in accepted if r.key is not None and not r.truncates]
         erasing_orders = {r.order for _, r in keyed_records if r.says_null and self.rules.null_erases and not r.deletes}
@@ -97,9 +98,23 @@ class Model:
         read = dict(read=len(sent), empty=sent.count(()), judged=len(judged), filtered=len(judged) - len(records))
         return replace(counts, **read, rejected=rejected, duplicate=duplicate, late=late)
 
-    def decide(self, reasons: Mapping[Position, str | None]) -> None:
+    def decide_all(self, sent: Iterable[tuple[Record, ...]]) -> None:
+        """Decide sent records in one commit, without merging them."""
+        self._store(self._verdicts(sent))
+
+    def _store(self, reasons: Mapping[Position, str | None]) -> None:
         """Store the reasons of a commit, which are ``None`` for records that pass."""
         self.now.commits |= {self._rejections.store(reasons, self.now.commits)}
+
+    def passing(self, sent: Iterable[tuple[Record, ...]]) -> list[Record]:
+        """Return the rows of sent records that neither the rules nor a purged delete keep out of the table now."""
+        judged = (row for rows in sent for row in rows if not row.is_filtered(self.rules))
+        return [row for row in judged if self.reason(row) is None]
+
+    def _verdicts(self, sent: Iterable[tuple[Record, ...]]) -> dict[Position, str | None]:
+        """Return why each row is rejected now; ``None`` if it passes or is filtered."""
+        judged = (row for rows in sent for row in rows)
+        return {row.position: None if row.is_filtered(self.rules) else self.reason(row) for row in judged}
 
     def reason(self, record: Record) -> str | None:
         """Return why a record is rejected now: by the rules, or because a purged delete may have deleted it."""
@@ -205,10 +220,13 @@ class Model:
         self.now = deepcopy(self.moments[version])
 
     def rejected(self) -> dict[Position, str]:
-        """Return the rejected positions below the progress, with their reasons."""
-        progress = self.now.progress
+        """Return the rejected positions that were read, with their reasons."""
         open_rejections = self._rejections.open(self.now.commits)
-        return {(p, o, *place): why for (p, o, *place), why in open_rejections.items() if o < progress.get(p, 0)}
+        return {position: why for position, why in open_rejections.items() if not self.is_pending(*position[:2])}
+
+    def is_pending(self, partition: Partition, offset: int) -> bool:
+        """Whether the batch that reads a record has not committed yet."""
+        return offset >= int(self.now.progress.get(partition, 0))
 
     def changes(self) -> set[tuple[Any, ...]]:
         """Return the changes of all versions: key, version, kind, temperature before and after."""

@@ -1,7 +1,8 @@
 """The values of the model: records and rules, the rows and counts that follow, and how rows combine and change.
 
 A key is (latitude, longitude, hour). An order is a tuple: ``(0, number of the commit)`` for base rows and
-``(1, broker time, partition, offset)`` for records; of an element, its index follows. The greater order is newer.
+``(1, broker time, partition, offset)`` for records; of an element, its index follows. The greater order is newer. If a
+table reads several topics, a partition is (source, number).
 """
 
 from collections import defaultdict
@@ -12,6 +13,7 @@ from typing import Any
 
 Key = tuple[Decimal, Decimal, datetime]
 Order = tuple[Any, ...]
+Partition = Any
 Position = tuple[Any, ...]
 """Partition and offset; of an element, its index follows, which is ``None`` for the record as a whole."""
 LATE_AFTER = timedelta(days=5)
@@ -22,10 +24,11 @@ class Record:
     """A sent record, or an element of one; ``malformed`` is the reason for which every declaration rejects it.
 
     If the temperature is ``None``, ``says_null`` distinguishes a null from a missing field. ``place`` is the index of
-    an element, ``(None,)`` for a record that has elements and is judged as a whole, and empty for others.
+    an element, ``(None,)`` for a record that has elements and is judged as a whole, and empty for others. One that is
+    ``filtered`` never belongs to the table, one of another type does unless the rules filter by the type.
     """
 
-    partition: int
+    partition: Partition
     offset: int
     broker_time: datetime
     key: Key | None
@@ -35,6 +38,7 @@ class Record:
     deletes: bool = False
     truncates: bool = False
     filtered: bool = False
+    is_other_type: bool = False
     place: Position = ()
 
     @property
@@ -54,6 +58,9 @@ class Record:
             and self.broker_time - self.key[2] > LATE_AFTER
         )
 
+    def is_filtered(self, rules: "Rules") -> bool:
+        return self.filtered or (self.is_other_type and rules.filters_types)
+
     def reason(self, rules: "Rules") -> str | None:
         """Return why these rules reject the record, or ``None`` if they accept it."""
         if self.malformed:
@@ -67,11 +74,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Rules:
-    """The parts of a declaration that change: the maximum temperature, and the treatment of late records and nulls."""
+    """The parts of a declaration that change: the maximum, the treatment of late records, nulls and other types."""
 
     hottest: float = 70.0
     rejects_late: bool = True
     null_erases: bool = False
+    filters_types: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,17 +113,19 @@ class ModelCounts:
 class Moment:
     """The state of one version of the merged table, with the newest delete of each key, and the newest of all rows.
 
-    ``purged`` is the greatest order of a delete that was forgotten. ``commits`` decided records up to this version.
+    ``purged`` is the greatest order of a delete that was forgotten. ``commits`` decided records up to this version. If
+    the table reads several topics, ``sources`` are those that it ever began, up to this version.
     """
 
     rows: dict[Key, Row] = field(default_factory=dict)
     deletes: dict[Key, Order] = field(default_factory=dict)
     truncate: Order | None = None
     purged: Order | None = None
-    progress: dict[int, int] = field(default_factory=dict)
+    progress: dict[Partition, int] = field(default_factory=dict)
     base_version: int | None = None
     totals: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     commits: frozenset[int] = frozenset()
+    sources: frozenset[str] = frozenset()
 
 
 def combine_rows(stored_row: Row | None, row: Row | None) -> Row | None:

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Late, StreamTable
+from lakehouse.declaration import FieldIs, Late, StreamTable
 from lakehouse.errors import TopicError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import read_topic
@@ -32,6 +32,8 @@ HOT = 80.0
 DELAYS = [timedelta(hours=hours) for hours in (0, 1, 2, 26)] + [LATE_AFTER, LATE_AFTER + timedelta(minutes=1)]
 RULES = [Rules(), Rules(hottest=100.0), Rules(rejects_late=False), Rules(hottest=100.0, rejects_late=False)]
 RULES += [Rules(null_erases=True), Rules(hottest=100.0, rejects_late=False, null_erases=True)]
+RULES += [Rules(filters_types=True), Rules(filters_types=True, hottest=100.0, rejects_late=False)]
+IS_WEATHER = FieldIs("type", ["weather"])
 PLACEHOLDER = -999.0
 NULLS = ("-999",)
 Ways = Literal["null", "missing", "placeholder"]
@@ -57,6 +59,7 @@ class Letter:
     malformed: str | None = None
     deletes: bool = False
     truncates: bool = False
+    is_other_type: bool = False
 
     @property
     def broker_time(self) -> datetime:
@@ -64,7 +67,8 @@ class Letter:
 
     def rows(self, partition: int, offset: int) -> tuple[Record, ...]:
         """Return what the model knows of the letter at this position."""
-        return (self.as_record(partition, offset, self.broker_time),)
+        record = self.as_record(partition, offset, self.broker_time)
+        return (replace(record, is_other_type=self.is_other_type and not self.malformed),)
 
     def as_record(self, partition: int, offset: int, broker_time: datetime, place: Position = ()) -> Record:
         return Record(
@@ -85,10 +89,10 @@ class Letter:
         if self.malformed:
             return MALFORMED[self.malformed]
         latitude, longitude, hour = self.key
-        fields: dict[str, Any] = {"latitude": float(latitude), "longitude": float(longitude)}
-        fields["time"] = f"{hour:%Y-%m-%dT%H:%M}"
+        fields: dict[str, Any] = {"type": "other" if self.is_other_type else "weather"}
         if self.truncates:
-            return b'{"operation": "TRUNCATE"}'
+            return json.dumps({**fields, "operation": "TRUNCATE"}).encode()
+        fields |= {"latitude": float(latitude), "longitude": float(longitude), "time": f"{hour:%Y-%m-%dT%H:%M}"}
         if self.deletes:
             return json.dumps({**fields, "operation": "DELETE"}).encode()
         if self.temperature is not None or self.without == "null":
@@ -105,6 +109,7 @@ letters = st.builds(
     st.sampled_from(DELAYS),
     st.sampled_from(get_args(Ways)),
     st.sampled_from([None] * 9 + list(MALFORMED)),
+    is_other_type=st.sampled_from([False] * 4 + [True]),
 )
 
 
@@ -114,7 +119,8 @@ def declare_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
     column = replace(temperatures.by_name["temperature_2m"], between=(-100, rules.hottest))
     column = replace(column, null_values=NULLS, null_erases=rules.null_erases)
     late = Late("observed_at", LATE_AFTER, "reject" if rules.rejects_late else "accept")
-    return replace(table, columns=[*temperatures.columns[:3], column], late=late)
+    where = IS_WEATHER if rules.filters_types else None
+    return replace(table, columns=[*temperatures.columns[:3], column], late=late, where=where)
 
 
 def make_topic(settings: Settings, topic: str, partitions: int, replicas: int = 1) -> None:

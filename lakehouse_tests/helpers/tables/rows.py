@@ -31,6 +31,12 @@ def origin(row: Row, kept_column: str | None = None) -> Origin:
     return Origin(*(stored_record and stored_record[name] for name in Origin._fields))
 
 
+def source_of(row: Row, kept_column: str | None = None) -> str | None:
+    """Return the source of the record that set a row or the value of a kept column."""
+    stored_record = (row["_kept"][kept_column] if kept_column else row["_record"]) or {}
+    return stored_record.get("source")
+
+
 def place_in_array(row: Row, kept_column: str | None = None) -> tuple[int, ...]:
     """Return the index of the element that set a row or the value of a kept column; empty if it is not an element."""
     stored_record = (row["_kept"][kept_column] if kept_column else row["_record"]) or {}

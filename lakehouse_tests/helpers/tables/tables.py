@@ -7,10 +7,10 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import StreamTable
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.ledger.several_sources import progress_by_source
+from lakehouse.ledger.several_sources import names_of_progress, names_of_sources, progress_by_source
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.histories.model_values import Key, Order, Position, Row
-from lakehouse_tests.helpers.tables.rows import Origin, origin, place_in_array, position, rows_of
+from lakehouse_tests.helpers.histories.model_values import Key, Order, Partition, Position, Row
+from lakehouse_tests.helpers.tables.rows import origin, place_in_array, position, rows_of, source_of
 
 _MEASURES = ("rows", "readings", "temperature_min", "temperature_max", "temperature_sum", "temperature_avg")
 
@@ -54,7 +54,7 @@ class Tables:
 
     def merged(self) -> dict[Key, Row]:
         rows = rows_of(self._settings, self._table.name)
-        rows_by_key = {_key(row): _as_stored(row) for row in rows}
+        rows_by_key = {_key(row): self._as_stored(row) for row in rows}
         assert len(rows_by_key) == len(rows), "a key has two rows"
         assert all(row["observed_month"] == row["observed_at"].date().replace(day=1) for row in rows)
         return rows_by_key
@@ -67,7 +67,7 @@ class Tables:
         newest = self.ledger().newest
         counted_version = newest.commit.deletes_table.version if newest and newest.commit.deletes_table else None
         rows = rows_of(self._settings, self._table.deletes_name, counted_version)
-        deletes = {_key(row): _order(origin(row)) for row in rows}
+        deletes = {_key(row): self._order(row) for row in rows}
         for key, row in self.merged().items():
             delete = deletes.get(key)
             assert delete is None or row.order > delete, "an older record brought a deleted row back"
@@ -77,23 +77,55 @@ class Tables:
     def rejected(self, ledger: Ledger) -> dict[Position, str]:
         """Return the positions below the progress that no valid commit has resolved, with their reasons.
 
-        If the table reads several topics, the source comes first in each.
+        If the table reads several topics, a partition is (source, number), and those of a former topic count, too.
         """
-        commit = ledger.newest.commit if ledger.newest else None
-        by_source = {source.text: positions for source, positions in progress_by_source(commit).items()}
-        progress = ledger.progress.positions if ledger.progress else {}
+        progress, former_sources = self.progress(ledger), self._former_sources(ledger)
         reasons: dict[Position, str] = {}
         for row in rows_of(self._settings, self._table.rejected_name):
-            place, resolved_number = position(row), row["resolved_number"]
-            partition, offset = place[:2]
-            if self._table.topics:
-                source = row["position"]["source"]
-                place, progress = (source, *place), by_source.get(source, {})
+            (number, offset, *index), resolved_number = position(row), row["resolved_number"]
+            source = row["position"]["source"]
+            partition = self._partition(source, number)
+            place = (partition, offset, *index)
             assert place not in reasons, "a position has two rows"
             is_unresolved = resolved_number is None or resolved_number in ledger.undone_numbers
-            if is_unresolved and offset < progress.get(partition, 0):
+            if is_unresolved and (source in former_sources or offset < progress.get(partition, 0)):
                 reasons[place] = row["reason"]
         return reasons
+
+    def progress(self, ledger: Ledger) -> dict[Partition, int]:
+        """Return the next offset to read of every partition."""
+        parts = progress_by_source(ledger.newest.commit if ledger.newest else None)
+        if not self._table.topics:
+            return dict(ledger.progress.positions) if ledger.progress else {}
+        return {(source.text, p): offset for source, positions in parts.items() for p, offset in positions.items()}
+
+    def _former_sources(self, ledger: Ledger) -> set[str]:
+        """The sources whose topic was created again and read since."""
+        commit = ledger.newest.commit if ledger.newest else None
+        if not self._table.topics or commit is None:
+            return set()
+        names = names_of_sources(commit)
+        known_names = ledger.undone_sources | names
+        progress = names_of_progress(commit)
+        return {
+            text for text, name in known_names.items() if progress and text not in progress and name in names.values()
+        }
+
+    def _partition(self, source: str | None, number: int | None) -> Partition:
+        return (source, number) if self._table.topics else number
+
+    def _as_stored(self, row: dict[str, Any]) -> Row:
+        """Return the row for the model; a temperature without its own order has the order of its row."""
+        order, temperature = self._order(row) or (), row["temperature_2m"]
+        row_order = order if temperature is not None else None
+        return Row(temperature, order, self._order(row, "temperature_2m") or row_order)
+
+    def _order(self, row: dict[str, Any], kept_column: str | None = None) -> Order | None:
+        set_by = origin(row, kept_column)
+        if set_by.position is None:
+            return None if set_by.base is None else (0, set_by.base)
+        partition = self._partition(source_of(row, kept_column), set_by.partition)
+        return 1, set_by.time, partition, set_by.position, *place_in_array(row, kept_column)
 
     def changes(self) -> set[tuple[Any, ...]]:
         rows = rows_of(self._settings, self._table.changes_name)
@@ -117,19 +149,3 @@ class Tables:
 
 def _key(row: dict[str, Any]) -> Key:
     return row["latitude"], row["longitude"], row["observed_at"]
-
-
-def _as_stored(row: dict[str, Any]) -> Row:
-    """Return the row for the model; a temperature without its own order has the order of its row."""
-    order, temperature = _order(origin(row), place_in_array(row)) or (), row["temperature_2m"]
-    kept_column = "temperature_2m"
-    temperature_order = _order(origin(row, kept_column), place_in_array(row, kept_column)) or (
-        order if temperature is not None else None
-    )
-    return Row(temperature, order, temperature_order)
-
-
-def _order(source_origin: Origin, place: tuple[int, ...] = ()) -> Order | None:
-    if source_origin.position is not None:
-        return 1, source_origin.time, source_origin.partition, source_origin.position, *place
-    return None if source_origin.base is None else (0, source_origin.base)

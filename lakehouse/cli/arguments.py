@@ -76,7 +76,7 @@ def select_topic(table: "StreamTable", name: str | None, hint: str = "--topic") 
     """
     from lakehouse.ingest.topics import reads_topic_of
 
-    if table.topic and name in (None, table.topic):
+    if (table.topic or table.source) and name in (None, table.topic or None):
         return table
     if name is not None and reads_topic_of(table, name):
         return table.in_topic(name)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
+    from lakehouse.cli.judged_records import AnyRecord
     from lakehouse.ingest.outcomes import Outcome
-    from lakehouse.kafka import Record
     from lakehouse.ledger.commits import Entry
     from lakehouse.ledger.ledger import Ledger
     from lakehouse.ledger.positions import Range
@@ -93,7 +93,7 @@ def ranges_text(ranges: dict[int, list[int]]) -> str:
     return " ".join(f"{partition}:{start}-{end}" for partition, (start, end) in ranges.items())
 
 
-def record_fields(record: "Record | Sample", position_name: str, position: int) -> dict[str, Any]:
+def record_fields(record: "AnyRecord | Sample", position_name: str, position: int) -> dict[str, Any]:
     """Partition, position, time, and the start of key and value; ``position_name`` is the key of the position."""
     return {
         "partition": record.partition,

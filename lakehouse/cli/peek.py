@@ -17,10 +17,10 @@ from lakehouse.errors import LakehouseError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lakehouse.cli.judged_records import AnyRecord
     from lakehouse.declaration import StreamTable
     from lakehouse.decoding.judge import Verdict
     from lakehouse.decoding.rules import Rules
-    from lakehouse.kafka import Record
     from lakehouse.ledger.positions import Range
     from lakehouse.settings import Settings
 
@@ -32,6 +32,10 @@ _ROWLESS = {
     staged.EMPTY: "its array has no element",
     _LEFT_OUT: "it is before the start of the table",
 }
+
+
+_PLACE = ("partition", "offset", "file", "place")
+_CONTENTS = ("time", "key", "value")
 
 
 @commands.command(epilog=examples("lakehouse peek temperatures", "lakehouse peek some.topic --limit 3 --json"))
@@ -47,7 +51,6 @@ def peek(
     Merges and changes nothing. For a topic that no declared table reads, shows only the records.
     """
     from lakehouse.declaration.rules.topic_rules import TOPIC
-    from lakehouse.kafka import newest_records
 
     settings = load_settings()
     table = _find_table(settings, name)
@@ -55,22 +58,37 @@ def peek(
         problem = f"{name!r} is neither a declared table nor a valid topic name; lakehouse topics lists the tables"
         raise typer.BadParameter(problem, param_hint="TABLE|TOPIC")
     table = select_topic(table, None if name == table.name else name, "TABLE|TOPIC") if table else None
-    topic = table.topic if table else name
-    with broker(settings, with_registry=table is not None and table.has_schemas):
-        records = newest_records(settings, topic, limit)
+    place = table.topic_text if table and table.source else f"topic {table.topic if table else name}"
+    with broker(settings, table, with_registry=table is not None and table.has_schemas):
+        records = _newest_records(settings, table, name, limit)
         rules = _find_rules(settings, table, records) if table else None
         left_out = _find_left_out(settings, table) if table else ()
     fields_of_records = [_shown_fields(record, rules, left_out) for record in records]
     if rules and table and table.computed and records:
         print_notice(f"Not shown, because only a merge computes them: {', '.join(table.computed)}.")
     if json:
-        document = {"topic": topic, "table": table.name if table else None}
+        document = {"topic": place.removeprefix("topic "), "table": table.name if table else None}
         return print_json(document | {"records": [*chain.from_iterable(fields_of_records)]})
     if not records:
-        return print_line(f"Topic {topic} has no records.")
+        return print_line(f"{place[0].upper()}{place[1:]} has no records.")
     rows = [row for rows_of_record in fields_of_records for row in _printed_rows(rows_of_record)]
-    title = f"The newest records of topic {topic}" + (f", read by {table.name}" if table else "")
+    title = f"The newest records of {place}" + (f", read by {table.name}" if table else "")
     return print_table(list(rows[0]), [list(row.values()) for row in rows], title=title)
+
+
+def _newest_records(settings: "Settings", table: "StreamTable | None", name: str, limit: int) -> "Sequence[AnyRecord]":
+    """The newest records of a topic, or of the files in a folder."""
+    from lakehouse.declaration import Files
+
+    if table is None or table.source is None:
+        from lakehouse.kafka import newest_records
+
+        return newest_records(settings, table.topic if table else name, limit)
+    if isinstance(table.source, Files):
+        from lakehouse.sources.files.newest import newest_records as newest_of_files
+
+        return newest_of_files(settings, table.source, limit)
+    raise typer.BadParameter(f"{name} reads another table; query it instead: lakehouse query", param_hint="TABLE|TOPIC")
 
 
 def _find_table(settings: "Settings", name: str) -> "StreamTable | None":
@@ -83,7 +101,7 @@ def _find_table(settings: "Settings", name: str) -> "StreamTable | None":
     return by_name.get(name) or next((table for table in tables if reads_topic_of(table, name)), None)
 
 
-def _find_rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules | None":
+def _find_rules(settings: "Settings", table: "StreamTable", records: "Sequence[AnyRecord]") -> "Rules | None":
     """The rules that decode the records; ``None``, with a notice, if no registry has their schemas."""
     from lakehouse.errors import RegistryError
 
@@ -99,6 +117,8 @@ def _find_left_out(settings: "Settings", table: "StreamTable") -> "Sequence[Rang
     from lakehouse.kafka import read_topic
     from lakehouse.ledger.ledger import ledger_of
 
+    if table.source:
+        return ()
     try:
         ledger = ledger_of(settings, table.name)
         ledger = ledger.of_stream(table.topic) if table.topics else ledger
@@ -108,7 +128,7 @@ def _find_left_out(settings: "Settings", table: "StreamTable") -> "Sequence[Rang
     return ledger.left_out if is_read else ()
 
 
-def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[Record]") -> "Rules":
+def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[AnyRecord]") -> "Rules":
     from lakehouse.decoding.formats.format import NO_SCHEMAS
 
     schemas = NO_SCHEMAS
@@ -122,20 +142,24 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[R
     return table.rules(schemas)
 
 
-def _shown_fields(record: "Record", rules: "Rules | None", left_out: "Sequence[Range]") -> list[dict[str, Any]]:
+def _shown_fields(record: "AnyRecord", rules: "Rules | None", left_out: "Sequence[Range]") -> list[dict[str, Any]]:
     """The record with what becomes of each of its rows; without rules, the record alone."""
-    shown_record = record_fields(record, "offset", record.offset)
+    contents = record_fields(record, "offset", 0)
+    shown_record = record.shown_place | {name: contents[name] for name in _CONTENTS}
     return [shown_record | fields for fields in (_decode_record(record, rules, left_out) if rules else [{}])]
 
 
-def _decode_record(record: "Record", rules: "Rules", left_out: "Sequence[Range]" = ()) -> list[dict[str, Any]]:
+def _decode_record(record: "AnyRecord", rules: "Rules", left_out: "Sequence[Range]" = ()) -> list[dict[str, Any]]:
     """What becomes of each row of a record; most records have one."""
-    from lakehouse.decoding.fields import TIMELESS
+    from lakehouse.decoding.fields import TIMELESS, UNREADABLE_FILE
+    from lakehouse.decoding.record_parts import FAULT_HEADER
     from lakehouse.kafka import is_timeless, timeless_detail
 
-    judged = None
-    if any(part.partition == record.partition and part.start <= record.offset < part.end for part in left_out):
+    judged, position = None, record.shown_place.get("offset")
+    if any(part.partition == record.partition and position in range(part.start, part.end) for part in left_out):
         judged = _LEFT_OUT, _ROWLESS[_LEFT_OUT]
+    elif fault := dict(record.headers).get(FAULT_HEADER):
+        judged = UNREADABLE_FILE, fault.decode()
     elif is_timeless(record.milliseconds):
         judged = TIMELESS, timeless_detail(record.milliseconds)
     if judged is None:
@@ -176,7 +200,7 @@ def _printed_rows(rows_of_record: "Sequence[dict[str, Any]]") -> list[dict[str, 
 
 def _record_row(fields: dict[str, Any]) -> dict[str, Any]:
     """The record as a printed row; if it was decoded, one more column has the row it becomes, or why it is none."""
-    record = {name: fields[name] for name in ("partition", "offset", "time", "key", "value")}
+    record = {name: fields[name] for name in fields if name in (*_PLACE, *_CONTENTS)}
     record["time"] = seconds(record["time"]) if record["time"] else None
     if "row" not in fields:
         return record

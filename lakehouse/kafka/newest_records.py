@@ -31,6 +31,11 @@ class Record:
     headers: tuple[tuple[str, bytes], ...] = ()
 
     @property
+    def shown_place(self) -> dict[str, str | int]:
+        """Where it is in its topic, by name."""
+        return {"partition": self.partition, "offset": self.offset}
+
+    @property
     def place(self) -> str:
         """Where it is in its topic, for messages."""
         return f"partition {self.partition}, offset {self.offset}"

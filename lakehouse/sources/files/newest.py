@@ -1,0 +1,73 @@
+"""The newest records of the files in a folder, for display."""
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lakehouse.declaration.files import Files
+from lakehouse.decoding.files.contents import chunk_hashes
+from lakehouse.decoding.files.fault import FileChangedError
+from lakehouse.decoding.files.reader import FileForm, FilePart, read_part
+from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER
+from lakehouse.settings import Settings
+from lakehouse.sources.files.listing import folder_of, list_files
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """One record of a file: the path of the file, the place in it, and the time of the last change of the file."""
+
+    path: str
+    place: int
+    modified: int
+    value: bytes | None
+    fault: str | None
+    key: bytes | None = None
+    partition: int = 0  # the only one of a folder
+
+    @property
+    def shown_place(self) -> dict[str, str | int]:
+        """Where it is in the folder, by name."""
+        return {"file": self.path, "place": self.place}
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes], ...]:
+        """The path, and the reason if this stands for the unreadable rest of its file."""
+        faults = ((FAULT_HEADER, self.fault.encode()),) if self.fault else ()
+        return ((FILE_HEADER, self.path.encode()), *faults)
+
+    @property
+    def milliseconds(self) -> int:
+        """When the file was last changed, since 1970, UTC."""
+        return self.modified // 1_000
+
+    @property
+    def time(self) -> datetime:
+        """When the file was last changed, UTC."""
+        return datetime.fromtimestamp(self.modified / 1_000_000, UTC)
+
+
+def newest_records(settings: Settings, files: Files, count: int) -> list[FileRecord]:
+    """Return the last records of the newest files, at most ``count``, the newest last; changes nothing.
+
+    Files without a number count too. One that changes meanwhile is left out. Raises ``SourceError``.
+    """
+    folder = folder_of(settings, files)
+    facts, records = list_files(folder, files), list[FileRecord]()
+    for path in sorted(facts, key=lambda path: (facts[path].modified, path), reverse=True):
+        if len(records) >= count:
+            break
+        records = [*_last_records(folder, path, facts[path].modified, files, count - len(records)), *records]
+    return records
+
+
+def _last_records(folder: str, path: str, modified: int, files: Files, count: int) -> list[FileRecord]:
+    form, last_records = FileForm(files.each, files.header, files.quoted_line_breaks), deque[FileRecord](maxlen=count)
+    try:
+        part = FilePart(f"{folder}/{path}", chunk_hashes(f"{folder}/{path}"))
+        for slice_ in read_part(part, form):
+            pairs = zip(slice_.places[-count:], slice_.values[-count:], strict=True)
+            last_records.extend(FileRecord(path, int(p), modified, v.as_py(), slice_.fault) for p, v in pairs)
+    except FileChangedError:
+        return []
+    return list(last_records)

@@ -12,8 +12,9 @@ The flow, package by package::
     derived       changes of the merged table         -> change feed and rollups
     operations    maintenance, repair, status, checks
 
-``discovery`` finds the declared tables, ``examples`` contains examples, ``query`` runs SQL. ``cli`` is the command
-line, ``defs`` (through ``definitions``) is for Dagster, ``spark`` has the session, ``local`` the stack on one machine.
+``discovery`` finds the declared tables, ``examples`` contains examples, ``query`` reads tables and runs SQL. ``cli`` is
+the command line, ``defs`` (through ``definitions``) is for Dagster, ``spark`` has the session, ``local`` the stack on
+one machine.
 
 The names in ``__all__`` are public and stable; everything else may change. Importing this package imports nothing else:
 each name is looked up at its first use.
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from lakehouse.discovery import declared_tables
     from lakehouse.errors import LakehouseError
     from lakehouse.ingest.sources import OpenMeteoFiles
+    from lakehouse.query.reading import Reading, read
     from lakehouse.settings import Settings
 
 __all__ = [
@@ -112,6 +114,7 @@ __all__ = [
     "OpenMeteoFiles",
     "ParentField",
     "Protobuf",
+    "Reading",
     "RecordHeader",
     "RecordKey",
     "Reference",
@@ -138,6 +141,7 @@ __all__ = [
     "Zone",
     "build_defs",
     "declared_tables",
+    "read",
     "writer_schema",
 ]
 
@@ -146,9 +150,11 @@ _MODULES_BY_NAME = {
     "LakehouseResource": "lakehouse.defs.resources",
     "LakehouseTables": "lakehouse.defs.component",
     "OpenMeteoFiles": "lakehouse.ingest.sources",
+    "Reading": "lakehouse.query.reading",
     "Settings": "lakehouse.settings",
     "build_defs": "lakehouse.defs.build",
     "declared_tables": "lakehouse.discovery",
+    "read": "lakehouse.query.reading",
     "writer_schema": "lakehouse.decoding.formats.writer_schemas",
 }
 

@@ -141,7 +141,9 @@ def _print_plan(table: "StreamTable", plan: "Plan") -> None:
     for problem in plan.gap.shown_facts if plan.gap else ():
         print_notice(f"{problem}. {table.name} accepts the gap: it is recorded, and the batch continues after it.")
     if plan.left_out is not None:
+        is_whole = table.source is not None
         subject = f"Topic {plan.stream} is new" if table.topics else f"{table.name} is new and has a start"
+        subject = f"{table.name} is new" if is_whole else subject
         print_notice(f"{subject}: {describe_left_out(plan.left_out, plan.source)}.")
     words = source_words(plan.source)
     rows = [(p.partition, words.count(p.start), words.count(p.end), words.count(p.span)) for p in plan.ranges]

@@ -1,10 +1,11 @@
 """What a command prints: results on standard output, progress on standard error."""
 
-import csv
 import json
+import re
 import sys
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from math import isfinite
 from operator import itemgetter
@@ -19,6 +20,8 @@ from lakehouse.errors import printable
 
 _PIPED_WIDTH = 200  # columns: a table piped into a file or another command is not cut at 80
 
+_PLAIN_TYPES = {str, int, bool, type(None), Decimal, datetime}
+_QUOTED_IN_CSV = re.compile('[",\r\n]')
 _MAX_PARTITIONS = 20  # of a topic, in one table
 _SMALL = 0.001  # below it, rounding to six places would lose the number
 
@@ -46,6 +49,8 @@ def print_json(value: Any) -> None:
 
 def _json_ready(value: Any) -> Any:
     """The value with bytes, and numbers that JSON does not have, as text; pydantic would write them differently."""
+    if type(value) in _PLAIN_TYPES:  # most values: the checks below take longer
+        return value
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, float) and not isfinite(value):
@@ -65,11 +70,20 @@ def print_notice(text: str) -> None:
     progress_console().print(printable(text), markup=False, soft_wrap=True)
 
 
-def print_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows as CSV under their column names; NULL is empty, nested values are JSON, bytes base64."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(["" if value is None else value_text(value) for value in row] for row in rows)
+def csv_line(values: Iterable[Any]) -> str:
+    """A line of CSV: NULL is empty, an empty text two quotes; nested values are JSON, bytes base64."""
+    return ",".join("" if value is None else _csv_field(value_text(value)) for value in values) + "\n"
+
+
+def _csv_field(text: str) -> str:
+    return text if text and not _QUOTED_IN_CSV.search(text) else '"' + text.replace('"', '""') + '"'
+
+
+def json_line(value: Any) -> str:
+    """A line of JSON, with the values that ``print_json`` prints."""
+    from pydantic_core import to_json
+
+    return to_json(_json_ready(value)).decode() + "\n"
 
 
 def count_text(number: int, noun: str) -> str:
@@ -125,6 +139,8 @@ def format_value(value: Any, *, exact: bool = False) -> str:
 
 def value_text(value: Any) -> str:
     """A value as text; a nested value as JSON, bytes in base64."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if not isinstance(value, list | tuple | dict):

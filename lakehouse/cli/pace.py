@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 
 @dataclass
 class Pace:
-    """How much of the backlog at the start is merged, in offsets, and how fast the latest batches were.
+    """How much of the backlog at the start is merged, in offsets or files, and how fast the latest batches were.
 
     Commits of base rows and of gaps do not count. ``total`` is 0 until the first batch is merged.
     """
@@ -31,14 +31,19 @@ class Pace:
     total: int = 0
     merged: int = 0
     recent_batches: list[Batch] = field(default_factory=list)
+    noun: str = "offset"
 
     def add(self, outcome: "Outcome") -> None:
         """Count one more commit."""
         if outcome.plan is None:
             return
         self.total = self.total or outcome.lag_before
-        self.merged += outcome.plan.span
-        batch = Batch(outcome.plan.span, outcome.entry.commit.read, outcome.seconds)
+        from lakehouse.ledger.positions import source_words
+
+        words = source_words(outcome.plan.source)
+        span, self.noun = words.count(outcome.plan.span), words.position
+        self.merged += span
+        batch = Batch(span, outcome.entry.commit.read, outcome.seconds)
         self.recent_batches = [*self.recent_batches, batch][-_RECENT:]
 
     @property
@@ -52,7 +57,7 @@ class Pace:
         if not self.recent_batches:
             return ""
         rate = sum(batch.records for batch in self.recent_batches) / self._seconds if self._seconds else 0.0
-        return f"{self.merged:,} of {self.total:,} offsets, {rate:,.0f} records a second, {self.time_left} left"
+        return f"{self.merged:,} of {self.total:,} {self.noun}s, {rate:,.0f} records a second, {self.time_left} left"
 
     @property
     def _seconds(self) -> float:

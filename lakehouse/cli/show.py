@@ -1,24 +1,14 @@
-"""Commands that only read: ``status``, ``audit`` and ``query``. None of them starts Spark or a broker."""
+"""Commands that only read: ``status`` and ``audit``. Neither starts Spark or a broker."""
 
-from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_tables, table_names
+from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_tables
 from lakehouse.cli.facts import commit_fields, left_out_fields, partition_fields, ranges_text, seconds, table_rows
-from lakehouse.cli.output import (
-    count_text,
-    print_csv,
-    print_json,
-    print_line,
-    print_notice,
-    print_partitions,
-    print_table,
-)
+from lakehouse.cli.output import count_text, print_json, print_line, print_partitions, print_table
 from lakehouse.cli.table_session import load_settings
-from lakehouse.errors import QueryError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,7 +21,6 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-_MAX_ROWS = 1_000
 NOT_UP_TO_DATE = 4
 
 
@@ -74,6 +63,8 @@ def _status_fields(table_status: "Status") -> dict[str, Any]:
         "version": ledger.version if ledger.exists else None,
         "rows": table_status.rows,
         "bootstrap_servers": table_status.bootstrap_servers,
+        "source": table_status.source_text,
+        "counted": table_status.position_noun,
         "problem": table_status.problem,
         "loss": table_status.loss,
         "lag": table_status.lag,
@@ -99,12 +90,14 @@ def _print_status(fields: dict[str, Any]) -> None:
         else "not created yet; the first merge creates it"
     )
     print_line(f"{fields['table']}: {state} ({fields['uri']})")
-    print_line(f"Broker: {fields['bootstrap_servers'] or 'none'}. {fields['problem'] or ''}".rstrip())
+    place = f"Broker: {fields['bootstrap_servers'] or 'none'}"
+    place = place if fields["counted"] == "offset" else f"Reads {fields['source']}"
+    print_line(f"{place}. {fields['problem'] or ''}".rstrip())
     if fields["partitions"]:
         columns = list(fields["partitions"][0])
         print_partitions(columns, [list(part.values()) for part in fields["partitions"]])
     if fields["lag"] is not None:
-        print_line(f"Lag: {fields['lag']:,} offsets.")
+        print_line(f"Lag: {fields['lag']:,} {fields['counted']}s.")
     for topic, lag in fields.get("lag_of_topics", {}).items():
         print_line(f"Lag of topic {topic}: {'unknown' if lag is None else f'{lag:,} offsets'}.")
     _print_left_out(fields["left_out"])
@@ -216,53 +209,3 @@ def _print_findings(findings: "list[Finding]", *, complete: bool) -> None:
         print_line(f"{'passed' if finding.passed else 'FAILED'}  {finding.check}: {finding.detail}")
     if not complete:
         print_line("The oldest part of the history has expired; the checks cover the rest.")
-
-
-@commands.command(
-    epilog=examples(
-        "lakehouse query 'SELECT count(*) FROM temperatures'", "lakehouse query --csv --limit 100 'FROM temperatures'"
-    )
-)
-def query(
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement that only reads, in DuckDB's SQL.")],
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Show at most N rows; 0 shows all.",
-            show_default=f"{_MAX_ROWS:,}; all with --json, --csv",
-        ),
-    ] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Print only CSV.")] = False,
-    json: JsonOption = False,
-) -> None:
-    """Run a SQL query over all tables, by their names, read-only.
-
-    --json prints a list of objects, one per row. DECIMAL values, NaN and infinities are text, so that they stay exact.
-    Each column then needs its own name.
-    """
-    from lakehouse.query import query as run_query
-
-    if csv and json:
-        raise typer.BadParameter("--csv and --json exclude each other", param_hint="--csv")
-    settings = load_settings()
-    max_rows = limit if limit is not None else 0 if csv or json else _MAX_ROWS
-    result = run_query(settings, sql, table_names(settings), max_rows or None)
-    if json:
-        _require_unique_names(result.columns)
-        print_json([dict(zip(result.columns, row, strict=True)) for row in result.rows])
-    elif csv:
-        print_csv(result.columns, result.rows)
-    else:
-        print_table(result.columns, result.rows, exact=True)
-        print_line(count_text(len(result.rows), "row"))
-    if result.has_more:
-        print_notice(f"Only the first {count_text(max_rows, 'row')} are shown; --limit 0 shows all.")
-
-
-def _require_unique_names(columns: list[str]) -> None:
-    """Refuse to lose a column: a JSON object has one value per name."""
-    duplicate = next((name for name, occurrences in Counter(columns).items() if occurrences > 1), None)
-    if duplicate is not None:
-        raise QueryError(f"Several columns of the result are named {duplicate}", action="Name each of them with AS.")

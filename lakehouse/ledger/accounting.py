@@ -59,6 +59,8 @@ def describe_counts(entry: Entry) -> str:
 
 def describe_left_out(ranges: Sequence[Range], source: SourceId | None) -> str:
     """Describe what a table left out on purpose, in one line; of many ranges the first ones."""
+    if not ranges:
+        return f"begins with the first {source_words(source).position}"
     texts = [f"partition {part.partition} {part.start} to {part.end}" for part in ranges[:_MAX_RANGES]]
     omitted_count = len(ranges) - _MAX_RANGES
     texts += [f"{omitted_count:,} more partitions"] if omitted_count > 0 else []
@@ -70,7 +72,8 @@ def describe_entry(entry: Entry) -> str:
     """Describe what a commit did."""
     commit = entry.commit
     subject = f"{commit.kind} {commit.number} is version {entry.version}"
-    gaps = ", ".join(f"partition {gap.partition} {gap.start} to {gap.end}" for gap in commit.gap)
+    count = source_words(commit.source).count
+    gaps = ", ".join(f"partition {gap.partition} {count(gap.start)} to {count(gap.end)}" for gap in commit.gap)
     skipped_text = f"skipped {source_words(commit.source).position}s that are gone, {gaps}"
     if commit.kind == "gap":
         return f"{subject}: {skipped_text}"

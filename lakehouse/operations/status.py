@@ -57,6 +57,7 @@ class Status:
 
     ``loss`` says which records were lost before they were merged, and what to do. No merge continues until then, unless
     the declaration accepts the loss. ``loss`` is ``None`` if no records are lost, or if this is unknown.
+    ``source_text`` is what the table reads, and ``position_noun`` what is counted in it.
     ``rejected`` is ``None`` if the rejected records cannot be counted without Spark.
     """
 
@@ -70,6 +71,8 @@ class Status:
     ledger: Ledger
     rejected: RejectionCounts | None
     derived: tuple[DerivedStatus, ...]
+    source_text: str = ""
+    position_noun: str = "offset"
 
     @property
     def lag(self) -> int | None:
@@ -118,7 +121,10 @@ def status(settings: Settings, table: StreamTable) -> Status:
         partitions += _partitions(state, topic_ledger.progress, part.topic if table.topics else None)
     rows, rejected = count_rows(ledger.uri), count_rejected(settings, table, ledger)
     derived, loss = _derived(settings, table, ledger), "; ".join(losses) or None
-    return Status(table.name, ledger.uri, servers, problem, loss, tuple(partitions), rows, ledger, rejected, derived)
+    words = (table.topic_text, table.position_noun)
+    return Status(
+        table.name, ledger.uri, servers, problem, loss, tuple(partitions), rows, ledger, rejected, derived, *words
+    )
 
 
 def _read_state(settings: Settings, table: StreamTable, ledger: Ledger) -> SourceState:

@@ -85,7 +85,7 @@ def test_an_unexpected_error_prints_one_line_and_stores_the_traceback_in_a_file(
     def fail(*_: object) -> None:
         raise ValueError("seven is not eight\nand much more")
 
-    monkeypatch.setattr(query, "query", fail)
+    monkeypatch.setattr(query, "open_query", fail)
     assert main.run(["query", "SELECT 1"]) == 1
     error = error_line(capsys)
     assert "ValueError: seven is not eight (" in error
@@ -102,7 +102,7 @@ def test_an_interrupted_command_prints_nothing(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(query, "query", interrupt)
+    monkeypatch.setattr(query, "open_query", interrupt)
     assert main.run(["query", "SELECT 1"]) == 130
     assert capsys.readouterr() == ("", "")
 

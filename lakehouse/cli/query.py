@@ -1,0 +1,136 @@
+"""``query``: SQL over the tables, as text, CSV, JSON or Parquet, on standard output or in a file."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from lakehouse.cli.arguments import JsonOption, examples, table_names
+from lakehouse.cli.output import count_text, print_line, print_notice
+from lakehouse.cli.phases import spinner
+from lakehouse.cli.query_rows import Progress, print_rows, write_file
+from lakehouse.cli.table_session import load_settings
+from lakehouse.errors import QueryError
+
+commands = typer.Typer()
+
+_MAX_ROWS = 1_000
+
+
+def _parse_as_of(text: str | None) -> Any:
+    if text is None:
+        return None
+    from lakehouse.ledger.past_versions import parse_point
+
+    try:
+        return parse_point(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+FormOption = Annotated[
+    Literal["table", "csv", "jsonl", "parquet"] | None,
+    typer.Option(
+        "--format",
+        help="How to print the rows; jsonl prints one JSON object per line. parquet needs --output.",
+        show_default="table",
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        dir_okay=False,
+        metavar="FILE",
+        help="Write the rows into this file, for csv, jsonl and parquet. It is replaced when it is complete.",
+    ),
+]
+AsOfOption = Annotated[
+    Any,
+    typer.Option(
+        "--as-of",
+        callback=_parse_as_of,
+        metavar="VERSION|TIME",
+        help="Read an earlier version of a table, or the tables of the query as they were at a time in ISO 8601.",
+    ),
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Show at most N rows; 0 shows all.",
+        show_default=f"{_MAX_ROWS:,} as a table; all in other formats",
+    ),
+]
+
+
+@commands.command(
+    epilog=examples(
+        "lakehouse query 'SELECT count(*) FROM temperatures'",
+        "lakehouse query --as-of 2026-11-01T00:00:00Z 'FROM temperatures LIMIT 5'",
+        "lakehouse query --format parquet --output rows.parquet 'FROM temperatures'",
+    )
+)
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement that only reads, in DuckDB's SQL.")],
+    form: FormOption = None,
+    output: OutputOption = None,
+    as_of: AsOfOption = None,
+    limit: LimitOption = None,
+    csv: Annotated[bool, typer.Option("--csv", help="The same as --format csv.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Run a SQL query over all tables, by their names, read-only.
+
+    --json prints a list of objects, one per row. In JSON, DECIMAL values, NaN and infinities are text, so that they
+    stay exact. In JSON and Parquet, each column needs its own name.
+    """
+    from lakehouse.query import open_query
+
+    chosen_form = _choose_form(form, output, csv=csv, json=json)
+    settings = load_settings()
+    progress = Progress(limit if limit is not None else _MAX_ROWS if chosen_form == "table" else 0)
+    with (
+        spinner("Querying", progress) as status,
+        open_query(settings, sql, table_names(settings), as_of) as running_query,
+    ):
+        if chosen_form not in ("table", "csv"):
+            _require_unique_names(running_query.columns)
+        if output:
+            write_file(running_query, progress, chosen_form, output)
+        else:
+            print_rows(running_query, progress, chosen_form, status.stop)
+        versions = running_query.versions
+    if output:
+        print_line(f"{output}: {count_text(progress.rows, 'row')}")
+    for version in versions:
+        print_notice(f"As of {version}.")
+    if progress.has_more:
+        print_notice(f"Only the first {count_text(progress.limit, 'row')} are shown; --limit 0 shows all.")
+
+
+def _choose_form(form: str | None, output: Path | None, *, csv: bool, json: bool) -> str:
+    """Return the form of the rows; anything that contradicts it is wrong usage."""
+    choices = {"--format": form, "--csv": csv and "csv", "--json": json and "json"}
+    chosen_options = [option for option, choice in choices.items() if choice]
+    if len(chosen_options) > 1:
+        raise typer.BadParameter(f"{' and '.join(chosen_options)} exclude each other", param_hint=chosen_options[0])
+    chosen_form = str(choices[chosen_options[0]]) if chosen_options else "table"
+    if output is None and chosen_form == "parquet":
+        raise typer.BadParameter("parquet needs --output FILE", param_hint="--format")
+    if output and chosen_form in ("table", "json"):
+        raise typer.BadParameter("a file needs --format csv, jsonl or parquet", param_hint="--output")
+    if output and not output.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {str(output.parent)!r}", param_hint="--output")
+    if output and output.exists() and not output.is_file():
+        raise typer.BadParameter(f"{str(output)!r} is not a file", param_hint="--output")
+    return chosen_form
+
+
+def _require_unique_names(columns: list[str]) -> None:
+    """Refuse to lose a column: a JSON object has one value per name."""
+    duplicate = next((name for name, occurrences in Counter(columns).items() if occurrences > 1), None)
+    if duplicate is not None:
+        raise QueryError(f"Several columns of the result are named {duplicate}", action="Name each of them with AS.")

@@ -1,0 +1,107 @@
+"""The version of a table that a reader asks for, by its number or by a time."""
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehouse.errors import TableError
+from lakehouse.ledger.commit_infos import committed_at
+from lakehouse.ledger.log import open_table, open_version, read_commit, read_history
+
+Point = int | datetime
+"""The number of a version, or a time with a zone: it means the newest version that was committed by then."""
+_TIME_EXAMPLE = "2026-11-01T00:00:00Z"
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """One version of a table. ``committed_at`` is in UTC, and ``None`` if its commit has expired."""
+
+    table: str
+    uri: str
+    number: int
+    committed_at: datetime | None
+
+    def __str__(self) -> str:
+        """Name the table, the version and its time."""
+        time = f", committed at {_time_text(self.committed_at)}" if self.committed_at else ""
+        return f"{self.table}, version {self.number}{time}"
+
+
+def parse_point(text: str) -> Point:
+    """Return the number of a version, or a time in ISO 8601 with a zone; ``ValueError`` says what is wrong."""
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else parse_time(text)
+
+
+def parse_time(text: str) -> datetime:
+    """Return a time in ISO 8601, or as ``audit`` shows it; ``ValueError`` if it is anything else or has no zone."""
+    try:
+        time = datetime.fromisoformat(re.sub(" UTC$", "+00:00", text))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a time in ISO 8601, for example {_TIME_EXAMPLE}") from None
+    require_zone(time)
+    return time
+
+
+def require_zone(time: datetime) -> None:
+    """Raise ``ValueError`` if a time may mean several, because it has no zone."""
+    if time.utcoffset() is None:
+        raise ValueError(f"{time} has no time zone; write, for example, {_TIME_EXAMPLE}")
+
+
+def find_version(uri: str, name: str, point: Point | None = None) -> TableVersion:
+    """Find a version of a table, without a JVM; the newest one by default.
+
+    Raises ``TableError`` if the table does not exist, and if the log does not show the version or is younger than the
+    time; the error names the versions that it shows. The files of the version may be gone. Times are those of
+    ``audit``; a commit whose clock was behind the commit before it counts as committed together with that one.
+    """
+    table = open_table(uri)
+    if table is None:
+        raise TableError(f"Table {name} does not exist", where=uri, action="First run the command that creates it.")
+    newest = int(table.version())
+    number = newest if point is None else point
+    if isinstance(number, datetime):
+        number, newest = _version_at(uri, name, number)
+    is_shown = number == newest or (0 <= number < newest and _shows(uri, number))
+    if not is_shown:
+        raise _missing_version(uri, name, number, newest)
+    info = read_commit(uri, number)
+    return TableVersion(name, uri, number, committed_at(info) if info else None)
+
+
+def _version_at(uri: str, name: str, time: datetime) -> tuple[int, int]:
+    """Return the newest version that was committed by a time, and the newest of all."""
+    history = read_history(uri)[::-1]
+    times = list(map(committed_at, history))
+    newer = next((number for number, commit_time in enumerate(times) if commit_time > time), len(times))
+    if newer == 0:
+        oldest = f"version {history[0]['version']}, committed at {_time_text(times[0])}"
+        problem = f"Table {name} has no version of {time.isoformat()}: the oldest commit in its log is {oldest}"
+        raise TableError(problem, where=uri, action="Choose a later time.")
+    return history[newer - 1]["version"], history[-1]["version"]
+
+
+def _shows(uri: str, number: int) -> bool:
+    """Whether the log still shows a version that is not newer than the table."""
+    try:
+        open_version(uri, number)
+    except TableError as error:
+        if type(error) is TableError:
+            return False
+        raise  # the store or a damaged file: no other version can be read either
+    return True
+
+
+def _missing_version(uri: str, name: str, number: int, newest: int) -> TableError:
+    oldest = bisect_left(range(newest), True, key=lambda version: _shows(uri, version))
+    problem = "has expired from the log" if 0 <= number < oldest else "does not exist"
+    versions = f"{oldest} to {newest}" if oldest < newest else f"only {newest}"
+    return TableError(
+        f"Version {number} of {name} {problem}", where=uri, action=f"Choose another; the log shows {versions}."
+    )
+
+
+def _time_text(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,107 @@
+"""Connections of DuckDB that read Delta tables: the extension, interrupts, and the meaning of errors."""
+
+import re
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+
+from lakehouse.errors import LakehouseError, QueryError, SetupError, TableError
+from lakehouse.errors.time_limit import in_time
+from lakehouse.ledger.past_versions import TableVersion
+from lakehouse.settings.store import Store
+
+T = TypeVar("T")
+
+_OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+_MISSING_FILE = re.compile(r"No such file|\b404\b|[Nn]ot [Ff]ound")
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """Open a connection that reads Delta tables, downloads no extension and has its times in UTC."""
+    connection = duckdb.connect(":memory:", config=dict(_OFFLINE))
+    load_extension(connection)
+    run_statement(connection, "SET TimeZone = 'UTC'")
+    # after two seconds, DuckDB would print its progress among the rows (seen)
+    run_statement(connection, "SET enable_progress_bar = false")
+    return connection
+
+
+def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
+    """Load the Delta extension."""
+    run_statement(connection, f"LOAD {quoted_text(str(_extension()))}")
+
+
+def _extension() -> Path:
+    """Find the Delta extension in the Python package that contains it: nothing is downloaded or installed."""
+    package = find_spec("duckdb_extension_delta")
+    folder = Path(package.origin).parent if package and package.origin else Path()
+    file = folder / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
+    if not file.is_file():
+        raise SetupError(
+            "DuckDB's Delta extension is missing", action="Reinstall lakehouse (in its repository: make install)."
+        )
+    return file
+
+
+def interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
+    """Return what a call of DuckDB returns; a signal meanwhile interrupts the query.
+
+    On the main thread, DuckDB would not notice it while it fetches rows, and elsewhere report it as its own error.
+    """
+    try:
+        return in_time(call)
+    except KeyboardInterrupt:
+        connection.interrupt()
+        raise
+
+
+def run_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Run a statement, which a signal interrupts; its rows are fetched from the connection."""
+    interruptible(connection, lambda: connection.execute(sql))
+
+
+def scan_sql(version: TableVersion) -> str:
+    """SQL for the rows of one version of a table."""
+    return f"SELECT * FROM delta_scan({quoted_text(version.uri)}, version := {version.number})"
+
+
+def missing_files(error: duckdb.Error, versions: Sequence[TableVersion]) -> LakehouseError | None:
+    """Return the error for a version whose files are gone; ``None`` for any other error."""
+    if not _MISSING_FILE.search(str(error)):
+        return None
+    version = next(
+        (version for version in versions if str(Store(version.uri).folder or version.uri) in str(error)), None
+    )
+    if version is None:
+        return None
+    return TableError(
+        f"Files of version {version.number} of {version.table} are gone: maintenance or another VACUUM removed them",
+        where=version.uri,
+        action="Choose a newer version. The declared retention says for how long files of earlier versions stay.",
+    )
+
+
+def refusal(error: duckdb.Error, action: str, problem: str = "The query cannot be run") -> QueryError:
+    """Quote DuckDB's message without its type, and its hint; the rest points into the text of the query."""
+    message, _, details = str(error).strip().partition("\n")
+    hint = (
+        ""
+        if re.match(r"\n|\t|LINE |.*\"(pg_|duckdb_|sqlite_|pragma_)", details)
+        else details.partition("\n")[0].strip()
+    )
+    hint_sentence = hint if hint.endswith(("?", ".")) or not hint else f"{hint}."
+    text = re.sub(r"^\w+( \w+)? Error: ", "", message).rstrip("!. ")
+    return QueryError(f"{problem}: {text}", action=f"{hint_sentence} {action}".strip())
+
+
+def quoted_name(name: str) -> str:
+    """Return a name in quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_text(text: str) -> str:
+    """Return a text as a literal."""
+    return "'" + text.replace("'", "''") + "'"

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +23,7 @@ from typing import Any, Literal
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Avro, FieldIs, StreamTable
+from lakehouse.declaration import Avro, FieldIs, Files, StreamTable
 from lakehouse.derived import refresh
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
@@ -42,13 +43,16 @@ from lakehouse_tests.helpers.tables.log_tables import log_table
 
 LOG_TABLE = log_table()
 IS_WEATHER = FieldIs("type", ["weather"])
-Form = Literal["json", "avro", "log", "truncates", "elements", "topics"]
+Form = Literal["json", "avro", "log", "truncates", "elements", "topics", "files", "log of files"]
 _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 
 
 @dataclass(frozen=True)
 class Job:
-    """A task for one table; ``hottest`` is the maximum temperature of its declaration."""
+    """A task for one table; ``hottest`` is the maximum temperature of its declaration.
+
+    If it reads files, ``topic`` is their folder.
+    """
 
     do: str
     name: str
@@ -61,15 +65,17 @@ class Job:
     @property
     def table(self) -> StreamTable:
         """The temperatures table under another name, in a form: each but a log table has a key and deletes."""
-        template = LOG_TABLE if self.form == "log" else temperatures
+        template = LOG_TABLE if self.form in ("log", "log of files") else temperatures
         rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in template.rollups]
         column = replace(template.by_name["temperature_2m"], between=(-100, self.hottest))
         changes: dict[str, Any] = dict(rollups=rollups, columns=[*template.columns[:3], column], references=())
         changes |= {"format": Avro()} if self.form == "avro" else {}
-        changes |= {} if self.form == "log" else {"apply_as_deletes": DELETES}
+        changes |= {} if template is LOG_TABLE else {"apply_as_deletes": DELETES}
         changes |= {"apply_as_truncates": FieldIs("operation", ["TRUNCATE"])} if self.form == "truncates" else {}
         changes |= dict(base=None, rows_from="readings", where=IS_WEATHER) if self.form == "elements" else {}
         changes |= {"topics": self.topics, "topic": ""} if self.form == "topics" else {"topic": self.topic}
+        if self.form in ("files", "log of files"):
+            changes |= dict(base=None, topic="", source=Files(self.topic, settle=timedelta(0), batch_bytes=2_000))
         return replace(template, name=self.name, **changes)
 
     @property

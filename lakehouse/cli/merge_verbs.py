@@ -109,9 +109,19 @@ def merge(
         with spinner("Refreshing feed and rollups"):
             derived_updates = [] if only_merged else refresh_all(context)
     show_outcomes(stream_table, outcomes, derived_updates, json)
+    _print_waiting_files(settings, stream_table)
     if fail_if_idle and not outcomes:
         raise typer.Exit(NOTHING_TO_DO)
     return None
+
+
+def _print_waiting_files(settings: "Settings", table: "StreamTable") -> None:
+    """Print how many files are too new to be read."""
+    from lakehouse.declaration import Files
+    from lakehouse.sources.files.source import FilesSource
+
+    if isinstance(table.source, Files) and (text := FilesSource(settings, table, table.source).waiting_text):
+        print_notice(text)
 
 
 def _print_changes(settings: "Settings", table: "StreamTable") -> None:

@@ -24,7 +24,7 @@ class TableNames:
 
     @property
     def source_suffix(self) -> str:
-        """The end of the name of the asset that stands for what it reads."""
+        """The end of the name of the asset that represents what it reads."""
         return "folder" if self.reads_files else "source" if self.source else "topic"
 
     @property

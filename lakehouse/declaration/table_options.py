@@ -69,6 +69,11 @@ class TableOptions(TableNames):
         return view
 
     @property
+    def place_text(self) -> str:
+        """The one source whose records this declaration is for, as an error names it."""
+        return f"topic {self.topic}" if self.topic else self.topic_text
+
+    @property
     def topic_text(self) -> str:
         """The topic, the topics or the folder, as a sentence names them."""
         if self.source:

@@ -89,7 +89,7 @@ def require_unexpired(
         facts = "; ".join(describe_deleted(Range(partition, 0, earliest[partition])) for partition in expired_limits)
         raise LakehouseError(
             f"{facts}, perhaps with records of {first_day}",
-            where=f"topic {context.table.topic}",
+            where=context.table.place_text,
             action=f"{context.table.name} keeps their rows, and they cannot be replayed. Replay days from"
             f" {max(expired_limits.values()).date() + _DAY} on.",
         )

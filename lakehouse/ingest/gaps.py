@@ -63,13 +63,13 @@ def _compacted_error(table: StreamTable, *, is_known: bool) -> DeclarationError:
         return DeclarationError(
             f"The topic of {table.name} has changes of a database, so it must not be compacted. The broker does not say"
             " whether it is",
-            where=f"topic {table.topic}",
+            where=table.place_text,
             action="Nothing was merged. Grant DescribeConfigs on the topic to this user.",
         )
     return DeclarationError(
         f"The topic of {table.name} has changes of a database and is compacted: compaction keeps the change that was"
         " sent last, which may be an old one that was sent again, and removes deletes",
-        where=f"topic {table.topic}",
+        where=table.place_text,
         action="Nothing was merged. Set cleanup.policy=delete. If compaction may have removed records, send the changes"
         " to a new topic, and declare a table with another name.",
     )
@@ -115,7 +115,7 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
         raise DeclarationError(
             f"Table {table.name} has rows from a deleted topic, from another topic, or of records that the broker has"
             " lost: their offsets cannot be compared with the current ones",
-            where=f"topic {table.topic}",
+            where=table.place_text,
             action='Declare order="timestamp", or a table with another name, which a merge fills from the topic.',
         )
 
@@ -123,6 +123,8 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
 def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
     """Return the error of a gap that nobody has accepted."""
     action = f"If the loss is known and accepted, continue with: lakehouse accept-gap {table.name}"
+    if table.source and not table.reads_files:
+        action = f"Declare a table with another name, which begins with the present rows of {table.source.stream}"
     if table.has_changes:
         action += ". Rows whose deletes are lost stay: then compare with the database, or declare a new table"
     if not can_be_accepted(gap, table):
@@ -130,7 +132,7 @@ def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
             f"Offsets start again there, and {table.name} is ordered by offset only: new records would seem older than"
             ' its rows. Declare order="timestamp" first, or declare a table with another name.'
         )
-    return DataLossError("; ".join(gap.shown_facts), where=f"topic {table.topic}", action=action)
+    return DataLossError("; ".join(gap.shown_facts), where=table.place_text, action=action)
 
 
 def can_be_accepted(gap: Gap, table: StreamTable) -> bool:

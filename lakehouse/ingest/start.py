@@ -62,7 +62,7 @@ def _require_present(table: StreamTable, starts: Positions, state: SourceState) 
 def _wrong_start(table: StreamTable, partition: int, position: int, fact: str) -> DeclarationError:
     return DeclarationError(
         f"Table {table.name} starts at offset {position} of partition {partition}, but the partition {fact}",
-        where=f"topic {table.topic}",
+        where=table.place_text,
         action="Nothing was merged. Correct start= in the declaration: 0 is the first record that the topic holds.",
     )
 

@@ -1,6 +1,6 @@
 """The topics of a table that reads several: the declaration for each of them, as ``in_topic`` returns it.
 
-A table that reads no topic has one source, and its declaration stands for it.
+A table that reads no topic has one source: its own declaration is that of the source.
 """
 
 from collections.abc import Sequence

@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from lakehouse.ledger.commits import FIRST_VERSION, VERSION, Commit, Entry, Kind, Metrics, Upkeep
 
 _MERGE_OR_WRITE: Final = ("MERGE", "WRITE")
-_OPERATIONS: Final = {"rewrite": ("WRITE",), "derived": _MERGE_OR_WRITE, "batch": _MERGE_OR_WRITE}  # else only MERGE
+_OPERATIONS: Final = {"rewrite": ("WRITE",)} | dict.fromkeys(("batch", "derived", "load"), _MERGE_OR_WRITE)
+"""The operations of commits of a kind; of all others only MERGE."""
 # the names of Spark's Delta, and of deltalake
 _APPENDED_ROWS: Final = ("numOutputRows", "num_added_rows")
 _MERGED_ROWS: Final = {

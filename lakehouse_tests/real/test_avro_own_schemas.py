@@ -3,6 +3,7 @@
 from dataclasses import replace
 from operator import itemgetter
 
+import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Avro, Column
@@ -32,6 +33,7 @@ def rows(stream: Stream) -> list[tuple[object, ...]]:
     return [(row["id"], row["text"], row["number"]) for row in stored_rows]
 
 
+@pytest.mark.slow
 def test_single_objects_are_merged_by_the_schemas_of_the_declaration(spark: SparkSession, registry: Settings) -> None:
     one_schema = Avro(schemas=[FIRST], named_branches=True)
     stream = stream_of(spark, registry, order_table(columns=COLUMNS, rollups=[], format=one_schema))

@@ -20,6 +20,7 @@ COLUMNS = [Column("id", "BIGINT", "Number of the order.", required=True), Column
 SCHEMA = {"type": "object", "required": ["id"], "properties": {"note": {"type": "string", "pattern": "^[a-z]+$"}}}
 
 
+@pytest.mark.slow
 def test_records_are_checked_by_the_schemas_of_the_registry(spark: SparkSession, registry: Settings) -> None:
     form = Json(framed=True, checked=True)
     stream = stream_of(spark, registry, order_table(columns=COLUMNS, rollups=[], format=form))

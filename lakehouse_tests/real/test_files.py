@@ -1,4 +1,4 @@
-"""Files in a folder as the source of a table: each record is accounted for, whatever happens to the files."""
+"""Files in a folder as the source of a table: each record is accounted for, also if files change or go away."""
 
 import gzip
 import json
@@ -25,6 +25,7 @@ from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 
 SOURCE = Files("heart", names="*.json*", each="element", settle=timedelta(0))
+CSV = Files("heart", names="*.csv", header="mrn,name", settle=timedelta(0))
 _COLUMNS = [
     Column("device_id", "INT", "Device.", required=True, written="text"),
     Column("time", "TIMESTAMP", "Time of the reading.", required=True, epoch="seconds", written="text"),
@@ -199,7 +200,7 @@ def test_lines_of_csv_with_a_header_become_a_log_table(landing: Landing) -> None
         columns=columns,
         key=[],
         format=Csv(columns=["mrn", "name"]),
-        source=Files("heart", names="*.csv", header="mrn,name", settle=timedelta(0)),
+        source=CSV,
     )
     landing.land("patients.csv", b'mrn,name\r\n1,Ann\r\n2,"B, ob"\r\n2,"B, ob"\r\n')
     landing.land("other.csv", b"name,mrn\nAnn,1\n")
@@ -209,4 +210,7 @@ def test_lines_of_csv_with_a_header_become_a_log_table(landing: Landing) -> None
     assert [reason for reason, _ in landing.rejected()] == ["unreadable_file"]
     (replayed,) = replay(landing.context)
     assert (replayed.entry.metrics.inserted, landing.merge()) == (0, [])
+    landing.table = replace(landing.table, source=replace(CSV, header="name,mrn"), format=Csv(columns=["name", "mrn"]))
+    (replayed,) = replay(landing.context)
+    assert replayed.entry.metrics.inserted == 1, "the file whose header was declared wrongly"
     landing.assert_accounted()

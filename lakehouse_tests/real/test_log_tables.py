@@ -131,6 +131,7 @@ def test_a_column_declared_later_is_null_in_rows_from_before(log_stream):
     is_right(log_stream)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("4.5")
 def test_file_statistics_have_positions_so_that_a_replay_skips_other_files(log_stream):
     """Files of few rows that delta-rs wrote have these statistics after they are compacted."""

@@ -28,6 +28,7 @@ def age(stream: Stream, received_before: datetime) -> None:
     purge_deletes(stream.context, received_before + PERIOD)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("14.8")
 def test_a_record_that_a_purged_delete_may_have_deleted_does_not_become_a_row(stream: Stream) -> None:
     first, second, third, fourth = stream.hours(4)

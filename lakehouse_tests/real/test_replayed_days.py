@@ -107,6 +107,7 @@ def assert_derived_follow(stream: Stream) -> None:
         assert is_consumed(stream.ledger, derived.consumed)
 
 
+@pytest.mark.slow
 def test_a_replay_of_days_is_recorded_and_changes_no_row(stream: Stream, instance: dg.DagsterInstance) -> None:
     for partition in (0, 1):
         stream.send(*(record(time=hour(number)) for number in range(3)), b"{", partition=partition)

@@ -1,4 +1,4 @@
-"""Another Delta table as the source of a table: it follows every change, whatever happens to the other table."""
+"""Another Delta table as the source of a table: it follows every change, also a RESTORE."""
 
 import shutil
 from dataclasses import dataclass, replace

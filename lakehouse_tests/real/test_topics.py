@@ -73,6 +73,7 @@ def test_topics_are_merged_into_one_table_and_a_later_one_from_its_beginning(
     stream.assert_accounted()
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("4.8", "3.3")
 def test_the_topic_decides_between_records_of_the_same_time(spark: SparkSession, broker: Settings) -> None:
     stream = create(spark, broker)

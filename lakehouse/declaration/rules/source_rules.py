@@ -10,7 +10,6 @@ from lakehouse.declaration.table_rows import TableRows
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.record_parts import FILE_HEADER, HEADER, KEY, PARSED_KEY, TOPIC
 
-_EACH = ("line", "element", "row")
 _FIELD_ONLY = "These records have a value alone: decide by a field, with FieldIs(...)."
 
 
@@ -22,12 +21,9 @@ def source_problems(table: TableParts) -> Iterator[Problem]:
         yield from _folder_problems(table.source)
         yield from _line_problems(table.source)
         yield from _format_problems(table, table.source.each)
-    elif isinstance(table.source, TableRows):
+    else:
         yield from _table_problems(table, table.source)
         yield from _format_problems(table, "row")
-    else:
-        yield f"source is {table.source!r}", 'Write, for example: source=Files("measurements", names="*.json")'
-        return
     yield from _absent_parts(table)
 
 
@@ -61,8 +57,6 @@ def _folder_problems(files: Files) -> Iterator[Problem]:
 
 
 def _line_problems(files: Files) -> Iterator[Problem]:
-    if files.each not in _EACH:
-        yield f"each is {files.each!r}", f"Write one of: {', '.join(_EACH)}."
     for option in ("header", "quoted_line_breaks"):
         if getattr(files, option) and files.each != "line":
             yield f"{option} is for lines, but each is {files.each!r}", f"Remove {option}."

@@ -1,7 +1,7 @@
 """What a folder holds compared with the log of its files: which numbers can be read, and which files are new."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lakehouse.declaration.files import Files
@@ -18,14 +18,12 @@ _PARTITION = 0
 class FolderState(SourceState):
     """The state of a folder: ``sizes`` has the bytes of each file that can be read, by number.
 
-    ``removed`` are the files that went away before they were read, by number. ``pending`` are those whose contents
-    changed before, and have no number yet.
+    ``removed`` are the files that went away before they were read, by number.
     """
 
     sizes: Mapping[int, int] = field(default_factory=dict)
     batch_bytes: int = 0
     removed: Mapping[int, str] = field(default_factory=dict)
-    pending: frozenset[int] = frozenset()
 
     def divide(self, starts: Positions, lags: Positions, limit: int | None, turn: int = 0) -> dict[int, int]:  # noqa: ARG002
         """Return the positions of the next files: at most ``limit``, with ``batch_bytes`` together, at least one."""
@@ -46,18 +44,6 @@ class FolderState(SourceState):
         return f"{len(paths):,} {noun} removed before being merged: {', '.join(first_of(paths, 'files'))}"
 
 
-def new_files(
-    files: Files, log: FileLog, facts: Mapping[str, FileFacts], suspects: Collection[int]
-) -> dict[str, FileFacts]:
-    """Return the files without a number that have settled; a file whose contents changed is a new one."""
-    now, settle = time.time_ns() // 1_000, files.settle.total_seconds() * 1_000_000
-    return {
-        path: fact
-        for path, fact in facts.items()
-        if not _is_numbered(log.newest.get(path), fact, suspects) and (not settle or now - fact.changed >= settle)
-    }
-
-
 def _is_numbered(newest: tuple[int, int, int] | None, fact: FileFacts, suspects: Collection[int]) -> bool:
     return newest is not None and newest[1:] == (fact.size, fact.modified) and newest[0] not in suspects
 
@@ -76,8 +62,21 @@ class Folder:
 
     @property
     def unnumbered(self) -> dict[str, FileFacts]:
-        """The files that get a number next."""
-        return new_files(self.files, self.log, self.facts, self.suspects)
+        """The files without a number that have settled; a file whose contents changed is a new one."""
+        return {path: fact for path, fact in self._new_files() if self._has_settled(fact)}
+
+    @property
+    def waiting_count(self) -> int:
+        """How many files without a number have not settled."""
+        return sum(not self._has_settled(fact) for _, fact in self._new_files())
+
+    def _new_files(self) -> Iterator[tuple[str, FileFacts]]:
+        newest = self.log.newest
+        return (item for item in self.facts.items() if not _is_numbered(newest.get(item[0]), item[1], self.suspects))
+
+    def _has_settled(self, fact: FileFacts) -> bool:
+        settle = self.files.settle.total_seconds() * 1_000_000
+        return not settle or time.time_ns() // 1_000 - fact.changed >= settle
 
     def state(self, first: int | None, *, is_new: bool, looks_ahead: bool = False) -> FolderState:
         """Return the state of the folder for a table whose next file is ``first``; ``None`` if no loss matters.
@@ -109,7 +108,6 @@ class Folder:
             sizes=sizes,
             batch_bytes=self.files.batch_bytes,
             removed=removed,
-            pending=frozenset(pending),
         )
 
 

@@ -32,7 +32,7 @@ class FileRecord:
 
     @property
     def headers(self) -> tuple[tuple[str, bytes], ...]:
-        """The path, and the reason if this stands for the unreadable rest of its file."""
+        """The path, and the reason if this is in place of the unreadable rest of its file."""
         faults = ((FAULT_HEADER, self.fault.encode()),) if self.fault else ()
         return ((FILE_HEADER, self.path.encode()), *faults)
 

@@ -16,7 +16,7 @@ from lakehouse.errors.causes import causes_of
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import FILE_PLACES, Plan
 from lakehouse.settings import Settings
-from lakehouse.sources.files.file_log import files_layout, number_files, read_file_log, read_numbered
+from lakehouse.sources.files.file_log import FileLog, files_layout, number_files, read_file_log, read_numbered
 from lakehouse.sources.files.listing import folder_of, list_files
 from lakehouse.sources.files.look import Folder, FolderState
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
@@ -55,16 +55,20 @@ class FilesSource:
         return self._state(ledger, looks_ahead=True)
 
     def _state(self, ledger: Ledger | None, *, looks_ahead: bool) -> FolderState:
-        folder, progress = self._list(), ledger.progress if ledger else None
-        is_new = ledger is not None and progress is None
-        first = 0 if is_new else None
-        if progress and progress.source.identity == folder.log.table_id:
-            first = progress.next_position(0) // FILE_PLACES
+        folder, is_new = self._list(), ledger is not None and ledger.progress is None
+        first = 0 if is_new else self._first_unmerged(ledger, folder.log)
         return folder.state(first, is_new=is_new, looks_ahead=looks_ahead)
 
     def _list(self) -> Folder:
         facts = list_files(self._folder, self.files)
         return Folder(self.files, read_file_log(self.settings, self.table), facts, self._suspects)
+
+    @property
+    def waiting_text(self) -> str:
+        """A sentence about the files that have not settled; empty if there are none."""
+        count, seconds = self._list().waiting_count, self.files.settle.total_seconds()
+        noun = "file waits" if count == 1 else "files wait"
+        return f"{count:,} {noun} for {seconds:g} seconds without a change of it." if count else ""
 
     def take_stock(self, context: TableContext) -> None:
         """Number the files that are new and have settled. Warns of files whose contents changed."""
@@ -84,23 +88,32 @@ class FilesSource:
     def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":
         """Read the files whose numbers are in the plan, except those whose contents have a later number.
 
-        Raises ``ReadLossError`` if a file was removed or has changed since the plan was made.
+        Of files that were merged before, those that were removed or changed since are left out too.
         """
-        state = self.look(ledger, 0)
-        ranges = [range(part.start // FILE_PLACES, -(-part.end // FILE_PLACES)) for part in plan.ranges]
-        numbers = [number for numbers in ranges for number in numbers]
-        missing = [number for number in numbers if number in state.removed or number in state.pending]
-        if missing:
-            raise ReadLossError(
-                f"{len(missing):,} of the planned files were removed or changed",
-                where=f"folder {plan.stream}",
-                action="Nothing was merged. Run it again: it reads what the folder has now.",
-            )
         from lakehouse.sources.files.read import read_files  # noqa: PLC0415 - only a session needs Spark
 
-        rows = read_numbered(self.settings, self.table, [number for number in numbers if number in state.sizes])
+        log = read_file_log(self.settings, self.table)
+        newest_numbers = {number for number, *_ in log.newest.values()}
+        numbers = [
+            number
+            for part in plan.ranges
+            for number in range(part.start // FILE_PLACES, -(-part.end // FILE_PLACES))
+            if number in newest_numbers
+        ]
+        first = self._first_unmerged(ledger, log)
+        if first is None or any(number < first for number in numbers):
+            readable_numbers = self.look(None, 0).sizes
+            numbers = [n for n in numbers if n in readable_numbers or (first is not None and n >= first)]
+        rows = read_numbered(self.settings, self.table, numbers)
         with_names = any(field.part == f"{HEADER}{FILE_HEADER}" for field in self.table.fields)
         return read_files(spark, rows, self._folder, self.files, with_names=with_names)
+
+    def _first_unmerged(self, ledger: Ledger | None, log: FileLog) -> int | None:
+        """Return the number of the next file to merge; ``None`` if the ledger has no progress in this folder."""
+        progress = ledger.progress if ledger else None
+        if progress is None or progress.source.identity != log.table_id:
+            return None
+        return progress.next_position(0) // FILE_PLACES
 
     @contextmanager
     def failures(self, plan: Plan, command: str) -> Iterator[None]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -139,7 +140,7 @@ def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
     """Patch a function of lakehouse to die at a point; return its module, its name and the original function."""
     path = "storage.spark_writer._write_statement" if point.at == "write" else point.at
     module_name, _, function = path.rpartition(".")
-    module = sys.modules[f"lakehouse.{module_name}"]
+    module = import_module(f"lakehouse.{module_name}")
     original = getattr(module, function)
     replacement = (
         _deadly_writing(point, name + point.suffix, original) if point.at == "write" else _deadly_call(point, original)

@@ -20,9 +20,7 @@ LINE = FileForm()
 LINES = b"".join(b'{"a": %d}\n' % number for number in range(1000))
 
 
-def read(
-    file: Path, form: FileForm = LINE, hashes: list[str] | None = None
-) -> list[tuple[bytes | None, str | None]]:
+def read(file: Path, form: FileForm = LINE, hashes: list[str] | None = None) -> list[tuple[bytes | None, str | None]]:
     part = FilePart(str(file), chunk_hashes(str(file)) if hashes is None else hashes)
     return [(value.as_py(), records.fault) for records in read_part(part, form) for value in records.values]
 

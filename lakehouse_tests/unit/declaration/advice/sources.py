@@ -43,14 +43,6 @@ EXAMPLES = [
         of_files(source=Files("ratings", batch_bytes=1)),
     ),
     Example(
-        "each is 'lines'",
-        "Write one of: line, element, row.",
-        of_files(source=Files("ratings", each="lines")),  # type: ignore[arg-type]
-        of_files(source=Files("ratings", each="line")),
-        of_files(source=Files("ratings", each="element")),
-        of_files(source=Files("ratings", each="row")),
-    ),
-    Example(
         "header is for lines, but each is 'element'",
         "Remove header.",
         of_files(source=Files("ratings", each="element", header="id,time")),

@@ -29,9 +29,9 @@ class SourceWords:
         return -(-span // self.unit)
 
 
-FILE_PLACES = 2**40
+FILE_PLACES = 2**36
 """Positions of one file: its number times this, plus the place of a record in it, is a position."""
-VERSION_PLACES = 2**40
+VERSION_PLACES = 2**36
 """Positions of one version of a table: its number times this, plus the place of the record in it, is a position."""
 _WORDS = {
     "kafka": SourceWords("topic", "offset"),

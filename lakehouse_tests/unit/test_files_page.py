@@ -29,7 +29,10 @@ def test_a_line_after_the_header_of_the_page_becomes_a_row(tmp_path: Any) -> Non
     patients = declarations()["patients"]
     file = tmp_path / "patients.csv"
     file.write_bytes(b"mrn,name\n7,Ann\n")
-    part, form = FilePart(str(file), chunk_hashes(str(file))), FileForm(header=patients.source.header)
+    part, form = (
+        FilePart(str(tmp_path), file.name, chunk_hashes(str(tmp_path), file.name)),
+        FileForm(header=patients.source.header),
+    )
     (records,) = [records for records in read_part(part, form) if len(records.values)]
     assert [patients.decode(value.as_py()) for value in records.values] == [{"mrn": 7, "name": "Ann"}]
 

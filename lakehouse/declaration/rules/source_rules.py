@@ -39,6 +39,14 @@ def _absent_parts(table: TableParts) -> Iterator[Problem]:
     for condition in table.conditions:
         if isinstance(condition, HeaderIs | SchemaIs):
             yield f"where has {type(condition).__name__}, but its records have no such part", _FIELD_ONLY
+    yield from _topic_options(table)
+
+
+def _topic_options(table: TableParts) -> Iterator[Problem]:
+    """Options that only a topic can have."""
+    if table.gaps == "accept":
+        advice = "Remove gaps. A person accepts what is gone: a folder or a store may only be away."
+        yield 'gaps="accept" is for topics, from which records expire', advice
     for option in ("start", "replay_from"):
         if getattr(table, option) is not None:
             yield f"{option} needs a topic, but source is {type(table.source).__name__}", f"Remove {option}."

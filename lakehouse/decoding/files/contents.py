@@ -10,19 +10,20 @@ from lakehouse.decoding.files.fault import FileChangedError, FileFault
 
 CHUNK = 32 * 1024 * 1024
 """Bytes of a file that are hashed, and read, at once."""
-_READ = 64 * 1024  # bytes that are decompressed at once: a thousand times as many at most
+_READ = {"gzip": 64 * 1024, "zstd": 2 * 1024}
+"""Bytes that are decompressed at once: they become up to a thousand times as many, with zstd 32,000 times."""
 _CHANGED = "its bytes are not those that were numbered"
 
 
-def open_file(path: str) -> Any:
-    """Open a file on a disk, by its absolute path, or in a store, by its URI; ``FileChangedError`` if there is none."""
+def open_file(folder: str, path: str) -> Any:
+    """Open a file in a folder: an absolute path on a disk, or a URI; ``FileChangedError`` if there is no such file."""
     try:
-        if Path(path).is_absolute():
-            return Path(path).open("rb")
+        if Path(folder).is_absolute():
+            return Path(folder, path).open("rb")
         from pyarrow.fs import FileSystem  # noqa: PLC0415 - only files in a store need it
 
-        file_system, name = FileSystem.from_uri(path)
-        return file_system.open_input_file(name)
+        file_system, root = FileSystem.from_uri(folder)  # the path is no part of a URI: it may have any character
+        return file_system.open_input_file(f"{root}/{path}")
     except FileNotFoundError:
         raise FileChangedError("the file is gone") from None
 
@@ -32,9 +33,9 @@ def chunk_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def chunk_hashes(path: str) -> list[str]:
+def chunk_hashes(folder: str, path: str) -> list[str]:
     """Read a file, and return the hash of each of its chunks; of an empty file, none."""
-    with open_file(path) as file:
+    with open_file(folder, path) as file:
         return [chunk_hash(data) for data in iter(lambda: file.read(CHUNK), b"")]
 
 
@@ -73,8 +74,8 @@ def _decompressed(
     """Yield the contents of compressed parts that follow one another."""
     size, decoder = 0, None
     for chunk in chunks:
-        for begin in range(0, len(chunk), _READ):
-            data = chunk[begin : begin + _READ]
+        for begin in range(0, len(chunk), _READ[form]):
+            data = chunk[begin : begin + _READ[form]]
             while data:
                 decoder = make_decoder() if decoder is None or decoder.eof else decoder
                 try:

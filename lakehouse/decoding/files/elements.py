@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse.decoding.files.fault import FileFault
-from lakehouse.decoding.files.lines import PlacedValues
+from lakehouse.decoding.files.lines import MAX_LINE, PlacedValues
 
 _SLICE = 20_000  # elements in one array of values
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
@@ -65,6 +65,8 @@ def _scan_array(data: bytes, position: int) -> Iterator[bytes]:
         separator = b","
     while separator == b",":
         end = _end_of_element(data, position, place)
+        if end - position > MAX_LINE:
+            raise FileFault(place, f"element {place:,}, at byte {position:,}, has {end - position:,} bytes")
         yield data[position:end]
         place += 1
         end = _skip_white(data, end)

@@ -9,6 +9,8 @@ from lakehouse.decoding.files.fault import FileFault
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of a line at most; a longer one is a rejected record, and what follows it in the file is not read."""
+PIECE = 4 * 1024 * 1024
+"""Bytes whose lines are separated at once."""
 _NEWLINE, _CARRIAGE_RETURN, _QUOTE = b'\n\r"'
 _BLANKS = np.frombuffer(b" \t\r", np.uint8)
 
@@ -26,40 +28,41 @@ def split_lines(parts: Iterator[bytes], *, in_quotes: bool = False) -> Iterator[
     """
     begin, rest = 0, b""
     for part in parts:
-        data = rest + part
-        end = _end_of_lines(data, in_quotes=in_quotes)
-        if end:
-            yield lines_of(data[:end], begin, in_quotes=in_quotes)
-        begin, rest = begin + end, data[end:]
-        if len(rest) > MAX_LINE:
-            raise FileFault(begin, f"the line that begins at byte {begin:,} has more than {len(rest):,} bytes")
+        for first in range(0, len(part), PIECE):
+            data = rest + part[first : first + PIECE]
+            ends = _line_ends(data, in_quotes=in_quotes)
+            end = int(ends[-1]) + 1 if len(ends) else 0
+            if end:
+                yield lines_of(data[:end], begin, in_quotes=in_quotes)
+            begin, rest = begin + end, data[end:]
+            if len(rest) > MAX_LINE:
+                raise FileFault(begin, f"the line that begins at byte {begin:,} has more than {len(rest):,} bytes")
     if rest:
         yield lines_of(rest, begin, in_quotes=in_quotes)
 
 
-def _end_of_lines(data: bytes, *, in_quotes: bool) -> int:
-    """Return the end of the last whole line; 0 if there is none."""
-    end = data.rfind(b"\n") + 1
-    while in_quotes and end and data.count(b'"', 0, end) % 2:
-        end = data.rfind(b"\n", 0, end - 1) + 1
-    return end
+def _line_ends(data: bytes, *, in_quotes: bool) -> Places:
+    """Return the places of the line breaks that end a line."""
+    octets = np.frombuffer(data, np.uint8)
+    ends: Places = np.flatnonzero(octets == _NEWLINE)
+    if not in_quotes:
+        return ends
+    is_outside: Mask = np.searchsorted(np.flatnonzero(octets == _QUOTE), ends) % 2 == 0
+    closed_ends: Places = ends[is_outside]
+    return closed_ends
 
 
 def lines_of(data: bytes, begin: int, *, in_quotes: bool = False) -> PlacedValues:
     """Return the lines in whole lines of a file, of which the first begins at the byte ``begin``."""
-    octets = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(octets == _NEWLINE)
-    if in_quotes:
-        quotes = np.searchsorted(np.flatnonzero(octets == _QUOTE), ends)
-        ends = ends[quotes % 2 == 0]
-    if not data.endswith(b"\n"):
-        ends = np.append(ends, len(data))
+    octets, ends = np.frombuffer(data, np.uint8), _line_ends(data, in_quotes=in_quotes)
+    is_closed = len(ends) > 0 and ends[-1] == len(data) - 1
+    ends = ends if is_closed else np.append(ends, len(data))
     starts = np.append(0, ends[:-1] + 1)
     # a line ends before its carriage return, if it has one
     returns = ends[(ends > starts) & (octets[np.maximum(ends, 1) - 1] == _CARRIAGE_RETURN)] - 1
     is_text = np.ones(len(octets), bool)
     is_text[returns] = False
-    is_text[ends[: len(ends) - (not data.endswith(b"\n"))]] = False
+    is_text[ends if is_closed else ends[:-1]] = False
     lengths = ends - starts
     lengths[np.searchsorted(starts, returns, "right") - 1] -= 1
     offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)

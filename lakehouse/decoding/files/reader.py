@@ -9,10 +9,11 @@ import pyarrow as pa
 from lakehouse.decoding.files.contents import CHUNK, decompress, open_file, read_chunks, require_chunk
 from lakehouse.decoding.files.elements import split_elements
 from lakehouse.decoding.files.fault import FileFault
-from lakehouse.decoding.files.lines import MAX_LINE, PlacedValues, lines_of, split_lines
+from lakehouse.decoding.files.lines import MAX_LINE, PIECE, PlacedValues, lines_of, split_lines
 from lakehouse.decoding.files.table_rows import avro_rows, parquet_rows
 
 _READ = 64 * 1024  # bytes beyond the end of a part that are read at once, for its last line
+_BATCH = 100_000  # records that are sent to Spark at once
 MAX_WHOLE = 1024 * 1024 * 1024
 """Bytes of contents of a file that is read as a whole; a larger one is a rejected record."""
 
@@ -20,6 +21,7 @@ MAX_WHOLE = 1024 * 1024 * 1024
 class FilePart(NamedTuple):
     """A part of a numbered file: the chunks from ``first`` on, or the whole file if ``chunks`` is ``None``."""
 
+    folder: str
     path: str
     hashes: list[str]
     first: int = 0
@@ -27,11 +29,12 @@ class FilePart(NamedTuple):
 
 
 class FileForm(NamedTuple):
-    """How files become records: what ``each`` record is, and how lines of CSV are read."""
+    """How files become records: what ``each`` record is, how lines of CSV are read, and how many places a file has."""
 
     each: str = "line"
     header: str = ""
     in_quotes: bool = False
+    places: int = 2**36
 
 
 class FileRecords(NamedTuple):
@@ -50,7 +53,10 @@ def read_part(part: FilePart, form: FileForm) -> Iterator[FileRecords]:
     """
     try:
         for places, values in _placed_values(part, form):
-            yield FileRecords(places, values)
+            if len(places) and places[-1] >= form.places - 1:
+                raise FileFault(form.places - 1, f"the file has more than {form.places:,} places")
+            for first in range(0, len(values), _BATCH):
+                yield FileRecords(places[first : first + _BATCH], values[first : first + _BATCH])
     except FileFault as fault:
         yield FileRecords(np.array([fault.place]), pa.nulls(1, pa.binary()), fault.detail)
 
@@ -72,7 +78,7 @@ def _placed_values(part: FilePart, form: FileForm) -> Iterator[PlacedValues]:
 def _whole(part: FilePart) -> bytes:
     """Return the contents of a file that is small enough."""
     pieces, size = [], 0
-    with open_file(part.path) as file:
+    with open_file(part.folder, part.path) as file:
         for piece in decompress(read_chunks(file, part.hashes), part.path):
             size += len(piece)
             if size > MAX_WHOLE:
@@ -82,13 +88,13 @@ def _whole(part: FilePart) -> bytes:
 
 
 def _lines_of_file(part: FilePart, form: FileForm) -> Iterator[PlacedValues]:
-    with open_file(part.path) as file:
+    with open_file(part.folder, part.path) as file:
         yield from split_lines(decompress(read_chunks(file, part.hashes), part.path), in_quotes=form.in_quotes)
 
 
 def _lines_of_part(part: FilePart) -> Iterator[PlacedValues]:
     """Yield the lines that begin in these chunks; the last one may end in a later chunk."""
-    with open_file(part.path) as file:
+    with open_file(part.folder, part.path) as file:
         begin = max(0, part.first * CHUNK - 1)
         file.seek(begin)
         before = file.read(1) if part.first else b"\n"
@@ -102,11 +108,12 @@ def _lines_of_part(part: FilePart) -> Iterator[PlacedValues]:
                 position += skipped or len(data)
                 data, is_begun = (data[skipped:], True) if skipped else (b"", False)
                 rest_begin = position
-            data = rest + data
-            end = data.rfind(b"\n") + 1
-            if end:
-                yield lines_of(data[:end], rest_begin)
-            rest, rest_begin = data[end:], rest_begin + end
+            for first in range(0, len(data), PIECE):
+                piece = rest + data[first : first + PIECE]
+                end = piece.rfind(b"\n") + 1
+                if end:
+                    yield lines_of(piece[:end], rest_begin)
+                rest, rest_begin = piece[end:], rest_begin + end
         if rest:
             yield lines_of(_until_line_end(file, rest, rest_begin), rest_begin)
 

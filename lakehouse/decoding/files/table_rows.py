@@ -15,25 +15,28 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse.decoding.files.fault import FileFault
-from lakehouse.decoding.files.lines import PlacedValues
+from lakehouse.decoding.files.lines import MAX_LINE, PlacedValues
 
-_SLICE = 10_000  # rows in one array of values
+_SLICE = 1_000  # rows that are written at once
 
 
-def parquet_rows(data: bytes, groups: range | None = None) -> Iterator[PlacedValues]:
-    """Yield the rows of a Parquet file, or of some of its row groups; raises ``FileFault`` if it cannot be read."""
+def parquet_rows(data: bytes) -> Iterator[PlacedValues]:
+    """Yield the rows of a Parquet file; raises ``FileFault`` if it cannot be read.
+
+    A row with a value that has no text, such as a time in the year 10000, is a text that no row has: it rejects itself.
+    """
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - only Parquet needs it
 
     place = 0
     try:
-        file = ParquetFile(pa.BufferReader(data))
-        groups = groups if groups is not None else range(file.num_row_groups)
-        place = sum(file.metadata.row_group(group).num_rows for group in range(groups.start))
-        for batch in file.iter_batches(_SLICE, row_groups=list(groups)) if len(groups) else ():
-            texts = [write_row(row) for row in _exact_rows(batch)]
-            yield np.arange(place, place + len(texts)), pa.array(texts, pa.binary())
-            place += len(texts)
-    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+        file = ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")  # by default, years wrap around
+        _require_distinct(file.schema_arrow.names)
+        for batch in file.iter_batches(_SLICE):
+            yield from _placed(place, _texts_of(batch))
+            place += len(batch)
+    except pa.ArrowMemoryError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise FileFault(place, f"the Parquet file cannot be read beyond row {place:,}: {_line(error)}") from None
 
 
@@ -49,15 +52,46 @@ def avro_rows(data: bytes) -> Iterator[PlacedValues]:
         for row in reader(io.BytesIO(data)):
             texts.append(write_row(row))
             if len(texts) == _SLICE:
-                yield np.arange(place, place + _SLICE), pa.array(texts, pa.binary())
+                yield from _placed(place, texts)
                 place, texts = place + _SLICE, []
+    except MemoryError:
+        raise
     except Exception as error:  # of many kinds, if the data is damaged
         end = place + len(texts)
         fault = FileFault(end, f"the Avro file cannot be read beyond row {end:,}: {_line(error)}")
-    if texts:
-        yield np.arange(place, place + len(texts)), pa.array(texts, pa.binary())
+    yield from _placed(place, texts)
     if fault:
         raise fault
+
+
+def _placed(place: int, texts: list[bytes]) -> Iterator[PlacedValues]:
+    """Yield rows in slices with few bytes; raises ``FileFault`` for a row that is too long for a record."""
+    first = size = 0
+    for index, text in enumerate(texts):
+        size += len(text)
+        if len(text) > MAX_LINE:
+            raise FileFault(place + index, f"row {place + index:,} has {len(text):,} bytes")
+        if size > MAX_LINE:
+            yield np.arange(place + first, place + index), pa.array(texts[first:index], pa.binary())
+            first, size = index, len(text)
+    if first < len(texts):
+        yield np.arange(place + first, place + len(texts)), pa.array(texts[first:], pa.binary())
+
+
+def _require_distinct(names: list[str]) -> None:
+    doubled_names = sorted({name for name in names if names.count(name) > 1})
+    if doubled_names:
+        raise FileFault(0, f"two columns of the Parquet file are named {doubled_names[0]!r}")
+
+
+def _texts_of(batch: pa.RecordBatch) -> list[bytes]:
+    """Return the texts of rows; if one of them has none, the others are found one by one."""
+    try:
+        return [write_row(row) for row in _exact_rows(batch)]
+    except (pa.ArrowException, ValueError, OverflowError, KeyError) as error:
+        if len(batch) == 1:
+            return [f"a row that has no text: {_line(error)}".encode()]
+        return [text for index in range(len(batch)) for text in _texts_of(batch.slice(index, 1))]
 
 
 def _exact_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:

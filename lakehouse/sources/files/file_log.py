@@ -4,7 +4,8 @@ A file whose size, time or contents changed has another number. The log says whi
 position always has the same record.
 """
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ import pyarrow as pa
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding.files.contents import chunk_hashes
 from lakehouse.decoding.files.fault import FileChangedError
+from lakehouse.errors import SourceError
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.log_cache import LogCache
@@ -33,6 +35,7 @@ COLUMNS = (
     TableColumn("hashes", "ARRAY<STRING>", "Hash of each 32 MiB of the file, in order."),
 )
 _THREADS = 8  # that read new files
+_log = logging.getLogger(__name__)
 _SCHEMA = pa.schema(
     {
         "number": pa.int64(),
@@ -99,18 +102,28 @@ def read_numbered(settings: Settings, table: StreamTable, numbers: Sequence[int]
     return rows.filter(is_wanted).select(_SCHEMA.names).sort_by("number")
 
 
-def number_files(context: TableContext, folder: str, facts: Mapping[str, FileFacts]) -> None:
-    """Give the next numbers to files, in the order of their times, then paths, in one commit.
+def number_files(
+    context: TableContext, folder: str, first: int, new_files: Callable[[FileLog], Mapping[str, FileFacts]]
+) -> None:
+    """Give the next numbers to the files that are new to the log, in the order of their times, in one commit.
 
-    Every file is read once for its hashes. One that goes away or changes meanwhile is left out. Raises
+    Every file is read once for its hashes. One that goes away or changes meanwhile, or cannot be read, is left out.
+    ``first`` is the next file of the table: a log that ends before it has lost files. Raises ``SourceError`` then, and
     ``ConflictError`` if another run has numbered files since the log was read.
     """
     log_table = context.stored_table(files_layout)
     ledger = log_table.ensured_ledger()
     log = read_file_log(context.settings, context.table)
+    if log.count < first:
+        raise SourceError(
+            f"{context.table.files_name} has {log.count:,} files, but {context.table.name} has read {first:,}",
+            where=context.settings.table_uri(context.table.files_name),
+            action="Somebody has restored it. Restore its newest version: the numbers must keep their meaning.",
+        )
+    facts = new_files(log)
     paths = sorted(facts, key=lambda path: (facts[path].modified, path))
     with ThreadPoolExecutor(_THREADS) as pool:
-        hashes = list(pool.map(lambda path: _hashes_of(f"{folder}/{path}"), paths))
+        hashes = list(pool.map(lambda path: _hashes_of(folder, path), paths))
     whole = [(path, parts) for path, parts in zip(paths, hashes, strict=True) if parts is not None]
     if not whole:
         return
@@ -127,8 +140,11 @@ def number_files(context: TableContext, folder: str, facts: Mapping[str, FileFac
     log_table.append(context.spark.createDataFrame(rows), commit, ExpectedRows(len(whole), rows.nbytes))
 
 
-def _hashes_of(path: str) -> list[str] | None:
+def _hashes_of(folder: str, path: str) -> list[str] | None:
     try:
-        return chunk_hashes(path)
+        return chunk_hashes(folder, path)
     except FileChangedError:
+        return None
+    except OSError as error:
+        _log.warning("File %s cannot be read, and is left out: %s", path, error)
         return None

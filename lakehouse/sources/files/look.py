@@ -1,8 +1,10 @@
 """What a folder holds compared with the log of its files: which numbers can be read, and which files are new."""
 
+import os
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lakehouse.declaration.files import Files
 from lakehouse.ledger.positions import FILE_PLACES, Positions, Range, SourceId, SourceState, first_of
@@ -50,20 +52,21 @@ def _is_numbered(newest: tuple[int, int, int] | None, fact: FileFacts, suspects:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder at one time: the declaration, the log of its files, what it holds, and ``suspects``.
+    """A folder at one time: the declaration, the log of its files, what it holds, ``suspects``, and where it is.
 
-    These are the numbers of files whose bytes were not those that were numbered when they were read.
+    ``suspects`` are the numbers of files whose bytes were not those that were numbered when they were read.
     """
 
     files: Files
     log: FileLog
     facts: Mapping[str, FileFacts]
     suspects: Collection[int] = ()
+    root: str = ""
 
     @property
     def unnumbered(self) -> dict[str, FileFacts]:
         """The files without a number that have settled; a file whose contents changed is a new one."""
-        return {path: fact for path, fact in self._new_files() if self._has_settled(fact)}
+        return {path: fact for path, fact in self._new_files() if self._has_settled(fact) and self._can_read(path)}
 
     @property
     def waiting_count(self) -> int:
@@ -73,6 +76,10 @@ class Folder:
     def _new_files(self) -> Iterator[tuple[str, FileFacts]]:
         newest = self.log.newest
         return (item for item in self.facts.items() if not _is_numbered(newest.get(item[0]), item[1], self.suspects))
+
+    def _can_read(self, path: str) -> bool:
+        """Whether this process may read a file on a disk; a store says so only when it is read."""
+        return not Path(self.root).is_absolute() or os.access(f"{self.root}/{path}", os.R_OK)
 
     def _has_settled(self, fact: FileFacts) -> bool:
         settle = self.files.settle.total_seconds() * 1_000_000

@@ -64,10 +64,10 @@ def newest_records(settings: Settings, files: Files, count: int) -> list[FileRec
 def _last_records(folder: str, path: str, modified: int, files: Files, count: int) -> list[FileRecord]:
     form, last_records = FileForm(files.each, files.header, files.quoted_line_breaks), deque[FileRecord](maxlen=count)
     try:
-        part = FilePart(f"{folder}/{path}", chunk_hashes(f"{folder}/{path}"))
+        part = FilePart(folder, path, chunk_hashes(folder, path))
         for slice_ in read_part(part, form):
             pairs = zip(slice_.places[-count:], slice_.values[-count:], strict=True)
             last_records.extend(FileRecord(path, int(p), modified, v.as_py(), slice_.fault) for p, v in pairs)
-    except FileChangedError:
+    except (FileChangedError, OSError):
         return []
     return list(last_records)

@@ -70,7 +70,7 @@ def _parts_of(row: dict[str, Any], files: Files) -> Iterator[dict[str, Any]]:
 
 def _reader(folder: str, files: Files, *, with_names: bool) -> Any:
     """Build the function that Spark ships to its workers, which need only the package of decoding."""
-    form = FileForm(files.each, files.header, files.quoted_line_breaks)
+    form = FileForm(files.each, files.header, files.quoted_line_breaks, FILE_PLACES)
     # locals: this module is not shipped
     names, places, fault_header, file_header = _NAMES, FILE_PLACES, FAULT_HEADER, FILE_HEADER
     headers_type, read, changed_error = _HEADERS, read_part, FileChangedError
@@ -93,7 +93,7 @@ def _reader(folder: str, files: Files, *, with_names: bool) -> Any:
     def read_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.to_pylist():
-                file_part = FilePart(f"{folder}/{part['path']}", part["hashes"], part["first"], part["chunks"])
+                file_part = FilePart(folder, part["path"], part["hashes"], part["first"], part["chunks"])
                 try:
                     yield from (to_batch(part, records) for records in read(file_part, form) if len(records.values))
                 except changed_error as error:

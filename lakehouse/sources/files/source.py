@@ -16,8 +16,8 @@ from lakehouse.errors.causes import causes_of
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import FILE_PLACES, Plan
 from lakehouse.settings import Settings
-from lakehouse.sources.files.file_log import FileLog, files_layout, number_files, read_file_log, read_numbered
-from lakehouse.sources.files.listing import folder_of, list_files
+from lakehouse.sources.files.file_log import FileLog, number_files, read_file_log, read_numbered
+from lakehouse.sources.files.listing import FileFacts, folder_of, list_files
 from lakehouse.sources.files.look import Folder, FolderState
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
@@ -61,7 +61,7 @@ class FilesSource:
 
     def _list(self) -> Folder:
         facts = list_files(self._folder, self.files)
-        return Folder(self.files, read_file_log(self.settings, self.table), facts, self._suspects)
+        return Folder(self.files, read_file_log(self.settings, self.table), facts, self._suspects, self._folder)
 
     @property
     def waiting_text(self) -> str:
@@ -75,15 +75,18 @@ class FilesSource:
         retry_on_conflict(lambda: self._number(context))
 
     def _number(self, context: TableContext) -> None:
-        folder = self._list()
-        unnumbered_files = folder.unnumbered
-        paths = sorted(path for path in unnumbered_files if path in folder.log.newest)
+        facts, log = list_files(self._folder, self.files), read_file_log(self.settings, self.table)
+
+        def new_files(newest_log: FileLog) -> dict[str, FileFacts]:
+            return Folder(self.files, newest_log, facts, self._suspects, self._folder).unnumbered
+
+        first = self._first_unmerged(context.ledger(), log) or 0
+        unnumbered_files = new_files(log)
+        paths = sorted(path for path in unnumbered_files if path in log.newest)
         if paths:
             _log.warning("Files of %s changed, and are read again as new ones: %s", self.files.folder, paths[:5])
-        if unnumbered_files:
-            number_files(context, self._folder, unnumbered_files)
-        elif not folder.log.table_id:
-            context.stored_table(files_layout).ensure()
+        if unnumbered_files or not log.table_id or log.count < first:
+            number_files(context, self._folder, first, new_files)
 
     def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":
         """Read the files whose numbers are in the plan, except those whose contents have a later number.

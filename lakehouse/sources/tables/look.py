@@ -9,6 +9,7 @@ from lakehouse.ledger.positions import VERSION_PLACES, Positions, Range, SourceI
 KIND = "table"
 ROWS, CHANGES = 0, 1
 """The partition with the rows as of a version, and the one with the changes since."""
+_MAX_VERSIONS = 1_000  # in one batch
 _LAST_PLACE = VERSION_PLACES - 1
 _ROW_COUNTS = (
     *("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted", "numOutputRows"),
@@ -31,7 +32,8 @@ class TableState(SourceState):
         total = 0
         for version in range(start // VERSION_PLACES, (start + lags.get(CHANGES, 0)) // VERSION_PLACES):
             total += self.rows.get(version, 0)
-            if limit is not None and total > limit and version * VERSION_PLACES > start:
+            is_full = limit is not None and total > limit
+            if (is_full or version - start // VERSION_PLACES >= _MAX_VERSIONS) and version * VERSION_PLACES > start:
                 shares[CHANGES] = version * VERSION_PLACES - start
                 break
         return shares

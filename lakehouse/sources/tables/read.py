@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 _KIND, _VERSION, _MADE_AT = "_change_type", "_commit_version", "_commit_timestamp"
 _KINDS = {"insert": "insert", "update_postimage": "update", "delete": "delete", "update_preimage": "former"}
-_PART = "_part"  # ROWS or CHANGES
-_ADDED = 2**39  # places of added rows begin here
-_EQUAL = 2**26  # rows with the same hash
-_HASHES = 2**13
+_PART = "_lakehouse_partition"  # ROWS or CHANGES
+_TEXT, _SHORT_TEXT, _HASH = "_lakehouse_text", "_lakehouse_short_text", "_lakehouse_hash"
+_ADDED = 2**35  # places of added rows begin here
+_EQUAL = 2**24  # rows with the same hash
+_HASHES = 2**11
 _JSON = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -61,18 +62,24 @@ def _to_records(rows: "DataFrame", time: "Column") -> "DataFrame":
     kinds = F.create_map(*(F.lit(text) for pair in _KINDS.items() for text in pair))
     numbered = rows.withColumn(_KIND, kinds[F.col(_KIND)])
     fields = [F.col(f"`{name.replace('`', '``')}`") for name in numbered.columns if name != _PART]
-    numbered = numbered.withColumn("_text", F.to_json(F.struct(*fields), _JSON))
+    row = F.struct(*fields)
+    # without NULLs, a column that is added later does not change the places of older versions
+    texts = {_TEXT: F.to_json(row, _JSON), _SHORT_TEXT: F.to_json(row, _JSON | {"ignoreNullFields": "true"})}
+    numbered = numbered.withColumns(texts)
     is_added = F.col(_KIND).isin("insert", "update")
-    numbered = numbered.withColumn("_hash", F.pmod(F.xxhash64("_text"), F.lit(_HASHES)))
-    group = Window.partitionBy(_VERSION, is_added, "_hash").orderBy("_text")
-    place = F.when(is_added, F.lit(_ADDED)).otherwise(0) + F.col("_hash") * _EQUAL + F.row_number().over(group) - 1
+    numbered = numbered.withColumn(_HASH, F.pmod(F.xxhash64(_SHORT_TEXT), F.lit(_HASHES)))
+    group = Window.partitionBy(_VERSION, is_added, _HASH).orderBy(_SHORT_TEXT)
+    number = F.row_number().over(group) - 1
+    too_many = F.raise_error(F.lit(f"More than {_EQUAL:,} rows of one version are equal"))
+    number = F.when(number < _EQUAL, number).otherwise(too_many.cast("int"))
+    place = F.when(is_added, F.lit(_ADDED)).otherwise(0) + F.col(_HASH) * _EQUAL + number
     columns = {
         staged.TIME: F.timestamp_micros(time),
         staged.PARTITION: F.col(_PART),
         staged.POSITION: F.col(_VERSION) * VERSION_PLACES + place,
         staged.SEQUENCE: F.lit(None).cast("bigint"),
         staged.KEY: F.lit(None).cast("binary"),
-        staged.VALUE: F.col("_text").cast("binary"),
+        staged.VALUE: F.col(_TEXT).cast("binary"),
         staged.HEADERS: F.lit(None).cast("array<struct<key:string,value:binary>>"),
     }
     return numbered.select(*(column.alias(name) for name, column in columns.items()))

@@ -16,12 +16,17 @@ from lakehouse.decoding.files.contents import chunk_hashes
 from lakehouse.decoding.files.fault import FileChangedError
 from lakehouse.decoding.files.reader import FileForm, FilePart, read_part
 
+
+def hashes_of(file: Path) -> list[str]:
+    return chunk_hashes(str(file.parent), file.name)
+
+
 LINE = FileForm()
 LINES = b"".join(b'{"a": %d}\n' % number for number in range(1000))
 
 
 def read(file: Path, form: FileForm = LINE, hashes: list[str] | None = None) -> list[tuple[bytes | None, str | None]]:
-    part = FilePart(str(file), chunk_hashes(str(file)) if hashes is None else hashes)
+    part = FilePart(str(file.parent), file.name, hashes_of(file) if hashes is None else hashes)
     return [(value.as_py(), records.fault) for records in read_part(part, form) for value in records.values]
 
 
@@ -47,7 +52,7 @@ def test_damaged_contents_end_with_a_fault(name: str, compress: Any, cut: slice,
 def test_other_bytes_than_those_that_were_numbered_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(LINES)
-    hashes = chunk_hashes(str(file))
+    hashes = hashes_of(file)
     file.write_bytes(LINES.replace(b"7", b"8"))
     with pytest.raises(FileChangedError, match="not those that were numbered"):
         read(file, hashes=hashes)
@@ -103,3 +108,35 @@ def test_a_file_without_its_header_is_one_fault(tmp_path: Path) -> None:
     assert read(file, FileForm(header="a,b")) == [(b"1,2", None)]
     file.write_bytes(b"b,a\n1,2\n")
     assert read(file, FileForm(header="a,b")) == [(None, "the first line is 'b,a', expected the header 'a,b'")]
+
+
+def test_times_of_old_parquet_files_keep_their_year(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    times = pa.table({"at": pa.array([datetime(9999, 12, 31), datetime(1, 1, 1)], pa.timestamp("us"))})
+    pq.write_table(times, file, use_deprecated_int96_timestamps=True)
+    assert [value for value, _ in read(file, FileForm("row"))] == [
+        b'{"at":"9999-12-31T00:00:00"}',
+        b'{"at":"0001-01-01T00:00:00"}',
+    ]
+
+
+def test_a_row_that_has_no_text_is_rejected_alone(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"at": pa.array([0, 2**60, 1], pa.int64()).cast(pa.timestamp("ms"))}), file)
+    (first, _), (wrong, _), (last, _) = read(file, FileForm("row"))
+    assert (first, last) == (b'{"at":"1970-01-01T00:00:00"}', b'{"at":"1970-01-01T00:00:00.001000"}')
+    assert wrong and wrong.startswith(b"a row that has no text: ")
+
+
+def test_two_columns_of_one_name_are_a_fault(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]), file)
+    assert read(file, FileForm("row")) == [(None, "two columns of the Parquet file are named 'a'")]
+
+
+def test_a_small_file_that_becomes_large_is_read_in_pieces(tmp_path: Path) -> None:
+    file = tmp_path / "a.zst"
+    file.write_bytes(zstandard.compress(b"x\n" * 30_000_000))
+    part = FilePart(str(tmp_path), file.name, hashes_of(file))
+    sizes = [len(records.values) for records in read_part(part, FileForm())]
+    assert (sum(sizes), max(sizes)) == (30_000_000, 100_000)

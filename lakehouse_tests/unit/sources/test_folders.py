@@ -1,5 +1,6 @@
 """A folder compared with the log of its files: which can be read, which are new, and what is lost."""
 
+import os
 import time
 from collections.abc import Mapping
 from datetime import timedelta
@@ -104,5 +105,10 @@ def test_a_listing_has_the_files_that_match_in_all_folders(tmp_path: Path) -> No
         "a.json": 5,
         "b/c.json": 5,
     }
+    os.mkfifo(tmp_path / "in" / "pipe.json")
+    (tmp_path / "in" / "circle").symlink_to(tmp_path / "in")
+    (tmp_path / "in" / "itself.json").symlink_to("itself.json")
+    Path(os.fsdecode(bytes(tmp_path / "in") + b"/caf\xe9.json")).write_bytes(b"1")
+    assert sorted(list_files(folder, Files("in", names="*.json"))) == ["a.json", "b/c.json"]
     with pytest.raises(SourceError, match="cannot be read"):
         list_files(folder_of(settings, Files("missing")), Files("missing"))

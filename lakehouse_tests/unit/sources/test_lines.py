@@ -53,10 +53,10 @@ def small_chunks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_every_split_of_a_file_gives_its_lines(small_chunks: Path, lines: list[bytes], last: bytes, size: int) -> None:
     data = b"".join(lines) + last
     small_chunks.write_bytes(data)
-    hashes = contents.chunk_hashes(str(small_chunks))
-    whole = [FilePart(str(small_chunks), hashes)]
+    hashes = contents.chunk_hashes(str(small_chunks.parent), small_chunks.name)
+    whole = [FilePart(str(small_chunks.parent), small_chunks.name, hashes)]
     parts = [
-        FilePart(str(small_chunks), hashes, first, min(size, len(hashes) - first))
+        FilePart(str(small_chunks.parent), small_chunks.name, hashes, first, min(size, len(hashes) - first))
         for first in range(0, len(hashes), size)
     ]
     assert read(small_chunks, whole) == expected(data)
@@ -68,6 +68,12 @@ def test_a_line_break_within_quotes_belongs_to_the_line() -> None:
     parts = [data[index : index + 5] for index in range(0, len(data), 5)]
     values = [value for _, values in split_lines(iter(parts), in_quotes=True) for value in values.to_pylist()]
     assert values == [b'1,"a\nb"', b'2,"c ""\n"" d"', b"3,e"]
+
+
+@pytest.mark.parametrize("data", [b'1,5" pipe\n2,x\n', b'"\n', b'a\n"b\nc'])
+def test_a_quote_that_is_never_closed_ends_with_the_contents(data: bytes) -> None:
+    values = [value for _, values in split_lines(iter([data]), in_quotes=True) for value in values.to_pylist()]
+    assert b"\n".join(values) == data
 
 
 def test_places_continue_where_the_part_begins() -> None:

@@ -86,6 +86,12 @@ EXAMPLES = [
         of_files(),
     ),
     Example(
+        'gaps="accept" is for topics, from which records expire',
+        "Remove gaps. A person accepts what is gone: a folder or a store may only be away.",
+        of_files(gaps="accept"),
+        of_files(),
+    ),
+    Example(
         "start needs a topic, but source is Files",
         "Remove start.",
         of_files(start="latest"),

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         UnmappedFields,
         Value,
         ValueOrObject,
+        View,
         Year,
         Zone,
     )
@@ -137,6 +138,7 @@ __all__ = [
     "UnmappedFields",
     "Value",
     "ValueOrObject",
+    "View",
     "Year",
     "Zone",
     "build_defs",

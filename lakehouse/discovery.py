@@ -1,4 +1,4 @@
-"""The declared tables, from the files of a folder or from a module that the settings name."""
+"""The declared tables and views, from the files of a folder or from a module that the settings name."""
 
 import importlib
 import pkgutil
@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from lakehouse.declaration import StreamTable, require_distinct_names
+from lakehouse.declaration import StreamTable, View, require_distinct_names
 from lakehouse.declaration.misspelt import misspelt
+from lakehouse.declaration.view import sort_views
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.settings import Settings
 from lakehouse.settings.project import find_project, project_folder
@@ -25,9 +26,9 @@ def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
     A folder means its Python files and those of its subfolders, a package means its modules. Names that start with an
     underscore are left out. A process reads the declarations once. Raises ``SettingsError`` if there is no such folder
     or module, or if a file cannot be imported by its name. Raises ``DeclarationError`` if no table is declared, if two
-    declarations use the same name, or if a file fails.
+    declarations use the same name, if a view reads an unknown table or itself, or if a file fails.
     """
-    tables = _declared_in(settings.declared_in, project_folder())
+    tables, _ = _declared_in(settings.declared_in, project_folder())
     if not tables:
         raise DeclarationError(
             f"No table is declared in {settings.declared_in}",
@@ -40,24 +41,36 @@ def find_tables(settings: Settings) -> tuple[StreamTable, ...]:
     """Return the declared tables; empty if there is no project, or no table is declared in it yet."""
     if not settings.declarations and find_project() is None:
         return ()
-    return _declared_in(settings.declared_in, project_folder())
+    return _declared_in(settings.declared_in, project_folder())[0]
+
+
+def declared_views(settings: Settings) -> tuple[View, ...]:
+    """Every view that is declared where ``declared_tables`` finds the tables, each after those that it reads.
+
+    Raises what ``declared_tables`` raises. The columns of a view are checked when it is used.
+    """
+    declared_tables(settings)
+    return _declared_in(settings.declared_in, project_folder())[1]
 
 
 @cache
-def _declared_in(location: str, base_folder: Path) -> tuple[StreamTable, ...]:
+def _declared_in(location: str, base_folder: Path) -> tuple[tuple[StreamTable, ...], tuple[View, ...]]:
     folder = (base_folder / Path(location).expanduser()).resolve()
     import_root = _import_root(folder, base_folder.resolve()) if folder.is_dir() else base_folder
     _add_to_path(import_root)
     name = _module_of_folder(folder, import_root) if folder.is_dir() else location
-    # a table that several modules import counts once
-    declarations = {id(table): (table, module) for module in _modules(name) for table in _tables_of(module)}
-    tables = sorted((table for table, _ in declarations.values()), key=lambda table: table.name)
+    # a declaration that several modules import counts once
+    modules = {id(part): (part, module) for module in _modules(name) for part in _declarations_of(module)}
+    declarations = sorted((part for part, _ in modules.values()), key=lambda part: part.name)
     try:
-        return require_distinct_names(*tables)
+        require_distinct_names(*declarations)
     except DeclarationError as error:
-        uses = Counter(name for table in tables for name in table.names)
-        files = {module.__file__ for table, module in declarations.values() if any(uses[n] > 1 for n in table.names)}
+        uses = Counter(name for part in declarations for name in part.names)
+        files = {module.__file__ for part, module in modules.values() if any(uses[n] > 1 for n in part.names)}
         raise DeclarationError(error.what, where=" and ".join(sorted(map(str, files))), action=error.action) from None
+    tables = tuple(part for part in declarations if isinstance(part, StreamTable))
+    views = [part for part in declarations if isinstance(part, View)]
+    return tables, sort_views(views, (name for table in tables for name in table.tables))
 
 
 def _import_root(folder: Path, base_folder: Path) -> Path:
@@ -138,13 +151,13 @@ def _require_importable(folder: Path) -> None:
             )
 
 
-def _tables_of(module: ModuleType) -> Iterator[StreamTable]:
-    """The tables in the variables of a module, also within a list, a tuple or a dict."""
+def _declarations_of(module: ModuleType) -> Iterator[StreamTable | View]:
+    """The tables and views in the variables of a module, also within a list, a tuple or a dict."""
     for value in vars(module).values():
         content = list(value.values()) if type(value) is dict else value
         # no subclasses: Dagster has tuples that refuse iteration
         for item in content if type(content) in (list, tuple) else (content,):
-            if isinstance(item, StreamTable):
+            if isinstance(item, StreamTable | View):
                 yield item
 
 

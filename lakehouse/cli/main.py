@@ -34,6 +34,7 @@ from lakehouse.cli import (
     show,
     stack,
     topics,
+    views,
 )
 from lakehouse.cli.help_texts import PlainGroup, show_plainly
 from lakehouse.cli.output import print_line, print_notice
@@ -91,6 +92,7 @@ for module in (
     repair_verbs,
     restore,
     maintenance,
+    views,
 ):
     for command in module.commands.registered_commands:
         show_plainly(command)

@@ -82,11 +82,12 @@ def query(
     csv: Annotated[bool, typer.Option("--csv", help="The same as --format csv.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Run a SQL query over all tables, by their names, read-only.
+    """Run a SQL query over all tables and views, by their names, read-only.
 
     --json prints a list of objects, one per row. In JSON, DECIMAL values, NaN and infinities are text, so that they
     stay exact. In JSON and Parquet, each column needs its own name.
     """
+    from lakehouse.discovery import declared_views
     from lakehouse.query import open_query
 
     chosen_form = _choose_form(form, output, csv=csv, json=json)
@@ -94,7 +95,7 @@ def query(
     progress = Progress(limit if limit is not None else _MAX_ROWS if chosen_form == "table" else 0)
     with (
         spinner("Querying", progress) as status,
-        open_query(settings, sql, table_names(settings), as_of) as running_query,
+        open_query(settings, sql, table_names(settings), as_of, declared_views(settings)) as running_query,
     ):
         if chosen_form not in ("table", "csv"):
             _require_unique_names(running_query.columns)

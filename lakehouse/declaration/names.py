@@ -2,6 +2,9 @@
 
 import keyword
 import re
+from collections.abc import Iterator
+
+from lakehouse.decoding.column_types import Problem
 
 MAX_LENGTH = 200  # a folder, a lock and a partition with such a name still fit into a file name
 SHAPE = f"a name has at most {MAX_LENGTH} lower-case letters, digits and _, and starts with a letter"
@@ -38,6 +41,17 @@ DUCKDB_PREFIX = "duckdb_"
 def is_name(text: str) -> bool:
     """Whether a table or a column may have this name, if the name is free."""
     return bool(_NAME.fullmatch(text)) and len(text) <= MAX_LENGTH
+
+
+def name_problems(name: str, subject: str = "the name") -> Iterator[Problem]:
+    """What is wrong with the name of a table; ``subject`` is how the message calls it."""
+    if not is_name(name):
+        yield f"{subject} is not allowed: {SHAPE}", "Choose another name."
+    if name in RESERVED_TABLES:
+        yield f"{subject} is reserved by Dagster", "Choose another name."
+    if name.startswith(DUCKDB_PREFIX):
+        message = f"{subject} is reserved: DuckDB lists tables with {DUCKDB_PREFIX}* functions of its own"
+        yield message, "Choose another name."
 
 
 def column_name(source: str) -> str | None:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from lakehouse.declaration.rules.table_rules import table_problems
 from lakehouse.declaration.table_parts import TableParts
+from lakehouse.declaration.view import View
 from lakehouse.decoding.deletes import Delete, Truncate
 from lakehouse.decoding.elements import judge_elements
 from lakehouse.decoding.fields import Rejection
@@ -18,6 +19,8 @@ from lakehouse.decoding.record_parts import HEADER, KEY, TIME
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.errors import DeclarationError
+
+T = TypeVar("T", bound="StreamTable | View")
 
 
 @dataclass(frozen=True)
@@ -141,18 +144,19 @@ def _parts_of(key: bytes | None, headers: Mapping[str, bytes] | None, time: date
     return {**header_values, KEY: key, TIME: microseconds}
 
 
-def require_distinct_names(*tables: StreamTable) -> tuple[StreamTable, ...]:
-    """Return the tables; ``DeclarationError`` if two declarations use the same name.
+def require_distinct_names(*declarations: T) -> tuple[T, ...]:
+    """Return the tables and views; ``DeclarationError`` if two declarations use the same name.
 
     Two tables in one folder would overwrite each other's rows, and Dagster accepts no name twice.
     """
     owners: dict[str, str] = {}
-    for table in tables:
-        for name in table.names:
+    for declaration in declarations:
+        for name in declaration.names:
             if name in owners:
-                is_twin = owners[name] == table.name
+                is_twin = owners[name] == declaration.name
                 other_user = "another declaration" if is_twin else f"the declaration of {owners[name]!r}"
-                message = f"Table {table.name!r}: {other_user} also uses the name {name}"
+                subject = f"{'View' if isinstance(declaration, View) else 'Table'} {declaration.name!r}"
+                message = f"{subject}: {other_user} also uses the name {name}"
                 raise DeclarationError(message, action="Rename one of the two.")
-        owners |= dict.fromkeys(table.names, table.name)
-    return tables
+        owners |= dict.fromkeys(declaration.names, declaration.name)
+    return declarations

@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import Column, Reference, Rollup, StreamTable
+from lakehouse.declaration import Column, Reference, Rollup, StreamTable, View
 from lakehouse.declaration.sql import named_columns
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import TIME, UNMAPPED, VALUE, WINDOW_TIMES
@@ -115,7 +115,7 @@ def replayed_spec(entry: CatalogEntry) -> dg.AssetSpec:
         owners=entry.owners,
         kinds={"kafka", "delta", "spark"},
         partitions_def=days,
-        metadata={"dagster/code_references": _code_references(table)} if table.file else {},
+        metadata={"dagster/code_references": code_references(table)} if table.file else {},
     )
 
 
@@ -132,7 +132,7 @@ def _spec(
     if origins:
         metadata["dagster/column_lineage"] = _lineage(entry, origins)
     if table.file:
-        metadata["dagster/code_references"] = _code_references(table)
+        metadata["dagster/code_references"] = code_references(table)
     return dg.AssetSpec(
         entry.key(layout.name),
         deps=entry.keys(*deps),
@@ -144,10 +144,11 @@ def _spec(
     )
 
 
-def _code_references(table: StreamTable) -> dg.CodeReferencesMetadataValue:
+def code_references(declaration: StreamTable | View) -> dg.CodeReferencesMetadataValue:
+    """The file of a declaration, for a link in the catalog."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # otherwise every run would warn that this class is a beta
-        file = dg.LocalFileCodeReference(file_path=table.file, label=f"declaration of {table.name}")
+        file = dg.LocalFileCodeReference(file_path=declaration.file, label=f"declaration of {declaration.name}")
         return dg.CodeReferencesMetadataValue(code_references=[file])
 
 

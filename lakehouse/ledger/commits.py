@@ -35,14 +35,14 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 14
+VERSION: Final = 15
 FIRST_VERSION: Final = 8  # of the first release
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[8, 9, 10, 11, 12, 13, 14] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12, 13, 14, 15] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
@@ -66,6 +66,7 @@ class Commit(Frozen):
     - ``filtered``: the records among those read that do not meet ``where``.
     - ``late``: the late records among those read, whether they were rejected or not.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
+    - ``consumed_tables``: the version that a materialized view has read of each of its tables.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
     - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
       commit before declared deletes. Deletes in newer versions do not count.
@@ -80,7 +81,7 @@ class Commit(Frozen):
     - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[8, 9, 10, 11, 12, 13, 14] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12, 13, 14, 15] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -109,6 +110,7 @@ class Commit(Frozen):
     purged: RecordOrder | None = None
     totals_before: Totals = Totals()
     consumed: Consumed | None = None
+    consumed_tables: dict[str, Consumed] = Field(default_factory=dict)
     gap: tuple[Range, ...] = ()
     folder: str | None = None
     reconciled: bool = False

@@ -63,6 +63,13 @@ def run_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     interruptible(connection, lambda: connection.execute(sql))
 
 
+def lock_connection(connection: duckdb.DuckDBPyConnection, root: str) -> None:
+    """From now on: no file outside the root, no changes of settings."""
+    run_statement(connection, f"SET allowed_directories = [{quoted_text(root)}]")
+    run_statement(connection, "SET enable_external_access = false")
+    run_statement(connection, "SET lock_configuration = true")
+
+
 def scan_sql(version: TableVersion) -> str:
     """SQL for the rows of one version of a table."""
     return f"SELECT * FROM delta_scan({quoted_text(version.uri)}, version := {version.number})"

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from lakehouse.declaration.view import View
 from lakehouse.errors import QueryError
 from lakehouse.ledger.log import is_table
 from lakehouse.ledger.past_versions import Point, TableVersion, find_version
 from lakehouse.query.connections import (
     connect,
     interruptible,
+    lock_connection,
     missing_files,
     quoted_name,
     quoted_text,
@@ -21,6 +23,7 @@ from lakehouse.query.connections import (
     run_statement,
     scan_sql,
 )
+from lakehouse.query.declared_views import DeclaredViews
 from lakehouse.query.statements import CORRECT, require_reading, words_of
 from lakehouse.settings import Settings
 
@@ -66,21 +69,28 @@ class RunningQuery:
         return reader.schema, iter(lambda: interruptible(self.connection, lambda: _next_batch(reader)), None)
 
 
-def query(settings: Settings, sql: str, names: Iterable[str] = (), limit: int | None = None) -> Result:
+def query(
+    settings: Settings, sql: str, names: Iterable[str] = (), limit: int | None = None, views: Sequence[View] = ()
+) -> Result:
     """Run one reading statement over the tables; each table is a view of its newest version, under its name.
 
-    ``names`` are the tables to look for at a URI, which cannot be listed. Reads at most ``limit`` rows of the result.
+    ``names`` are the tables to look for at a URI, which cannot be listed. ``views`` are the declared views, each
+    after those that it reads; a materialized view is a table. Reads at most ``limit`` rows of the result.
     Changes nothing. Raises ``QueryError`` for any other statement, for invalid SQL, and for a table that does not exist
     or cannot be read.
     """
-    with open_query(settings, sql, names) as running_query:
+    with open_query(settings, sql, names, views=views) as running_query:
         rows = running_query.fetch(None if limit is None else limit + 1)
         return Result(running_query.columns, rows[:limit], has_more=limit is not None and len(rows) > limit)
 
 
 @contextmanager
 def open_query(
-    settings: Settings, sql: str, names: Iterable[str] = (), as_of: Point | None = None
+    settings: Settings,
+    sql: str,
+    names: Iterable[str] = (),
+    as_of: Point | None = None,
+    views: Sequence[View] = (),
 ) -> Iterator[RunningQuery]:
     """Start a query as ``query`` does, for results of any size; with ``as_of``, over the tables as they were then.
 
@@ -90,13 +100,16 @@ def open_query(
     with connect() as connection:
         require_reading(connection, sql)
         tables = table_names(settings, names)
-        versions = [] if as_of is None else _find_versions(settings, tables, sql, as_of)
+        declared_views = DeclaredViews(views)
+        words = {*words_of(sql), *(name.upper() for name in declared_views.tables_of(sql))}
+        versions = [] if as_of is None else _find_versions(settings, tables, words, as_of)
         if as_of is None:
             _add_views(connection, settings, tables, sql)
         try:
             for version in versions:
                 run_statement(connection, f"CREATE VIEW {quoted_name(version.table)} AS {scan_sql(version)}")
-            _lock(connection, settings.tables_root)
+            tables = sorted({*tables, *declared_views.create(connection, tables, sql)})
+            lock_connection(connection, settings.tables_root)
             run_statement(connection, sql)
             yield RunningQuery(connection, [column[0] for column in connection.description or ()], versions)
         except duckdb.Error as error:
@@ -121,9 +134,8 @@ def table_names(settings: Settings, names: Iterable[str] = ()) -> list[str]:
     return sorted(log.parent.name for log in Path(settings.tables_root).glob("[!.]*/_delta_log"))
 
 
-def _find_versions(settings: Settings, tables: Sequence[str], sql: str, as_of: Point) -> list[TableVersion]:
-    """Find the versions of the tables that a query names, by their words; a name in quotes of a literal is none."""
-    words = {*words_of(sql)}
+def _find_versions(settings: Settings, tables: Sequence[str], words: set[str], as_of: Point) -> list[TableVersion]:
+    """Find the versions of the tables that a query names by its words; a name in quotes of a literal is none."""
     named_tables = [name for name in tables if name.upper() in words]
     if not named_tables:
         raise QueryError("The query names no table that exists", action=_list_tables(settings, tables))
@@ -143,13 +155,6 @@ def _add_views(connection: duckdb.DuckDBPyConnection, settings: Settings, tables
             if name in sql:
                 advice = f"Read the message. To see if lakehouse can read the table: lakehouse status {name}"
                 raise refusal(error, advice, f"Table {name} cannot be read") from None
-
-
-def _lock(connection: duckdb.DuckDBPyConnection, root: str) -> None:
-    """From now on: no file outside the root, no changes of settings."""
-    run_statement(connection, f"SET allowed_directories = [{quoted_text(root)}]")
-    run_statement(connection, "SET enable_external_access = false")
-    run_statement(connection, "SET lock_configuration = true")
 
 
 def _list_tables(settings: Settings, tables: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from lakehouse.decoding.staged import REMOVES, STALE
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
-from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.commits import Commit, Entry, Upkeep
 from lakehouse.ledger.durability import require_undamaged, sync_commits
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.log import open_uncached
@@ -99,6 +99,41 @@ def store_quickly(
         merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{STALE}").execute()
 
     return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+
+
+def replace_all(layout: Layout, rows: pa.RecordBatchReader, commit: Commit) -> Entry:
+    """Replace every row and column of a table on a local disk in one commit that carries ``commit``.
+
+    The rows are written as they are read, never all in memory. A new table must exist without rows (``create_empty``).
+    Files that nobody needs any more are removed with every tenth commit. Raises what ``append_quickly`` raises.
+    """
+
+    def write(table: DeltaTable) -> None:
+        fence = _fence(layout, rows.schema.empty_table(), commit)
+        write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite", **fence)
+
+    entry = commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+    if entry.version % _CHECKPOINTS == 0:
+        _remove_old_files(layout, commit.run)
+    return entry
+
+
+def create_empty(layout: Layout, schema: pa.Schema) -> None:
+    """Create a table on a local disk without rows, unless it exists."""
+    with table_lock(layout.uri, layout.name), write_failures(layout.uri):
+        if open_uncached(layout.uri) is None:
+            DeltaTable.create(layout.uri, schema, description=layout.doc, configuration=dict(layout.properties))
+
+
+def _remove_old_files(layout: Layout, run: str) -> None:
+    """Remove the files and log entries that the retention of a table no longer needs."""
+    properties = CommitProperties(custom_metadata={"userMetadata": Upkeep(run=run).model_dump_json()})
+    with table_lock(layout.uri, layout.name), write_failures(layout.uri):
+        table = open_uncached(layout.uri)
+        if table is not None and table.vacuum(full=True):
+            table.vacuum(None, False, full=True, commit_properties=properties, post_commithook_properties=_HOOKS)
+        if table is not None:
+            table.cleanup_metadata()
 
 
 def restore_version(layout: Layout, version: int, planned_on: int) -> None:

@@ -12,7 +12,7 @@ from lakehouse.cli import main
 COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
-        " rewrite status audit compare rejected query accept-gap accept-difference recover-progress restore"
+        " rewrite status audit compare rejected query materialize accept-gap accept-difference recover-progress restore"
     ).split()
 )
 

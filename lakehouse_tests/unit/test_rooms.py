@@ -163,6 +163,7 @@ OTHER_MEANINGS = {
     "decoding/element_verdicts.py": "of lists in an array",
     "decoding/files/lines.py": "of bytes in an array",
     "decoding/fast/plain_times.py": "the same",
+    "declaration/sql/queries.py": "a part of SQL",
 }
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import chain
 
 from lakehouse.declaration.misspelt import spelling_hint
-from lakehouse.declaration.names import DUCKDB_PREFIX, FEED_COLUMNS, RESERVED_TABLES, SHAPE, is_name
+from lakehouse.declaration.names import FEED_COLUMNS, name_problems
 from lakehouse.declaration.rules.binary_rules import binary_table_problems, is_binary
 from lakehouse.declaration.rules.change_rules import change_problems
 from lakehouse.declaration.rules.column_rules import columns_problems
@@ -83,13 +83,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
 def _table_names(table: TableParts) -> Iterator[Problem]:
     for name, count in Counter(table.names).items():
         subject = "the name" if name == table.name else f"the name {name!r}"  # an error starts with that of the table
-        if not is_name(name):
-            yield f"{subject} is not allowed: {SHAPE}", "Choose another name."
-        if name in RESERVED_TABLES:
-            yield f"{subject} is reserved by Dagster", "Choose another name."
-        if name.startswith(DUCKDB_PREFIX):
-            message = f"{subject} is reserved: DuckDB lists tables with {DUCKDB_PREFIX}* functions of its own"
-            yield message, "Choose another name."
+        yield from name_problems(name, subject)
         if count > 1:
             message = f"two parts of the declaration have the name {name}"
             yield message, "Rename one of them. Each is the folder of a table, or a name in Dagster."

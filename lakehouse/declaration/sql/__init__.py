@@ -1,7 +1,8 @@
 """SQL in a declaration, checked by its text, before a Spark session exists.
 
 ``parsed`` parses a text as one expression and finds what the parser drops. ``rules`` checks conditions and measures;
-``sums`` finds sums of doubles in them. Spark checks types later. ``computed`` converts the SQL of a column to SQL that
+``sums`` finds sums of doubles in them. Spark checks types later. ``queries`` checks the queries of views, in DuckDB's
+SQL, and finds the tables and columns that they read. ``computed`` converts the SQL of a column to SQL that
 no record can make fail. ``reader`` converts its parts (``part_reader``): ``conditions`` and ``operations``, with
 ``functions`` and ``literals``. The parser is imported only if a declaration contains SQL.
 """
@@ -10,6 +11,7 @@ from lakehouse.declaration.sql.computed import computed_sql
 from lakehouse.declaration.sql.functions import NotComputable
 from lakehouse.declaration.sql.literals import castable
 from lakehouse.declaration.sql.parsed import named_columns, quoted
+from lakehouse.declaration.sql.queries import column_origins, query_problems, tables_read
 from lakehouse.declaration.sql.rules import condition_problems, measure_problems
 from lakehouse.declaration.sql.sums import EXACT, find_addends, is_inexact
 
@@ -17,11 +19,14 @@ __all__ = [
     "EXACT",
     "NotComputable",
     "castable",
+    "column_origins",
     "computed_sql",
     "condition_problems",
     "find_addends",
     "is_inexact",
     "measure_problems",
     "named_columns",
+    "query_problems",
     "quoted",
+    "tables_read",
 ]

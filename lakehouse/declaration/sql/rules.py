@@ -34,6 +34,9 @@ _ORDER_FUNCTIONS = dict.fromkeys(
     ),
     "the order of rows",
 )
+UNREPEATABLE = _RANDOM | _CLOCK | _ORDER_FUNCTIONS
+"""The functions whose result may differ if it is computed again, with what it depends on."""
+SAME_EACH_TIME = "Remove it. The result must be the same each time."
 _SPARK_NAMES = {"array_agg": "collect_list", "array_unique_agg": "collect_set", "group_concat": "listagg"}
 _SPARK_NAMES |= {"arg_max": "max_by", "arg_min": "min_by", "approx_quantile": "percentile_approx"}
 _ALTERNATIVES = {
@@ -63,9 +66,7 @@ def condition_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem
 def measure_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem]:
     """What is wrong with an aggregate; ``columns`` are names and types. It must return the same if it is recomputed."""
     types = {name.lower(): type_ for name, type_ in columns.items()}
-    yield from _problems(
-        sql, columns, _RANDOM | _CLOCK | _ORDER_FUNCTIONS, lambda sql, root: _measure_shape(sql, root, types)
-    )
+    yield from _problems(sql, columns, UNREPEATABLE, lambda sql, root: _measure_shape(sql, root, types))
 
 
 def _problems(
@@ -102,11 +103,19 @@ def _content_problems(
                 f"{sql!r} uses an unknown column: {name}",
                 f"The columns of the table are {', '.join(sorted(columns))}.",
             )
+    for name in refused_calls(root, refused_functions):
+        message = f"{sql!r} depends on {refused_functions[name]}: {_SPARK_NAMES.get(name, name)}()"
+        yield message, _ALTERNATIVES.get(name, SAME_EACH_TIME)
+
+
+def refused_calls(root: "exp.Expr", refused_functions: Mapping[str, str]) -> Iterator[str]:
+    """The names of refused functions that an expression calls, unless the order in which they collect has no effect."""
+    from sqlglot import exp  # noqa: PLC0415
+
     for function in root.find_all(exp.Func):
         for name in [alias.lower() for alias in names_of(function) if alias.lower() in refused_functions][:1]:
             if name not in _COLLECTING or not _is_order_free(function):
-                message = f"{sql!r} depends on {refused_functions[name]}: {_SPARK_NAMES.get(name, name)}()"
-                yield message, _ALTERNATIVES.get(name, "Remove it. The result must be the same each time.")
+                yield name
 
 
 def _binary_problems(sql: str, root: "exp.Expr", columns: Mapping[str, str]) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.usefixtures("home")
 COMMANDS: dict[str, Any] = vars(typer.main.get_command(main.app))["commands"]
 WRONG_VALUES = {
     "table": "rain",
+    "view": "rain",
     "folder": "missing",
     "init folder": "/",
     "into": "/",

@@ -1,0 +1,132 @@
+"""Stores the rows of materialized views: DuckDB computes them from fixed versions of their tables, without a JVM."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from lakehouse.declaration import View
+from lakehouse.declaration.view import ViewInputs, find_inputs, fingerprint_view
+from lakehouse.errors import LakehouseError, TableError
+from lakehouse.ledger.commits import Entry
+from lakehouse.ledger.consumption import is_consumed, version_to_consume
+from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.query.connections import quoted_name, refusal
+from lakehouse.query.declared_views import open_versions
+from lakehouse.settings import Settings
+from lakehouse.storage.delta_rs_writer import create_empty, replace_all
+from lakehouse.storage.layout import Layout
+from lakehouse.storage.table_context import retry_on_conflict
+
+_BATCH_ROWS = 20_000  # rows that DuckDB hands over at a time
+
+
+@dataclass(frozen=True)
+class ViewUpdate:
+    """The result of one update of a materialized view.
+
+    ``versions`` are those of its tables that its rows correspond to. ``rows`` is the number of rows that were written;
+    ``None`` if there was no news, so that nothing was written.
+    """
+
+    name: str
+    version: int
+    versions: dict[str, int]
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Materialization:
+    """A materialized view in an environment, with the declared views, of which it may read some."""
+
+    settings: Settings
+    view: View
+    views: Sequence[View]
+
+    @property
+    def inputs(self) -> ViewInputs:
+        """What the view is computed from."""
+        return find_inputs(self.view, self.views)
+
+    def update(self, run: str = "cli") -> ViewUpdate:
+        """Compute every row as of the newest versions of its tables; write nothing if there is no news.
+
+        There is news if a row of one of the tables may have changed, if the query changed, or if another program or a
+        RESTORE changed the stored rows. Raises ``TableError`` if one of the tables does not exist yet, if the tables
+        are not on a local disk, or if the query fails for a row. Nothing is written then.
+        """
+        return retry_on_conflict(lambda: self._update(run))
+
+    def find_news(self) -> tuple[str, ...]:
+        """Return the names of the tables with rows that are not consumed; that of the view if it has to be stored."""
+        ledgers = self._table_ledgers()
+        return self._find_news(ledger_of(self.settings, self.view.name), ledgers)
+
+    def _update(self, run: str) -> ViewUpdate:
+        ledgers, own_ledger = self._table_ledgers(), ledger_of(self.settings, self.view.name)
+        versions = {name: ledger.rows_version for name, ledger in ledgers.items()}
+        if not self._find_news(own_ledger, ledgers):
+            return ViewUpdate(self.view.name, own_ledger.version, versions, None)
+        failures: list[Exception] = []
+        try:
+            with open_versions(self.settings, {name: ledger.version for name, ledger in ledgers.items()}) as connection:
+                entry = self._store(self._compute(connection, failures), ledgers, run)
+        except duckdb.Error as error:
+            raise self._explain(error) from error
+        except LakehouseError:
+            if failures:
+                raise self._explain(failures[0]) from failures[0]
+            raise
+        return ViewUpdate(self.view.name, entry.version, versions, entry.metrics.inserted)
+
+    def _store(self, rows: pa.RecordBatchReader, ledgers: Mapping[str, Ledger], run: str) -> Entry:
+        name, settings = self.view.name, self.settings
+        layout = Layout(name, settings.table_uri(name), self.view.doc, (), declaration_name=name, sync=settings.sync)
+        create_empty(layout, rows.schema)
+        consumed_tables = {table: version_to_consume(ledger) for table, ledger in ledgers.items()}
+        commit = ledger_of(settings, name).next_commit("derived", run)
+        fingerprint = fingerprint_view(self.view, self.inputs)
+        return replace_all(layout, rows, commit.with_fields(consumed_tables=consumed_tables, declaration=fingerprint))
+
+    def _find_news(self, own_ledger: Ledger, ledgers: Mapping[str, Ledger]) -> tuple[str, ...]:
+        newest = own_ledger.newest
+        is_ours = newest is not None and newest.version == own_ledger.rows_version
+        if newest is None or not is_ours or newest.commit.declaration != fingerprint_view(self.view, self.inputs):
+            return (self.view.name,)
+        consumed = newest.commit.consumed_tables
+        return tuple(name for name, ledger in ledgers.items() if not is_consumed(ledger, consumed.get(name)))
+
+    def _table_ledgers(self) -> dict[str, Ledger]:
+        if not self.settings.store.is_path:
+            message = f"View {self.view.name} can be materialized only if the tables are on a local disk"
+            raise TableError(message, where=self.settings.tables_root, action="Remove materialized=True from it.")
+        ledgers = {name: ledger_of(self.settings, name) for name in self.inputs.tables}
+        for name, ledger in ledgers.items():
+            if not ledger.exists:
+                message = f"View {self.view.name} reads {name}, which does not exist yet"
+                raise TableError(
+                    message, where=ledger.uri, action="Create it first, by a merge or by loading its file."
+                )
+        return ledgers
+
+    def _compute(self, connection: duckdb.DuckDBPyConnection, failures: list[Exception]) -> pa.RecordBatchReader:
+        """Start the query; a failure while its rows are read is kept, because the writer reports it as its own."""
+        for view in self.inputs.views:
+            connection.execute(f"CREATE VIEW {quoted_name(view.name)} AS {view.sql}")
+        reader = connection.execute(self.view.sql).to_arrow_reader(_BATCH_ROWS)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from reader
+            except (duckdb.Error, OSError, pa.ArrowException) as error:
+                failures.append(error)
+                raise
+
+        return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+    def _explain(self, error: Exception) -> TableError:
+        """Return an error of DuckDB as one that names the view."""
+        problem = f"View {self.view.name} cannot be computed"
+        query_error = refusal(duckdb.Error(str(error)), "Correct sql= of the view, or the rows.", problem)
+        return TableError(query_error.what, where=self.settings.table_uri(self.view.name), action=query_error.action)

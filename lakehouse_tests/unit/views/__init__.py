@@ -1,0 +1,1 @@
+"""Views: what is refused, their columns and lineage, queries, and materialization."""

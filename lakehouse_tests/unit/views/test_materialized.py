@@ -1,0 +1,203 @@
+"""Materialized views: what is stored, when it is computed again, and what a failure leaves."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakehouse.declaration import View
+from lakehouse.errors import ConflictError, TableError
+from lakehouse.ledger.consumption import version_to_consume
+from lakehouse.ledger.ledger import ledger_of
+from lakehouse.operations.materialize import Materialization, ViewUpdate
+from lakehouse.settings import Settings
+from lakehouse.storage.delta_rs_writer import replace_all
+from lakehouse_tests.unit.views.orders import add_customers, add_orders
+
+DEAR = View("dear", "SELECT id, customer, price FROM orders WHERE price > 10", "A dear order.")
+SPENT = View(
+    "spent",
+    "SELECT city, sum(price) AS total FROM dear JOIN customers ON customer = customers.id GROUP BY city",
+    "What a city spent on dear orders.",
+    materialized=True,
+)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    settings = Settings(home=tmp_path, sync=False)
+    add_orders(settings, ("1", "ann", "5.00"), ("2", "ann", "15.00"), ("3", "bob", "25.00"))
+    add_customers(settings, ("ann", "Oslo"), ("bob", "Bern"))
+    return settings
+
+
+def spent(settings: Settings, *views: View) -> Materialization:
+    return Materialization(settings, SPENT, views or (DEAR, SPENT))
+
+
+def stored_rows(settings: Settings, name: str = "spent") -> list[dict[str, Any]]:
+    rows = DeltaTable(settings.table_uri(name)).to_pyarrow_table().to_pylist()
+    return sorted(rows, key=lambda row: str(row.values()))
+
+
+def test_every_row_is_stored_and_the_commit_names_the_versions_of_the_tables(settings: Settings) -> None:
+    add_orders(settings, ("4", "ann", "1.00"))
+    update = spent(settings).update("run-7")
+    assert update == ViewUpdate("spent", 1, {"customers": 0, "orders": 1}, 2)
+    assert stored_rows(settings) == [
+        {"city": "Bern", "total": Decimal("25.00")},
+        {"city": "Oslo", "total": Decimal("15.00")},
+    ]
+    newest = ledger_of(settings, "spent").newest
+    assert newest is not None
+    assert (newest.commit.kind, newest.commit.run) == ("derived", "run-7")
+    tables = {name: version_to_consume(ledger_of(settings, name)) for name in ("customers", "orders")}
+    assert newest.commit.consumed_tables == tables
+
+
+def test_a_second_update_without_news_writes_nothing(settings: Settings) -> None:
+    spent(settings).update()
+    assert spent(settings).find_news() == ()
+    assert spent(settings).update() == ViewUpdate("spent", 1, {"customers": 0, "orders": 0}, None)
+    assert DeltaTable(settings.table_uri("spent")).version() == 1
+
+
+def test_news_of_one_table_replaces_all_rows(settings: Settings) -> None:
+    spent(settings).update()
+    DeltaTable(settings.table_uri("orders")).delete("customer = 'ann'")
+    assert spent(settings).find_news() == ("orders",)
+    assert spent(settings).update().versions == {"customers": 0, "orders": 1}
+    assert stored_rows(settings) == [{"city": "Bern", "total": Decimal("25.00")}]
+
+
+def test_maintenance_of_a_table_is_no_news(settings: Settings) -> None:
+    add_orders(settings, ("4", "ann", "15.00"))
+    spent(settings).update()
+    DeltaTable(settings.table_uri("orders")).optimize.compact()
+    assert spent(settings).find_news() == ()
+
+
+def test_a_table_that_was_created_again_is_news(settings: Settings) -> None:
+    spent(settings).update()
+    rows = pa.table({"id": ["ann"], "city": ["Rome"]})
+    write_deltalake(settings.table_uri("customers"), rows, mode="overwrite")
+    DeltaTable(settings.table_uri("customers")).restore(0)
+    assert spent(settings).find_news() == ("customers",)
+
+
+@pytest.mark.parametrize(
+    ("plain_view", "own_sql", "columns"),
+    [
+        (View("dear", "SELECT id, customer, price FROM orders", "An order."), SPENT.sql, ["city", "total"]),
+        (DEAR, SPENT.sql.replace("sum(price) AS total", "count(*) AS number"), ["city", "number"]),
+    ],
+)
+def test_another_query_is_news_also_of_a_view_that_is_read(
+    settings: Settings, plain_view: View, own_sql: str, columns: list[str]
+) -> None:
+    spent(settings).update()
+    changed_view = View("spent", own_sql, SPENT.doc, materialized=True)
+    changed = Materialization(settings, changed_view, (plain_view, changed_view))
+    assert changed.find_news() == ("spent",)
+    assert changed.update().rows == 2
+    assert list(stored_rows(settings)[0]) == columns
+
+
+def test_rows_that_another_program_or_a_restore_changed_are_computed_again(settings: Settings) -> None:
+    spent(settings).update()
+    DeltaTable(settings.table_uri("spent")).delete("city = 'Bern'")
+    assert spent(settings).find_news() == ("spent",)
+    spent(settings).update()
+    DeltaTable(settings.table_uri("spent")).restore(2)
+    assert spent(settings).find_news() == ("spent",)
+    assert spent(settings).update().rows == 2
+    assert [row["city"] for row in stored_rows(settings)] == ["Bern", "Oslo"]
+
+
+def test_a_view_reads_the_stored_rows_of_a_materialized_one(settings: Settings) -> None:
+    total = View("total", "SELECT sum(total)::DECIMAL(18,2) AS total FROM spent", "One sum.", materialized=True)
+    views = (DEAR, SPENT, total)
+    with pytest.raises(TableError, match="View total reads spent, which does not exist yet"):
+        Materialization(settings, total, views).update()
+    spent(settings).update()
+    assert Materialization(settings, total, views).update().versions == {"spent": 1}
+    add_orders(settings, ("4", "ann", "60.00"))
+    assert Materialization(settings, total, views).find_news() == ()
+    spent(settings).update()
+    assert Materialization(settings, total, views).find_news() == ("spent",)
+    Materialization(settings, total, views).update()
+    assert stored_rows(settings, "total") == [{"total": Decimal("100.00")}]
+
+
+def test_values_of_every_type_of_a_table_are_stored_as_they_are(settings: Settings) -> None:
+    sql = """SELECT id, price, 7::INT AS number, 0.5::DOUBLE AS share, true AS is_new, DATE '1582-10-04' AS day,
+        TIMESTAMPTZ '9999-12-31 23:59:59.999999+00' AS at_time, '\\xFF'::BLOB AS bytes, ['a', NULL] AS tags,
+        {'inner': [1::BIGINT]} AS parts, MAP {'a': 1.5::DOUBLE} AS sizes, NULL::VARCHAR AS nothing FROM orders"""
+    values = View("all_types", sql, "An order.", materialized=True)
+    Materialization(settings, values, (values,)).update()
+    schema = DeltaTable(settings.table_uri("all_types")).schema()
+    types = {field.name: field.type.to_json() for field in schema.fields}
+    assert types["price"] == '"decimal(18,2)"'
+    assert [types[name] for name in ("number", "share", "is_new", "day", "at_time", "bytes")] == [
+        '"integer"',
+        '"double"',
+        '"boolean"',
+        '"date"',
+        '"timestamp"',
+        '"binary"',
+    ]
+    row = stored_rows(settings, "all_types")[0]
+    assert row["at_time"].isoformat() == "9999-12-31T23:59:59.999999+00:00"
+    assert (row["day"].isoformat(), row["bytes"]) == ("1582-10-04", b"\xff")
+    assert (row["tags"], row["parts"], row["sizes"]) == (["a", None], {"inner": [1]}, [("a", 1.5)])
+    assert row["nothing"] is None
+
+
+def test_a_row_that_cannot_be_computed_leaves_the_former_rows(settings: Settings) -> None:
+    rows = pa.table({"id": [*map(str, range(60_000)), "x"]})
+    write_deltalake(settings.table_uri("numbers"), rows)
+    numbers = View("as_numbers", "SELECT id::INT AS number FROM numbers", "A number.", materialized=True)
+    materialization = Materialization(settings, numbers, (numbers,))
+    with pytest.raises(TableError, match="View as_numbers cannot be computed: Could not convert string 'x' to INT32"):
+        materialization.update()
+    DeltaTable(settings.table_uri("numbers")).delete("id = 'x'")
+    assert materialization.update().rows == 60_000
+
+
+def test_of_two_updates_at_once_one_is_planned_again(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    conflicts: list[ConflictError] = []
+
+    def write_second(*arguments: Any) -> Any:
+        if not conflicts:
+            monkeypatch.setattr("lakehouse.operations.materialize.replace_all", replace_all)
+            spent(settings).update()
+            with pytest.raises(ConflictError) as conflict:
+                replace_all(*arguments)
+            conflicts.append(conflict.value)
+            raise conflict.value
+        raise AssertionError("The second plan finds the rows of the other writer")
+
+    monkeypatch.setattr("lakehouse.operations.materialize.replace_all", write_second)
+    assert spent(settings).update() == ViewUpdate("spent", 1, {"customers": 0, "orders": 0}, None)
+
+
+def test_old_files_go_with_the_tenth_commit(settings: Settings) -> None:
+    properties = {"delta.deletedFileRetentionDuration": "interval 0 seconds"}
+    spent(settings).update()
+    table = DeltaTable(settings.table_uri("spent"))
+    table.alter.set_table_properties(properties, raise_if_not_exists=False)
+    while table.version() < 10:
+        add_orders(settings, ("5", "ann", "20.00"))
+        spent(settings).update()
+        table.update_incremental()
+    assert len(list(Path(settings.table_uri("spent")).glob("*.parquet"))) == 1
+    assert spent(settings).find_news() == ()
+
+
+def test_without_a_local_disk_the_error_says_so() -> None:
+    settings = Settings(tables="s3://bucket/lake")
+    with pytest.raises(TableError, match="View spent can be materialized only if the tables are on a local disk"):
+        spent(settings).update()

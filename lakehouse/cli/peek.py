@@ -66,6 +66,9 @@ def peek(
     fields_of_records = [_shown_fields(record, rules, left_out) for record in records]
     if rules and table and table.computed and records:
         print_notice(f"Not shown, because only a merge computes them: {', '.join(table.computed)}.")
+    if rules and table and table.rejects and records:
+        reasons = ", ".join(rule.reason for rule in table.rejects)
+        print_notice(f"Not judged, because only a merge applies these rules: {reasons}.")
     if json:
         document = {"topic": place.removeprefix("topic "), "table": table.name if table else None}
         return print_json(document | {"records": [*chain.from_iterable(fields_of_records)]})

@@ -13,6 +13,9 @@ from lakehouse.cli.table_session import load_settings, registry, table_context
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lakehouse.declaration import StreamTable
     from lakehouse.operations.rejections import Reason, Sample
 
 commands = typer.Typer()
@@ -24,11 +27,20 @@ def _require_reason(name: str | None) -> str | None:
 
     if name is None or name in KNOWN_REASONS:
         return name
+    tables = find_tables(load_settings())
     reasons = dict.fromkeys(KNOWN_REASONS)
-    reasons |= {reason: None for table in find_tables(load_settings()) for reason in table.format.reasons}
-    if name not in reasons:
+    reasons |= {reason: None for table in tables for reason in table.format.reasons}
+    reasons |= {rule.reason: None for table in tables for rule in table.rejects}
+    if name not in reasons and not _is_stored(name, tables):
         raise typer.BadParameter(f"unknown reason {name}; the reasons are {', '.join(reasons)}")
     return name
+
+
+def _is_stored(reason: str, tables: "Iterable[StreamTable]") -> bool:
+    """Whether a record was rejected for a reason, perhaps by a rule that is no longer declared."""
+    from lakehouse.operations.rejections import list_rejected
+
+    return any(list_rejected(load_settings(), table, reason, 1) for table in tables)
 
 
 ReasonOption = Annotated[

@@ -3,10 +3,10 @@
 ``table`` defines ``StreamTable`` on top of ``table_parts`` (``table_options``, ``table_names``, ``fingerprint``), and
 ``view`` defines ``View``; ``vocabulary`` and ``partitions`` define the classes of its parts, ``delete_conditions``
 which records delete or belong to the table, ``start`` where it begins, ``topics`` which topics it reads, ``files``
-which files, ``table_rows`` which table. ``rules`` lists what is refused, ``names`` which names are reserved, ``sql``
-what may be computed, ``widening`` which types can replace another type. ``snapshot`` describes a declaration as JSON,
-so that a later one can be compared with it. ``inference`` proposes a declaration from records. ``misspelt`` finds the
-name that the user meant.
+which files, ``table_rows`` which table, ``reject`` which rules reject records. ``rules`` lists what is refused,
+``names`` which names are reserved, ``sql`` what may be computed, ``widening`` which types can replace another type.
+``snapshot`` describes a declaration as JSON, so that a later one can be compared with it. ``inference`` proposes a
+declaration from records. ``misspelt`` finds the name that the user meant.
 
 A new class belongs into ``vocabulary``, and its restrictions into ``rules``. The package does no input or output. Every
 package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.errors``.
@@ -15,6 +15,7 @@ package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.e
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
 from lakehouse.declaration.files import Files
 from lakehouse.declaration.partitions import Day, Month, Value, Year
+from lakehouse.declaration.reject import Reject
 from lakehouse.declaration.table import StreamTable, require_distinct_names
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.declaration.topics import TopicPattern
@@ -88,6 +89,7 @@ __all__ = [
     "RecordHeader",
     "RecordKey",
     "Reference",
+    "Reject",
     "Rejection",
     "Rollup",
     "Rows",

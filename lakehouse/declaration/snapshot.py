@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from lakehouse.declaration.reject import Reject
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Check, Column
 from lakehouse.decoding.nested_types import as_spark_says
 
 Snapshot = Mapping[str, Mapping[str, str]]
-"""Per part (``column pieces``, ``check few``, ``table``): its options by name."""
+"""Per part (``column pieces``, ``check few``, ``reject unpaid``, ``table``): its options by name."""
 
 _TABLE = "table"
 _TABLE_OPTIONS = ("format", "partition_by", "version", "order", "late", "gaps", "cluster_by")
@@ -34,6 +35,7 @@ def facts_of(table: TableParts) -> str:
     snapshot: dict[str, dict[str, str]] = {_TABLE: table_options | framing | deletes | rows | topics}
     snapshot |= {f"{_COLUMN}{column.name}": _column_options(column) for column in table.columns}
     snapshot |= {f"check {check.name}": _set_options(check, Check) for check in table.checks}
+    snapshot |= {f"reject {rule.reason}": _set_options(rule, Reject) for rule in table.rejects}
     return json.dumps(snapshot, sort_keys=True)
 
 

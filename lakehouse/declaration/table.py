@@ -47,7 +47,8 @@ class StreamTable(TableParts):
     time with a zone, ``"latest"``, or an offset for each partition. A table that has read its topic ignores it.
     ``rows_from`` is the name of the field whose value is an array of rows, or its path; ``()`` if each record is such
     an array. Each element is then a row. ``topics``, in place of ``topic``, are the topics of a table that reads
-    several: their names, or a ``TopicPattern``. Each has its own progress.
+    several: their names, or a ``TopicPattern``. Each has its own progress. ``rejects`` are rules that reject records by
+    the values of their rows.
     """
 
     def __post_init__(self) -> None:
@@ -78,11 +79,11 @@ class StreamTable(TableParts):
 
         ``key``, ``headers`` and the broker's ``time``, which must have a zone, are used if a column reads them. If the
         format or the key has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness
-        is not checked, because it depends on when the broker received the record. Computed columns are left to Spark.
-        A delete is a ``Delete`` with its key and version, a truncate a ``Truncate`` with its version. Raises
-        ``Rejection`` with the reason and the detail if the record is rejected; the reason is ``filtered`` if it does
-        not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has ``rows_from``, or if a
-        column is the name of one of several topics: then call it on ``in_topic(NAME)``.
+        is not checked, because it depends on when the broker received the record. Computed columns are left to Spark,
+        and so are the rules of ``rejects``. A delete is a ``Delete`` with its key and version, a truncate is a
+        ``Truncate`` with its version. Raises ``Rejection`` with the reason and the detail if the record is rejected; the reason is
+        ``filtered`` if it does not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has
+        ``rows_from``, or if a column is the name of one of several topics: then call it on ``in_topic(NAME)``.
         """
         if self.has_elements:
             raise ValueError("The table has rows_from, so a record has any number of rows: call decode_rows")

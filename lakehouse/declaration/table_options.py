@@ -1,6 +1,6 @@
 """The options of a declaration, and the columns that they describe, checked or not."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -9,7 +9,8 @@ from typing import Any, Literal, Self
 from lakehouse.declaration.delete_conditions import Condition, FieldIs, Tombstone
 from lakehouse.declaration.files import Files
 from lakehouse.declaration.partitions import Day, Month, Value, Year
-from lakehouse.declaration.sql import computed_sql
+from lakehouse.declaration.reject import Reject
+from lakehouse.declaration.sql import NO_PLACES, computed_sql
 from lakehouse.declaration.start import Start
 from lakehouse.declaration.table_names import TableNames
 from lakehouse.declaration.table_rows import TableRows
@@ -17,6 +18,7 @@ from lakehouse.declaration.topics import TopicPattern, describe_topics
 from lakehouse.declaration.vocabulary import Check, Column, Late, Reference, Rollup, Rows, Samples
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.record_parts import ELEMENT
+from lakehouse.decoding.staged import UNKNOWN
 
 _REQUIRED: Any = None  # the rules refuse it; only a topic may be left out, for topics
 
@@ -58,6 +60,7 @@ class TableOptions(TableNames):
     rows_from: str | Sequence[str] | None = None
     topics: Sequence[str] | TopicPattern = ()
     source: Files | TableRows | None = None
+    rejects: Sequence[Reject] = ()
 
     def in_topic(self, name: str) -> Self:
         """Return the declaration for the records of one of its topics: ``topic`` names it.
@@ -92,8 +95,8 @@ class TableOptions(TableNames):
 
     @property
     def has_sql(self) -> bool:
-        """Whether it has columns, checks or measures in SQL, whose types only Spark can check."""
-        return bool(self.checks or self.rollups or self.computed)
+        """Whether it has columns, checks, measures or rules in SQL, whose types only Spark can check."""
+        return bool(self.checks or self.rollups or self.computed or self.rejects)
 
     @property
     def by_name(self) -> dict[str, Column]:
@@ -120,8 +123,30 @@ class TableOptions(TableNames):
     @property
     def computed(self) -> dict[str, str]:
         """The SQL of each computed column by name, over columns read from records; no record can make it fail."""
+        return self._computed_from(NO_PLACES)
+
+    def _computed_from(self, places: Mapping[str, str]) -> dict[str, str]:
         types = {column.name: column.type for column in self.record_columns if not column.is_nested}
-        return {c.name: computed_sql(c.sql, c.type, types) for c in self.columns if c.sql is not None}
+        return {c.name: computed_sql(c.sql, c.type, types, places) for c in self.columns if c.sql is not None}
+
+    def reject_conditions(self, row: str = "") -> list[str]:
+        """The SQL of each rule of ``rejects``: whether it rejects a row, or NULL. No record can make it fail.
+
+        ``row`` is the name of a struct with the columns of the row, if they are not columns themselves.
+        """
+        return [
+            self.condition_of(rule, row) or f"{row and f'{row}.'}{UNKNOWN}{number}"
+            for number, rule in enumerate(self.rejects)
+        ]
+
+    def condition_of(self, rule: Reject, row: str = "") -> str:
+        """The SQL of the condition of one rule, like ``reject_conditions``; empty if it has none."""
+        if rule.when is None:
+            return ""
+        columns = [column for column in self.columns if not column.is_nested]
+        places = {column.name: f"{row and f'{row}.'}`{column.name}`" for column in columns}
+        places |= self._computed_from(places)
+        return computed_sql(rule.when, "BOOLEAN", {column.name: column.type for column in columns}, places)
 
     @property
     def keep(self) -> tuple[str, ...]:

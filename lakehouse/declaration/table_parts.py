@@ -108,7 +108,7 @@ class TableParts(TableOptions):
 
     def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
         """Return the rules by which its records are judged; ``schemas`` are those of their values and keys."""
-        lateness = self.late.rule if self.late else None
+        lateness = self.late.rule._replace(keeps_row=bool(self.rejects)) if self.late else None
         where = tuple(condition.record_filter for condition in self.conditions)
         fields = self.fields
         taken_parts = taken_fields(fields) if any(field.part == UNMAPPED for field in fields) else None
@@ -153,5 +153,6 @@ class TableParts(TableOptions):
         topics = self.topics if isinstance(self.topics, TopicPattern) else tuple(self.topics)
         options += [("topics", topics)] if topics else []
         options += [self.source.fingerprint_parts] if self.source else []
+        options += [("rejects", rule.reason, rule.when, rule.unknown, *rule.by) for rule in self.rejects]
         topic, columns = "" if topics else self.topic, columns_by_type(self.columns)
         return fingerprint_of(topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)

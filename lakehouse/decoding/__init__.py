@@ -8,11 +8,12 @@ zones. ``written`` reads values that are not in JSON's own form, as ``written_fo
 ``byte_texts``, ``unscaled_decimals`` and ``key_values``. ``judge`` decodes one record by the ``rules`` of its table,
 ``elements`` one with many rows. ``verdicts`` and ``element_verdicts`` decode many at once, into ``verdict_arrays``, and
 ``fast`` handles those that are certainly valid. ``records`` and ``values`` alone define what is valid.
-``record_filter`` decides which records belong to the table, ``deletes`` which delete or truncate, ``changes`` what a
-record says. ``memory`` limits the memory of one record. ``record_keys`` parses keys, ``key_windows`` splits windows
-from them. ``opened_texts`` opens texts that hold JSON, on the way to a field. ``unmapped_fields`` counts fields that no
-column reads, ``unmapped_values`` collects their values. ``staged`` names the columns of records within a batch.
-``column_types`` defines the types of columns, ``arrow_types`` their Arrow types.
+``record_filter`` decides which records belong to the table, ``known_values`` which have values of a reference,
+``deletes`` which delete or truncate, ``changes`` what a record says. ``memory`` limits the memory of one record.
+``record_keys`` parses keys, ``key_windows`` splits windows from them. ``opened_texts`` opens texts that hold JSON, on
+the way to a field. ``unmapped_fields`` counts fields that no column reads, ``unmapped_values`` collects their values.
+``staged`` names the columns of records within a batch. ``column_types`` defines the types of columns, ``arrow_types``
+their Arrow types.
 
 A new format is a module in ``formats``. The package has no declaration and no Spark, and nothing in it but ``files``
 reads or writes. It runs on the driver, and it is the only package of this project that is sent to Spark's workers.

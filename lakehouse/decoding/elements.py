@@ -196,6 +196,7 @@ class _Judge:
 
     def __call__(self, parents: Parents, element: Any) -> Verdict:
         """Judge one element."""
+        row: dict[str, Any] = {}
         try:
             self._require_object(element)
             fields = {ELEMENT: element}
@@ -205,7 +206,8 @@ class _Judge:
             row = self._outer(parents) | convert(fields, self._fields, self._parts)
             return Verdict(None, row, None, None, self._is_late(row), self._explicit_nulls(parents, fields))
         except Rejection as rejection:
-            return Verdict(None, {}, rejection.reason, rejection.detail, rejection.reason == "late")
+            row = row if self._rules.lateness and self._rules.lateness.keeps_row else {}
+            return Verdict(None, row, rejection.reason, rejection.detail, rejection.reason == "late")
 
     def _require_object(self, element: Any) -> None:
         if not self._needs_objects or isinstance(element, dict):

@@ -19,7 +19,8 @@ from lakehouse.decoding.values import NO_PARTS, convert
 class Verdict(NamedTuple):
     """The result of decoding a record: its values, or the reason and the detail of its rejection; and if it is late.
 
-    ``reason`` is ``staged.FILTERED`` if the record does not meet ``where``; it is then not rejected.
+    ``reason`` is ``staged.FILTERED`` if the record does not meet ``where``; it is then not rejected. A record that is
+    rejected as late may have its values, if ``Lateness`` says so.
 
     ``deletes``: it deletes the row of its key, and has no other values. ``sequence`` is its place in the order of its
     source, ``snapshot`` that of ``Change``. ``is_rowless``: it is about no row of its own, and has at most a version.
@@ -56,6 +57,7 @@ def judge(
     """Decode one record strictly; ``memory_limits`` are those of ``column_memory``, if the caller has them."""
     lateness, delete_rule, memory = rules.lateness, rules.deletes, 0
     parsed: dict[str, Any] | None = None
+    row: dict[str, Any] = {}
     all_parts = rules.complete_parts({**parts, TIME: broker_time})
     try:
         change = read_change(value, rules, parts)
@@ -76,7 +78,8 @@ def judge(
         is_late = lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
         return Verdict(parsed, row, None, None, is_late, (), memory, False, change.sequence, change.snapshot)
     except Rejection as rejection:
-        return Verdict(parsed, {}, rejection.reason, rejection.detail, rejection.reason == "late", memory=memory)
+        row = row if lateness and lateness.keeps_row else {}
+        return Verdict(parsed, row, rejection.reason, rejection.detail, rejection.reason == "late", memory=memory)
 
 
 def may_be_too_large(memory: int, size: int, memory_limits: tuple[int, int]) -> bool:

@@ -54,6 +54,8 @@ ROWLESS = "_rowless"
 sequence, also the tombstone after a delete. Only in tables that declare truncates or follow a change stream."""
 UNMAPPED_FIELDS = "_others"
 """Unmapped fields of some records, STRING."""
+UNKNOWN = "_unknown_"
+"""Whether no row of a reference has the values of a row, BOOLEAN; followed by the number of the rule of ``rejects``."""
 EXPLICIT_NULL = "_explicit_null_"
 """Whether the record has an explicit null for a column, BOOLEAN; followed by the name of that column."""
 

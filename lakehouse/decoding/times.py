@@ -24,11 +24,15 @@ DAYS: Epoch = "days"
 
 
 class Lateness(NamedTuple):
-    """When a record is late: the column of its event time, the allowed delay, and whether a late record is rejected."""
+    """When a record is late: the column of its event time, the allowed delay, and whether a late record is rejected.
+
+    With ``keeps_row``, a record that is rejected as late keeps its values: a rule of the table may give another reason.
+    """
 
     column: str
     limit: timedelta
     rejects: bool
+    keeps_row: bool = False
 
 
 def judge_late(row: dict[str, Any], broker_time: int, rule: Lateness) -> bool:

@@ -16,6 +16,7 @@ from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.rollup import rollup_layout
 from lakehouse.ingest.load import base_layout
 from lakehouse.ingest.rejected_records import rejected_layout
+from lakehouse.ingest.rejecting_rules import named_references
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import merged_layout
@@ -61,13 +62,19 @@ def merged_spec(entry: CatalogEntry) -> dg.AssetSpec:
             pairs.append((table.base_name, name))
     if table.partition_by and table.partition_column:
         origins[table.partition_by.name] = origins[table.partition_by.column]
-    deps = [entry.topic_name, *([table.base_name] if table.base else [])]
+    deps = [entry.topic_name, *([table.base_name] if table.base else []), *_names_in_rules(table)]
     return _spec(entry, merged_layout(table, _NO_SETTINGS), origins, deps)
 
 
 def rejected_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """The rejected records, which cannot become rows of the merged table."""
-    return _spec(entry, rejected_layout(entry.table, _NO_SETTINGS), deps=[entry.topic_name])
+    deps = [entry.topic_name, *_names_in_rules(entry.table)]
+    return _spec(entry, rejected_layout(entry.table, _NO_SETTINGS), deps=deps)
+
+
+def _names_in_rules(table: StreamTable) -> list[str]:
+    """The references that rules of a table name: a run that loads them does so before it merges."""
+    return [reference.name for reference in named_references(table)]
 
 
 def changes_spec(entry: CatalogEntry) -> dg.AssetSpec:

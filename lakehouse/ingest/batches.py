@@ -15,7 +15,7 @@ from lakehouse.ingest.counts import Counts, count_batch, with_counts
 from lakehouse.ingest.deletes import deletes_layout, merge_by_key
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
-from lakehouse.ingest.load import merge_base
+from lakehouse.ingest.load import load_named_references, merge_base
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.snapshots import note_snapshot_end, require_greater_positions
@@ -125,6 +125,8 @@ def _read_snapshot(context: TableContext) -> Snapshot:
 def prepare(context: TableContext) -> None:
     """Create the tables that batches write if they are missing; add missing columns, and widen columns.
 
+    Loads references that rules of the table name, if their files have changed.
+
     Raises ``DeclarationError`` if Spark cannot compute the SQL of the declaration, or if the declared order cannot
     compare new records with the stored rows. Raises ``NotConsumedError`` if columns are to be widened before a derived
     table has read the changes so far. Nothing is written then.
@@ -134,6 +136,7 @@ def prepare(context: TableContext) -> None:
     require_types(context.spark, context.table)
     context.merged.ensure(context.require_consumed)
     context.stored_table(rejected_layout).ensure()
+    load_named_references(context)
     if context.table.delete_rule:
         context.stored_table(deletes_layout).ensure()
 

@@ -7,7 +7,7 @@ Only the required parts of a record are sent to them: every other column stays i
 import json
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,11 +25,13 @@ from lakehouse.decoding.fields import UNREADABLE_FILE
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json.format import JsonParser
+from lakehouse.decoding.known_values import KnownValues, unknown_finder
 from lakehouse.decoding.record_keys import key_parser
 from lakehouse.decoding.record_parts import FAULT_HEADER, HEADER, KEY, PARSED_KEY, SCHEMA, TIME, TOPIC, UNMAPPED, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdict_arrays import DecodedRecords
 from lakehouse.decoding.verdicts import decode_slices
+from lakehouse.ingest.rejecting_rules import is_rejected_sql, reject_by_rules, unknown_flags
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
 _SCHEMA = (
@@ -40,9 +42,15 @@ _VERDICT = f"{staged.UNMAPPED_FIELDS} STRING, {staged.REASON} STRING, {staged.DE
 
 
 def decode_records(
-    records: DataFrame, table: StreamTable, schemas: Schemas = NO_SCHEMAS, keep_raw: str = ""
+    records: DataFrame,
+    table: StreamTable,
+    schemas: Schemas = NO_SCHEMAS,
+    keep_raw: str = "",
+    known_values: Sequence[KnownValues] = (),
 ) -> DataFrame:
     """Decode each record into a row or a reason; ``schemas`` are the known schemas, if records have schema ids.
+
+    ``known_values`` are the values that rules of the table know, as ``read_known`` returns them.
 
     In: the columns of ``staged.PLACE`` and ``staged.RAW``. Out, one row for each record: its position; ``_reason`` and
     ``_detail`` (NULL if the record is valid); the raw parts (NULL if it is, unless it
@@ -59,11 +67,12 @@ def decode_records(
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
     flags = [f"{name} BOOLEAN" for name in table.rules().flags]
     flags += [f"{staged.SEQUENCE} BIGINT", f"{staged.SNAPSHOT} STRING"] if table.has_changes else []
+    flags += [f"{staged.INDEX} INT"] if table.has_elements else []
+    flags += [f"{name} BOOLEAN" for name in unknown_flags(table)]
     columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags, *flags])
     type_ = f"{_VERDICT}, {columns}"
-    if table.has_elements:
-        type_ = f"ARRAY<STRUCT<{type_}, {staged.INDEX} INT, {staged.KEEPS_RAW} BOOLEAN>>"
-    decode = F.arrow_udf(_decoder(table, schemas), type_)  # type: ignore[attr-defined]
+    type_ = f"ARRAY<STRUCT<{type_}, {staged.KEEPS_RAW} BOOLEAN>>" if table.has_elements else type_
+    decode = F.arrow_udf(_decoder(table, schemas, known_values), type_)  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
     parts = [F.expr(_part_sql(part)) for part in _required_parts(table)]  # only these are sent to the workers
@@ -72,13 +81,14 @@ def decode_records(
     schema += [F.expr(_SCHEMA.format(staged.KEY)).alias(staged.KEY_SCHEMA)] if table.key_format else []
     place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
     if table.has_elements:
-        rows = _explode(judged_records.select(*place, *staged.RAW, *schema, "_verdict"))
-        return with_computed(_explain_faults(rows) if table.reads_files else rows, table)
+        rows = _explode(judged_records.select(*place, *staged.RAW, *schema, "_verdict"), table)
+        return reject_by_rules(with_computed(_explain_faults(rows) if table.reads_files else rows, table), table)
     decoded_records = judged_records.select(*place, *staged.RAW, *schema, "_verdict.*")
+    decoded_records = reject_by_rules(with_computed(decoded_records, table), table)
     keeps_raw = f"{staged.REASON} <> '{staged.FILTERED}'" + (f" OR {keep_raw}" if keep_raw else "")
     raw = {name: F.expr(f"CASE WHEN {keeps_raw} THEN {name} END") for name in staged.RAW}
     decoded_records = decoded_records.withColumns(raw)
-    return with_computed(_explain_faults(decoded_records) if table.reads_files else decoded_records, table)
+    return _explain_faults(decoded_records) if table.reads_files else decoded_records
 
 
 def _explain_faults(records: DataFrame) -> DataFrame:
@@ -89,11 +99,16 @@ def _explain_faults(records: DataFrame) -> DataFrame:
     return records.withColumns({n: F.expr(f"IF({is_fault}, {sql}, {n})") for n, sql in explanation.items()})
 
 
-def _explode(records: DataFrame) -> DataFrame:
+def _explode(records: DataFrame, table: StreamTable) -> DataFrame:
     """Return a row for each verdict on a record; the raw parts are nowhere repeated."""
-    raw = (f"'{name}', IF(verdict.{staged.KEEPS_RAW}, {name}, NULL)" for name in staged.RAW)
-    row = F.expr(f"transform(_verdict, verdict -> named_struct('verdict', verdict, {', '.join(raw)}))")
     kept_names = [name for name in records.columns if name not in (*staged.RAW, "_verdict")]
+    keeps_raw = f"verdict.{staged.KEEPS_RAW}"
+    if table.rejects:  # the first row that is rejected may be so by a rule
+        are_rejected = f"transform(_verdict, verdict -> {is_rejected_sql(table, 'verdict')})"
+        records = records.withColumn("_first", F.expr(f"array_position({are_rejected}, true) - 1"))
+        keeps_raw = "place = _first"
+    raw = (f"'{name}', IF({keeps_raw}, {name}, NULL)" for name in staged.RAW)
+    row = F.expr(f"transform(_verdict, (verdict, place) -> named_struct('verdict', verdict, {', '.join(raw)}))")
     rows = records.select(*kept_names, F.explode(row).alias("_row"))
     raw_columns = [F.col(f"_row.{name}").alias(name) for name in staged.RAW]
     return rows.select(*kept_names, *raw_columns, "_row.verdict.*").drop(staged.KEEPS_RAW)
@@ -108,12 +123,13 @@ def with_computed(rows: DataFrame, table: StreamTable) -> DataFrame:
     return rows.withColumn(table.partition_by.name, F.expr(table.partition_by.expression))
 
 
-def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
+def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS, known_values: Sequence[KnownValues] = ()) -> Any:
     """Build the function that Spark ships to its workers: by value, so that they do not need this package."""
     record_format, rules_of_any_format = table.format, table.rules()._replace(parser=JsonParser(), key_parser=None)
     _ship_by_value(record_format)
     pickled_path = _pickle_fast_path(table)
     unmapped_column, keeps_raw = staged.UNMAPPED_FIELDS, staged.KEEPS_RAW  # strings: workers may not have the module
+    finders = dict(zip(unknown_flags(table), map(unknown_finder, known_values), strict=True))
 
     def to_struct(decoded_slice: DecodedRecords) -> pa.Array:
         """Return the verdicts; the first of them has the unmapped fields. Many rows of a record are a list of them."""
@@ -126,7 +142,8 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS) -> Any:
         fields_json = json.dumps(unmapped_fields) if unmapped_fields else None
         column = pa.array([fields_json, *[None] * (len(verdicts) - 1)][: len(verdicts)], pa.string())
         names = [field.name for field in verdicts.type]
-        return pa.StructArray.from_arrays([column, *verdicts.flatten()], [unmapped_column, *names])
+        flags = [find_unknown(verdicts) for find_unknown in finders.values()]
+        return pa.StructArray.from_arrays([column, *verdicts.flatten(), *flags], [unmapped_column, *names, *finders])
 
     def load() -> tuple[Rules, Any]:
         rules = rules_of_any_format.with_parser(record_format.parser(schemas))

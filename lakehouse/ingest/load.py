@@ -6,7 +6,9 @@ record had a value. Among base rows, the later commit wins, by its number, which
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -17,10 +19,12 @@ from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.decode import with_computed
 from lakehouse.ingest.deletes import settle_deletes, store_rows
 from lakehouse.ingest.newest_per_key import newest_per_key
-from lakehouse.ingest.sources import read_reference
+from lakehouse.ingest.rejecting_rules import named_references, read_known, require_accepted
+from lakehouse.ingest.sources import read_reference, read_reference_rows
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import is_consumed, version_to_consume
 from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.log import open_table
 from lakehouse.settings import Settings
 from lakehouse.storage.comparison import comparable
 from lakehouse.storage.layout import Layout, TableColumn
@@ -84,7 +88,7 @@ def load_base(context: TableContext, folder: Path | None = None) -> BaseLoad:
 
     In one load, the order is the file name, then the place in the file; a later load wins over an earlier one.
     Loading the same files again writes nothing. If another writer is first, the files are read again. Raises
-    ``BaseFileError`` if any row cannot be loaded; nothing is loaded then.
+    ``BaseFileError`` if any row cannot be loaded, or a rule of ``rejects`` applies to it; nothing is loaded then.
     """
     base = context.table.base
     if base is None:
@@ -98,6 +102,9 @@ def _load_base(context: TableContext, files: Rows, folder: Path | None) -> BaseL
     last_folder = ledger.newest.commit.folder if ledger.newest else None
     source_folder = (folder or Path(last_folder or files.default_folder)).expanduser().resolve()
     rows = with_computed(files.read(context.spark, source_folder, table.fields), table).localCheckpoint()
+    if table.rejects:
+        load_named_references(context)
+        require_accepted(rows, table, read_known(context.settings, table))
     base.ensure()
     counts = rows.agg(F.count("*").alias("rows"), F.count_distinct("_file").alias("files")).collect()[0]
     newest_rows = _newest_in_load(rows, table).localCheckpoint()
@@ -164,6 +171,27 @@ def load_reference(context: TableContext, reference: Reference) -> ReferenceLoad
     """
     reference_table = StoredTable(context.spark, reference_layout(context.table, reference, context.settings))
     return retry_on_conflict(lambda: _make_equal(reference_table, reference, context.run))
+
+
+def load_named_references(context: TableContext) -> None:
+    """Load the references that rules of the table name, if their files differ from what is loaded.
+
+    A reference whose file is not there stays as it is. Raises ``BaseFileError`` if it was never loaded.
+    """
+    for reference in named_references(context.table):
+        stored_table = open_table(context.settings.table_uri(reference.name))
+        if stored_table is not None:
+            if not reference.file.exists():
+                continue
+            rows = read_reference_rows(reference)
+            stored_rows = pa.table(stored_table.to_pyarrow_table(columns=rows.column_names))
+            if _rows_of(stored_rows) == _rows_of(rows):
+                continue
+        load_reference(context, reference)
+
+
+def _rows_of(rows: pa.Table) -> set[tuple[Any, ...]]:
+    return set(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
 def _make_equal(reference_table: StoredTable, reference: Reference, run: str) -> ReferenceLoad:

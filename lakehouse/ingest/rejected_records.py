@@ -27,7 +27,7 @@ _RECORD = (
     TableColumn("key", "BINARY", "The record's key, unchanged."),
     TableColumn("value", "BINARY", "The record's value, unchanged; NULL for a tombstone."),
     TableColumn("headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>", "The record's headers, unchanged."),
-    TableColumn("reason", "STRING", "Why the record was rejected: one of a fixed list of reasons."),
+    TableColumn("reason", "STRING", "Why the record was rejected: one of a fixed list of reasons, or that of a rule."),
     TableColumn("detail", "STRING", "What exactly is wrong with the record."),
 )
 _DECISION = (

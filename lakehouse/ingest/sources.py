@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from lakehouse.declaration import Reference
 from lakehouse.decoding.fields import Field, Rejection, is_text
-from lakehouse.decoding.records import decode, parse
-from lakehouse.decoding.values import convert_value
+from lakehouse.decoding.records import parse
+from lakehouse.decoding.values import convert, convert_value
 from lakehouse.errors import BaseFileError
 
 if TYPE_CHECKING:
@@ -51,17 +51,25 @@ class OpenMeteoFiles:
         return spark.createDataFrame(rows)
 
 
-def read_reference(spark: "SparkSession", reference: Reference, file: Path | None = None) -> "DataFrame":
-    """Return one row for each line of the reference's file of JSON lines; each key is unique.
+def read_reference(spark: "SparkSession", reference: Reference) -> "DataFrame":
+    """Return one row for each line of the reference's file; each key is unique.
 
     Writes nothing. If a line cannot be loaded, raises ``BaseFileError`` with its number.
     """
-    path = file or reference.file
-    fields = tuple(column.field for column in reference.columns)
+    rows = read_reference_rows(reference)
+    return spark.createDataFrame(rows)
+
+
+def read_reference_rows(reference: Reference) -> "pa.Table":
+    """Return the rows of a reference's file as Arrow data, like ``read_reference``."""
+    path, parse_line, fields = reference.file, reference.format.parser(), reference.fields
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for number, line in enumerate(_read_bytes(path).splitlines(), start=1):
+    lines = _read_bytes(path).splitlines()
+    if reference.header and lines[:1] != [reference.header.encode()]:
+        raise _file_error(path, f"The first line is not {reference.header}")
+    for number, line in enumerate(lines[bool(reference.header) :], start=1 + bool(reference.header)):
         try:
-            row = decode(line, fields)
+            row = convert(parse_line(line), fields)
         except Rejection as rejection:
             raise _file_error(path, f"Line {number}: {_describe(rejection)}") from None
         key = tuple(row[name] for name in reference.key)
@@ -69,7 +77,7 @@ def read_reference(spark: "SparkSession", reference: Reference, file: Path | Non
             raise _file_error(path, f"Line {number} repeats the key of an earlier line")
         rows[key] = row
     columns = {field.name: [row[field.name] for row in rows.values()] for field in fields}
-    return spark.createDataFrame(_to_arrow(columns, _types_of(fields)))
+    return _to_arrow(columns, _types_of(fields))
 
 
 def _files(folder: Path) -> list[Path]:

@@ -10,6 +10,7 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.kept_schemas import kept_schemas
+from lakehouse.ingest.rejecting_rules import read_known
 from lakehouse.ledger.commits import Kind
 from lakehouse.storage.table_context import TableContext
 
@@ -25,14 +26,15 @@ def stage_records(context: TableContext, records: DataFrame, kind: Kind, keep_ra
     """
     table = context.table
     known_schemas = kept_schemas(context.settings, table)
-    decoded_records = decode_records(records, table, known_schemas, keep_raw).localCheckpoint()
+    known_values = read_known(context.settings, table)
+    decoded_records = decode_records(records, table, known_schemas, keep_raw, known_values).localCheckpoint()
     if not table.has_schemas or kind == "replay":
         return decoded_records
     from lakehouse.ingest.schema_resolution import resolve_schemas  # noqa: PLC0415 - the registry is slow to import
 
     schemas = resolve_schemas(context, known_schemas, _schema_ids(decoded_records, table), confirm=kind == "batch")
     if schemas.by_id.keys() > known_schemas.by_id.keys():
-        decoded_records = decode_records(records, table, schemas, keep_raw).localCheckpoint()
+        decoded_records = decode_records(records, table, schemas, keep_raw, known_values).localCheckpoint()
     return _explain_rejections(decoded_records, table, schemas.unusable_reasons)
 
 

@@ -17,6 +17,7 @@ from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_schemas import kept_schemas
+from lakehouse.ingest.rejecting_rules import read_known
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE
@@ -150,7 +151,8 @@ def _read_positions(context: TableContext, state: SourceState) -> dict[int, int]
         plan = Plan(state.stream, state.source, row_ranges)
         source = source_of(settings, table)
         with source.failures(plan, f"lakehouse recover-progress {table.name}"):
-            records = decode_records(source.read(spark, plan, None), table, kept_schemas(settings, table))
+            schemas, known_values = kept_schemas(settings, table), read_known(settings, table)
+            records = decode_records(source.read(spark, plan, None), table, schemas, known_values=known_values)
             matches = records.join(newest_rows, newest_rows.columns).select(staged.PARTITION)
             confirmed_partitions = {row[0] for row in matches.collect()}
     unconfirmed_ranges = [part for part in row_ranges if part.partition not in confirmed_partitions]

@@ -35,14 +35,15 @@ class _Problem(NamedTuple):
 
 
 def require_types(spark: SparkSession, table: StreamTable) -> None:
-    """Raise ``DeclarationError`` if Spark cannot compute a computed column, a check or a measure.
+    """Raise ``DeclarationError`` if Spark cannot compute a computed column, a rule, a check or a measure.
 
     Reads no data. A second call in the same process costs nothing.
     """
     columns = merged_layout(table, _ANY_SETTINGS).columns
     values = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in columns)
     rollups = tuple(rollup.fingerprint for rollup in table.rollups)
-    checked_parts = (table.name, values, rollups, tuple(check.sql for check in table.checks))
+    rules = tuple(rule.when for rule in table.rejects)
+    checked_parts = (table.name, values, rollups, tuple(check.sql for check in table.checks), rules)
     computed_columns = table.computed
     if (checked_parts, *computed_columns.values()) in _PASSED_CHECKS or not table.has_sql:
         return
@@ -77,6 +78,11 @@ def _check_columns(rows: DataFrame, table: StreamTable) -> Iterator[_Problem]:
         except (AnalysisException, ParseException) as error:
             column = table.by_name[name]
             yield _Problem(f"column {name}", _first_sentence(error), column.sql or "", column.type)
+    for rule in table.rejects:
+        try:
+            _ = rows.selectExpr(table.condition_of(rule) or "true").schema
+        except (AnalysisException, ParseException) as error:
+            yield _Problem(f"reject {rule.reason}", _first_sentence(error), rule.when or "", "BOOLEAN")
 
 
 def _check_checks(rows: DataFrame, table: StreamTable) -> Iterator[_Problem]:

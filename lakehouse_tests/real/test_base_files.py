@@ -1,6 +1,7 @@
 """Base files and reference files, read by Spark."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -101,7 +102,7 @@ def test_hidden_files_and_markers_of_other_writers_are_skipped(spark: SparkSessi
 
 @pytest.mark.invariant("13.1")
 def test_the_reference_has_a_row_for_each_place(spark: SparkSession) -> None:
-    rows = read_reference(spark, LOCATIONS, DATA / "locations.jsonl").collect()
+    rows = read_reference(spark, replace(LOCATIONS, file=DATA / "locations.jsonl")).collect()
     assert rows[0].__fields__ == ["latitude", "longitude", "elevation", "name"]
     assert len(rows) == 6
     assert (Decimal("51.500000"), Decimal("-0.099991"), 9.0, "London, England") in [tuple(row) for row in rows]

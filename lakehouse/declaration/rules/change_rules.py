@@ -22,6 +22,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
         "version": table.version,
         "late": table.late,
         "where": table.where,
+        "rejects": table.rejects,
         "rows_from": table.has_elements,
         "base": table.base,
         'order="offset"': table.order == "offset",
@@ -94,5 +95,6 @@ _WHY_NOT = {
     "where": "A row that no longer meets it would stay in the table.",
     "duplicate_names": "A connector writes each name once: other records are damaged.",
     'not_finite="null"': "A NULL in place of NaN would leave the table different from its database.",
+    "rejects": "A change that is rejected would leave the table different from its database.",
     "late": "A change that is rejected would leave the table different from its database.",
 }

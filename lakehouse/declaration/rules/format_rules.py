@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from lakehouse.declaration.delete_conditions import FieldIs
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.table_parts import TableParts
+from lakehouse.declaration.vocabulary import Reference
 from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.formats import Format, format_problems
 from lakehouse.decoding.record_parts import UNMAPPED, VALUE
 
 _WHOLE_TYPES = ("INT", "BIGINT")
@@ -17,7 +19,7 @@ def format_column_problems(table: TableParts) -> Iterator[Problem]:
         if column.field.part != VALUE:
             continue
         for path in filter(None, (column.field.names, column.field.former)):
-            yield from _path_problems(table, f"column {column.name}", path)
+            yield from _path_problems(table.format, f"column {column.name}", path)
         if table.format.has_whole_numbers and column.type not in _WHOLE_TYPES:
             message = f"column {column.name}: type {column.type} is not allowed in format {table.format.name}"
             yield message, "Its values are whole numbers. Declare BIGINT, or INT; the bytes of a double are others."
@@ -42,15 +44,15 @@ def _unmapped_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _condition_problems(table: TableParts, option: str, condition: FieldIs) -> Iterator[Problem]:
-    yield from _path_problems(table, option, condition.path)
+    yield from _path_problems(table.format, option, condition.path)
     for value in condition.values if table.format.is_text else ():
         if not isinstance(value, str):
             message = f"{option}: every value of format {table.format.name} is a text, unlike {value!r}"
             yield message, f"Write the text that records contain, for example {str(value).lower()!r}."
 
 
-def _path_problems(table: TableParts, place: str, path: tuple[str, ...]) -> Iterator[Problem]:
-    form, names = table.format, table.format.field_names
+def _path_problems(form: Format, place: str, path: tuple[str, ...]) -> Iterator[Problem]:
+    names = form.field_names
     if form.is_text and len(path) > 1:
         message = f"{place} reads the path {'.'.join(path)}, but values of format {form.name} contain no objects"
         yield message, "Name one field."
@@ -58,3 +60,15 @@ def _path_problems(table: TableParts, place: str, path: tuple[str, ...]) -> Iter
         hint = spelling_hint(path[0], names)
         message = f"{place} reads the field {path[0]}, which format {form.name} does not have"
         yield message, f"{hint}Name one of its fields: {', '.join(names)}."
+
+
+def reference_format_problems(reference: Reference) -> Iterator[Problem]:
+    """What is wrong with the format of the lines of a reference."""
+    form = reference.format
+    yield from format_problems(form)
+    if form.framed or form.needs_schemas or form.has_changes:
+        message = f"format {form.name} needs a registry or a connector, which write no files"
+        yield message, "Declare the format of the lines, such as Json() or Csv(...)."
+    for column in reference.columns:
+        for path in filter(None, (column.field.names, column.field.former)):
+            yield from _path_problems(form, f"column {column.name}", path)

@@ -15,10 +15,11 @@ from lakehouse.declaration.rules.delete_rules import delete_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.rules.filter_rules import filter_problems
-from lakehouse.declaration.rules.format_rules import format_column_problems
+from lakehouse.declaration.rules.format_rules import format_column_problems, reference_format_problems
 from lakehouse.declaration.rules.key_rules import key_table_problems
 from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
+from lakehouse.declaration.rules.reject_rules import reject_problems
 from lakehouse.declaration.rules.rows_rules import rows_problems
 from lakehouse.declaration.rules.source_rules import source_problems
 from lakehouse.declaration.rules.start_rules import start_problems
@@ -76,6 +77,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         check_problems(table),
         *(rollup_problems(rollup, table) for rollup in table.rollups),
         *(_reference(reference) for reference in table.references),
+        reject_problems(table),
         _samples(table),
     )
 
@@ -236,7 +238,11 @@ def _reserved_columns(table: TableParts) -> Iterator[Problem]:
 
 
 def _reference(reference: Reference) -> Iterator[Problem]:
-    for message, action in chain(columns_problems(reference.columns), key_problems(reference.key, reference.columns)):
+    for message, action in chain(
+        reference_format_problems(reference),
+        columns_problems(reference.columns),
+        key_problems(reference.key, reference.columns),
+    ):
         yield f"reference {reference.name}: {message}", action
     for column in reference.columns:
         prefix = f"reference {reference.name}: column {column.name}"

@@ -7,7 +7,7 @@ no record can make fail. ``reader`` converts its parts (``part_reader``): ``cond
 ``functions`` and ``literals``. The parser is imported only if a declaration contains SQL.
 """
 
-from lakehouse.declaration.sql.computed import computed_sql
+from lakehouse.declaration.sql.computed import NO_PLACES, computed_sql
 from lakehouse.declaration.sql.functions import NotComputable
 from lakehouse.declaration.sql.literals import castable
 from lakehouse.declaration.sql.parsed import named_columns, quoted
@@ -17,6 +17,7 @@ from lakehouse.declaration.sql.sums import EXACT, find_addends, is_inexact
 
 __all__ = [
     "EXACT",
+    "NO_PLACES",
     "NotComputable",
     "castable",
     "column_origins",

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
+NO_PLACES: Mapping[str, str] = {}
+
+
+def computed_sql(sql: str, type_: str, columns: Mapping[str, str], places: Mapping[str, str] = NO_PLACES) -> str:
     """Convert the SQL of a computed column, over columns of known types, to Spark SQL that no record can make fail.
 
-    The result is NULL if nothing can be computed. Raises ``NotComputable`` if the SQL is not supported.
+    ``places`` is Spark SQL in place of the names of columns. The result is NULL if nothing can be computed. Raises
+    ``NotComputable`` if the SQL is not supported.
     """
     try:
         root = parse_expression(sql)
@@ -28,18 +32,18 @@ def computed_sql(sql: str, type_: str, columns: Mapping[str, str]) -> str:
             lost_parts = dropped_parts(sql, root)
             if lost_parts:
                 raise NotComputable(f"unsupported part: {lost_parts}", "Remove it, or use another function.")
-            return _convert_expression(root, type_, columns)
+            return _convert_expression(root, type_, Reader(columns, places))
     except RecursionError:
         raise NotComputable("the expression is nested too deeply", "Write it with fewer levels.") from None
     raise NotComputable("this is not a SQL expression", EXPRESSION)
 
 
-def _convert_expression(root: "exp.Expr", type_: str, columns: Mapping[str, str]) -> str:
-    """Spark SQL for a column of a type, over columns of known types; it returns NULL if nothing can be computed.
+def _convert_expression(root: "exp.Expr", type_: str, reader: Reader) -> str:
+    """Spark SQL for a column of a type; it returns NULL if nothing can be computed.
 
     Raises ``NotComputable``.
     """
-    part = Reader({name.lower(): column_type for name, column_type in columns.items()}).read(root)
+    part = reader.read(root)
     require_bounded(root)
     column_kind = kind_of(type_)
     is_compatible = part.kind in (column_kind, NULL) or (

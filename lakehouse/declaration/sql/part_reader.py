@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 class PartReader(ABC):
-    """Reads the parts of a parsed expression over columns of known types."""
+    """Reads the parts of a parsed expression over columns of known types; ``places`` is SQL in place of their names."""
 
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        self.columns = columns
+    def __init__(self, columns: Mapping[str, str], places: Mapping[str, str]) -> None:
+        self.columns = {name.lower(): type_ for name, type_ in columns.items()}
+        self.places = {name.lower(): sql for name, sql in places.items()}
 
     @abstractmethod
     def read(self, node: "exp.Expr | None") -> Part:

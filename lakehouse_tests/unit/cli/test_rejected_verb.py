@@ -212,23 +212,33 @@ def test_peek_shows_each_row_of_a_record_with_many_rows() -> None:
     assert (whole["index"], whole["row"], whole["reason"]) == (None, None, "empty")
 
 
-def test_the_option_reason_accepts_reasons_of_a_format_of_the_project(
+def test_the_option_reason_accepts_reasons_of_the_formats_and_rules_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / f"lake_{uuid4().hex}"
     folder.mkdir()
     (folder / "visits.py").write_text(
         "from dataclasses import dataclass\n"
-        "from lakehouse import Column, StreamTable\n"
+        "from lakehouse import Column, Reject, StreamTable\n"
         "from lakehouse_tests.helpers.barred_format import Barred\n"
         "@dataclass(frozen=True)\n"
         "class Bent(Barred):\n"
         "    reasons = ('bent',)\n"
         "columns = [Column('id', 'INT', '', required=True)]\n"
-        "visits = StreamTable('visits', 'visits', '', columns, ['id'], format=Bent(('id',)))\n"
+        "rules = [Reject('no_id', when='id < 0')]\n"
+        "visits = StreamTable('visits', 'visits', '', columns, ['id'], format=Bent(('id',)), rejects=rules)\n"
     )
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
     assert main.run(["rejected", "visits", "--reason", "bent"]) == main.DONE
+    assert main.run(["rejected", "visits", "--reason", "no_id"]) == main.DONE
     assert main.run(["rejected", "visits", "--reason", "rain"]) == main.WRONG_USE
-    assert "beyond_horizon, bent" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "unreadable_file, bent, no_id" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_the_option_reason_accepts_the_reason_of_a_rule_that_is_no_longer_declared(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tables, row(1, "no_rate"))
+    (reason,) = list_rejected(capsys, "--reason", "no_rate")["reasons"]
+    assert (reason["reason"], reason["count"]) == ("no_rate", 1)

@@ -100,7 +100,7 @@ def test_an_unknown_table_is_refused_with_the_declared_ones() -> None:
     while error and not isinstance(error, DeclarationError):
         error = error.__cause__ or error.__context__
     assert "Unknown table humidity" in str(error)
-    assert "The declared tables are movie_ratings, temperatures." in str(error)
+    assert "The declared tables are heart_rates, movie_ratings, temperatures." in str(error)
 
 
 @pytest.mark.slow

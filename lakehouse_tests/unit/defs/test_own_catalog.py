@@ -4,6 +4,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.defs.build import build_defs
+from lakehouse.examples.tables.heart_rates import heart_rates
 from lakehouse.examples.tables.movie_ratings import movie_ratings
 from lakehouse.examples.tables.temperatures import temperatures
 
@@ -78,3 +79,12 @@ def test_definitions_of_tables_in_different_groups_can_be_merged() -> None:
     specs = dg.Definitions.merge(weather, films).resolve_all_asset_specs()
     groups = {spec.key.path[-1]: spec.group_name for spec in specs}
     assert (groups["temperatures"], groups["movie_ratings"]) == ("weather", "films")
+
+
+def test_a_run_loads_a_reference_that_a_rule_names_before_it_merges() -> None:
+    defs = build_defs([heart_rates])
+    specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+    for name in ("heart_rates", "heart_rates_rejected"):
+        upstream = {dep.asset_key.to_user_string() for dep in specs[name].deps}
+        assert upstream == {"heart_rates_folder", "patients"}
+    assert defs.resolve_job_def("merge_heart_rates")

@@ -30,7 +30,9 @@ from lakehouse.declaration import (
 from lakehouse.decoding import records
 from lakehouse.decoding.formats import FORMAT_KINDS, Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
+from lakehouse.decoding.known_values import KnownValues
 from lakehouse.decoding.record_parts import PARSED_ENCODINGS, KeyEncoding
+from lakehouse.examples.tables.heart_rates import heart_rates
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.decode import _decoder
 
@@ -110,6 +112,22 @@ def test_records_with_many_rows_are_decoded_on_workers_too(missing_modules: list
     rows = [(row["_index"], row["_reason"], row["_keeps_raw"]) for rows in expected[0] for row in rows]
     rejections = [(1, "wrong_type", True), (2, "not_an_object", False)]
     assert rows == [(0, None, False), *rejections, (None, "empty", False), (None, "truncated", True)]
+
+
+@pytest.mark.parametrize("missing_modules", [[], ["orjson", "numpy"]])
+def test_values_that_a_reference_does_not_know_are_found_on_workers_too(missing_modules: list[str]) -> None:
+    (reference,) = heart_rates.references
+    known_values = KnownValues(("mrn",), (pa.array([7], pa.int64()),))
+    rules = [heart_rates.rejects[1]]
+    columns = [Column("mrn", "BIGINT", "Patient.")]
+    table = StreamTable("t", "t", "", columns, [], references=[reference], rejects=rules)
+    decode, batch = _decoder(table, known_values=[known_values]), pa.array([b'{"mrn": 7}', b'{"mrn": 8}', b"{}"])
+    command = [sys.executable, "-c", WORKER, *missing_modules]
+    process = subprocess.run(command, input=cloudpickle.dumps((decode, [batch])), capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    expected = [verdicts.to_pylist() for verdicts in decode(iter([batch]))]
+    assert process.stdout.decode().splitlines()[0] == repr(expected)
+    assert [row["_unknown_0"] for row in expected[0]] == [False, True, False]
 
 
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]}'

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehouse.errors import BaseFileError
+from lakehouse.examples.tables.heart_rates import heart_rates
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.sources import OpenMeteoFiles, read_reference
+from lakehouse.ingest.sources import OpenMeteoFiles, read_reference, read_reference_rows
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.tables.base_files import base_archive, base_table
 
@@ -121,10 +123,24 @@ def test_a_reference_line_that_cannot_be_loaded_is_named(tmp_path: Path, line: s
     file = tmp_path / "places.jsonl"
     file.write_text('{"latitude":1,"longitude":2,"name":"x"}\n' + line + "\n")
     with pytest.raises(BaseFileError, match=message) as raised:
-        read_reference(NO_SESSION, LOCATIONS, file)
+        read_reference(NO_SESSION, replace(LOCATIONS, file=file))
     assert raised.value.where == str(file)
 
 
 def test_a_missing_reference_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BaseFileError, match=r"cannot be read: No such file.*places\.jsonl"):
-        read_reference(NO_SESSION, LOCATIONS, tmp_path / "places.jsonl")
+        read_reference(NO_SESSION, replace(LOCATIONS, file=tmp_path / "places.jsonl"))
+
+
+def test_a_reference_of_csv_has_a_row_for_each_line_after_its_header(tmp_path: Path) -> None:
+    (reference,) = heart_rates.references
+    file = tmp_path / "patients.csv"
+    reference = replace(reference, file=file)
+    file.write_bytes(b'mrn,name\r\n7,Ann\r\n8,"Lee, Bo"\r\n')
+    assert read_reference_rows(reference).to_pylist() == [{"mrn": 7, "name": "Ann"}, {"mrn": 8, "name": "Lee, Bo"}]
+    file.write_bytes(b"mrn,name\n7,Ann\nx,Bo\n")
+    with pytest.raises(BaseFileError, match=r"Line 3: wrong_type, 'mrn'"):
+        read_reference_rows(reference)
+    file.write_bytes(b"name,mrn\nAnn,7\n")
+    with pytest.raises(BaseFileError, match="The first line is not mrn,name"):
+        read_reference_rows(reference)

@@ -12,9 +12,9 @@ The flow, package by package::
     derived       changes of the merged table         -> change feed and rollups
     operations    maintenance, repair, status, checks
 
-``discovery`` finds the declared tables, ``examples`` contains examples, ``query`` reads tables and runs SQL. ``cli`` is
-the command line, ``defs`` (through ``definitions``) is for Dagster, ``spark`` has the session, ``local`` the stack on
-one machine.
+``discovery`` finds the declared tables, ``examples`` contains examples, ``query`` reads tables and runs SQL. ``serve``
+answers requests over HTTP, ``cli`` is the command line, ``defs`` (through ``definitions``) is for Dagster, ``spark``
+has the session, ``local`` the stack on one machine.
 
 The names in ``__all__`` are public and stable; everything else may change. Importing this package imports nothing else:
 each name is looked up at its first use.

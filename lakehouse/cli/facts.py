@@ -1,7 +1,6 @@
 """Commits and records as flat dictionaries, under the names of the ledger: rows of a table, objects in JSON."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lakehouse.errors import printable
@@ -9,61 +8,17 @@ from lakehouse.errors import printable
 if TYPE_CHECKING:
     from lakehouse.cli.judged_records import AnyRecord
     from lakehouse.ingest.outcomes import Outcome
-    from lakehouse.ledger.commits import Entry
-    from lakehouse.ledger.ledger import Ledger
-    from lakehouse.ledger.positions import Range
     from lakehouse.operations.rejections import Sample
-    from lakehouse.operations.status import PartitionStatus
 
 _HIDDEN_FIELDS = ("other_fields", "accepted", "reason")  # too wide for a column; --json has them
 _MAX_CHARACTERS = 200  # of a key or a value
 _MAX_RANGES = 12  # of a commit in a table; --json has all
 
 
-def commit_fields(entry: "Entry") -> dict[str, Any]:
-    """What a commit records, and what Delta counted."""
-    from lakehouse.ledger.accounting import figures
-
-    commit = entry.commit
-    return {
-        "version": entry.version,
-        "committed_at": entry.committed_at,
-        "kind": commit.kind,
-        "number": commit.number,
-        "topic": commit.stream,
-        **figures(entry),
-        "ranges": range_fields(part for part in commit.ranges if part.span),
-        "gap": range_fields(commit.gap),
-        "left_out": range_fields(commit.left_out if commit.kind == "start" else ()),
-        "accepted": list(commit.accepted),
-        "reason": commit.reason,
-        "run": commit.run,
-    }
-
-
-def range_fields(ranges: "Iterable[Range]") -> dict[int, list[int]]:
-    """Start and end of ranges by their partition."""
-    return {part.partition: [part.start, part.end] for part in ranges}
-
-
-def partition_fields(part: "PartitionStatus") -> dict[str, Any]:
-    """The figures of a partition, with its topic if the table reads several."""
-    fields = asdict(part)
-    topic = fields.pop("topic")
-    return fields if topic is None else {"topic": topic, **fields}
-
-
-def left_out_fields(ledger: "Ledger") -> dict[Any, Any]:
-    """What the table left out, by partition; by topic and partition if it reads several topics."""
-    from lakehouse.ledger.several_sources import left_out_by_stream
-
-    commit = ledger.newest.commit if ledger.newest else None
-    parts = {name: range_fields(ranges) for name, ranges in left_out_by_stream(commit).items()}
-    return parts if commit and commit.other_sources else next(iter(parts.values()), {})
-
-
 def outcome_fields(outcome: "Outcome") -> dict[str, Any]:
     """What a commit did, its duration, and the lag after it in offsets."""
+    from lakehouse.operations.status_fields import commit_fields
+
     progress = {"lag_after": outcome.lag_after, "seconds": round(outcome.seconds, 1)}
     return commit_fields(outcome.entry) | progress | {"other_fields": dict(outcome.unmapped_fields)}
 

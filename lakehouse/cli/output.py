@@ -4,10 +4,8 @@ import json
 import re
 import sys
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from math import isfinite
 from operator import itemgetter
 from typing import Any
 
@@ -17,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from lakehouse.errors import printable
+from lakehouse.operations.json_values import json_ready
 
 _PIPED_WIDTH = 200  # columns: a table piped into a file or another command is not cut at 80
 
-_PLAIN_TYPES = {str, int, bool, type(None), Decimal, datetime}
 _QUOTED_IN_CSV = re.compile('[",\r\n]')
 _MAX_PARTITIONS = 20  # of a topic, in one table
 _SMALL = 0.001  # below it, rounding to six places would lose the number
@@ -44,20 +42,7 @@ def print_json(value: Any) -> None:
     """
     from pydantic_core import to_jsonable_python
 
-    typer.echo(json.dumps(to_jsonable_python(_json_ready(value)), indent=2, allow_nan=False))
-
-
-def _json_ready(value: Any) -> Any:
-    """The value with bytes, and numbers that JSON does not have, as text; pydantic would write them differently."""
-    if type(value) in _PLAIN_TYPES:  # most values: the checks below take longer
-        return value
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    if isinstance(value, float) and not isfinite(value):
-        return json.dumps(value)
-    if isinstance(value, Mapping):
-        return {_json_ready(key): _json_ready(item) for key, item in value.items()}
-    return [_json_ready(item) for item in value] if isinstance(value, list | tuple | set) else value
+    typer.echo(json.dumps(to_jsonable_python(json_ready(value)), indent=2, allow_nan=False))
 
 
 def print_line(text: str = "") -> None:
@@ -83,7 +68,7 @@ def json_line(value: Any) -> str:
     """A line of JSON, with the values that ``print_json`` prints."""
     from pydantic_core import to_json
 
-    return to_json(_json_ready(value)).decode() + "\n"
+    return to_json(json_ready(value)).decode() + "\n"
 
 
 def count_text(number: int, noun: str) -> str:
@@ -147,4 +132,4 @@ def value_text(value: Any) -> str:
         return str(value)
     from pydantic_core import to_jsonable_python
 
-    return json.dumps(to_jsonable_python(_json_ready(value)), ensure_ascii=False)
+    return json.dumps(to_jsonable_python(json_ready(value)), ensure_ascii=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_tables
-from lakehouse.cli.facts import commit_fields, left_out_fields, partition_fields, ranges_text, seconds, table_rows
+from lakehouse.cli.facts import ranges_text, seconds, table_rows
 from lakehouse.cli.output import count_text, print_json, print_line, print_partitions, print_table
 from lakehouse.cli.table_session import load_settings
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lakehouse.ledger.commits import Entry
     from lakehouse.ledger.restores import Foreign
     from lakehouse.operations.evolution import Redeclaration
-    from lakehouse.operations.status import Status
 
 commands = typer.Typer()
 
@@ -42,9 +41,10 @@ def status(
     Works without the broker: the lag is then unknown, and the output says so.
     """
     from lakehouse.operations.status import status as read_status
+    from lakehouse.operations.status_fields import status_fields
 
     settings = load_settings()
-    statuses = [_status_fields(read_status(settings, selected)) for selected in select_tables(settings, table)]
+    statuses = [status_fields(read_status(settings, selected)) for selected in select_tables(settings, table)]
     if json:
         print_json({"bootstrap_servers": statuses[0]["bootstrap_servers"], "tables": statuses})
     else:
@@ -52,33 +52,6 @@ def status(
             _print_status(fields)
     if exit_code and not all(fields["up_to_date"] for fields in statuses):
         raise typer.Exit(NOT_UP_TO_DATE)
-
-
-def _status_fields(table_status: "Status") -> dict[str, Any]:
-    ledger = table_status.ledger
-    return {
-        "table": table_status.table,
-        "uri": table_status.uri,
-        "exists": ledger.exists,
-        "version": ledger.version if ledger.exists else None,
-        "rows": table_status.rows,
-        "bootstrap_servers": table_status.bootstrap_servers,
-        "source": table_status.source_text,
-        "counted": table_status.position_noun,
-        "problem": table_status.problem,
-        "loss": table_status.loss,
-        "lag": table_status.lag,
-        "left_out": left_out_fields(ledger),
-        "partitions": [partition_fields(part) for part in table_status.partitions],
-        **({"lag_of_topics": table_status.lags} if table_status.lags else {}),
-        "last_commit": commit_fields(ledger.newest) if ledger.newest else None,
-        "totals": ledger.totals.model_dump(),
-        "rejected": asdict(table_status.rejected) if table_status.rejected else None,
-        "derived": [asdict(derived) for derived in table_status.derived],
-        "unaccounted": list(ledger.unaccounted),
-        "up_to_date": table_status.is_up_to_date,
-        "foreign": [asdict(foreign) for foreign in ledger.foreign],
-    }
 
 
 def _print_status(fields: dict[str, Any]) -> None:
@@ -156,6 +129,7 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
     from lakehouse.ledger.audit import audit as check_ledger
     from lakehouse.ledger.ledger import ledger_of
     from lakehouse.operations.evolution import list_redeclarations
+    from lakehouse.operations.status_fields import commit_fields, left_out_fields
 
     settings = load_settings()
     stream_tables = select_tables(settings, table)
@@ -188,6 +162,8 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
 
 def _print_ledger(name: str, entries: "tuple[Entry, ...]", foreign_commits: "tuple[Foreign, ...]") -> None:
     """Oldest first, so that the newest is next to the prompt."""
+    from lakehouse.operations.status_fields import commit_fields
+
     rows = table_rows(commit_fields(entry) for entry in reversed(entries))
     if not rows:
         return print_line(f"{name}: no commit yet.")

@@ -81,9 +81,10 @@ class StreamTable(TableParts):
         format or the key has schema ids, ``schemas`` maps them to schemas, as ``writer_schema`` creates them. Lateness
         is not checked, because it depends on when the broker received the record. Computed columns are left to Spark,
         and so are the rules of ``rejects``. A delete is a ``Delete`` with its key and version, a truncate is a
-        ``Truncate`` with its version. Raises ``Rejection`` with the reason and the detail if the record is rejected; the reason is
-        ``filtered`` if it does not meet ``where``. Raises ``ValueError`` if the time has no zone, or if the table has
-        ``rows_from``, or if a column is the name of one of several topics: then call it on ``in_topic(NAME)``.
+        ``Truncate`` with its version. Raises ``Rejection`` with the reason and the detail if the record is rejected;
+        the reason is ``filtered`` if it does not meet ``where``. Raises ``ValueError`` if the time has no zone, or if
+        the table has ``rows_from``, or if a column is the name of one of several topics: then call it on
+        ``in_topic(NAME)``.
         """
         if self.has_elements:
             raise ValueError("The table has rows_from, so a record has any number of rows: call decode_rows")

@@ -120,6 +120,9 @@ class Settings(BaseSettings):
     database_url: DatabaseUrl | None = Field(
         None, description="postgresql://USER:PASSWORD@HOST:PORT/DATABASE that tables are compared with. Never shown."
     )
+    serve_token: Secret | None = Field(
+        None, description="Token that requests to lakehouse serve need; never shown. Unset: they need none."
+    )
     docs_url: Url | None = Field(
         None,
         description="http(s):// address where this documentation is published, for links in Dagster.",

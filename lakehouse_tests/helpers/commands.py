@@ -12,7 +12,8 @@ from lakehouse.cli import main
 COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
-        " rewrite status audit compare rejected query materialize accept-gap accept-difference recover-progress restore"
+        " rewrite serve status audit compare rejected query materialize"
+        " accept-gap accept-difference recover-progress restore"
     ).split()
 )
 

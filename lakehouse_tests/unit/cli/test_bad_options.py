@@ -52,6 +52,8 @@ WRONG_VALUES = {
     "database": "mysql://host/shop",
     "source": "a.b.c",
     "wait": "-1",
+    "host": "192.0.2.1",
+    "time_limit": "0",
 }
 CODES = {"sql": 1}  # a query that fails, not a wrong use of the command
 REQUIRED_ARGUMENTS = {

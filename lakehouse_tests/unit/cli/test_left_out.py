@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakehouse.cli import main, merge_verbs, peek
-from lakehouse.cli.facts import commit_fields, table_rows
+from lakehouse.cli.facts import table_rows
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches
 from lakehouse.ingest.replay import find_merged_ranges, replay
@@ -18,6 +18,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.operations import status as status_module
+from lakehouse.operations.status_fields import commit_fields
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext, merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log

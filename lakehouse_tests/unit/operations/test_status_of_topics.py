@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli.facts import left_out_fields, partition_fields
 from lakehouse.declaration import TopicPattern
 from lakehouse.defs.config import MergeConfig, RangeConfig
 from lakehouse.defs.cursor import SensorCursor
@@ -23,6 +22,7 @@ from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.operations import status as status_module
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.status import status
+from lakehouse.operations.status_fields import left_out_fields, partition_fields
 from lakehouse.settings import Settings
 from lakehouse.sources import topic as topic_source
 from lakehouse.storage.table_context import merged_ledger

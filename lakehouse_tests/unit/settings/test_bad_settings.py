@@ -73,6 +73,7 @@ WRONG_SETTINGS = {
 }
 ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tested in test_security.py
 ANY_TEXT |= {"registry_username", "registry_password", "registry_token"}  # tested in kafka/test_registry_access.py
+ANY_TEXT |= {"serve_token"}  # tested in serve/test_problems.py
 
 
 def test_every_setting_has_wrong_values() -> None:

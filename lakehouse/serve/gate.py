@@ -1,0 +1,72 @@
+"""What a request must meet before it is read: its size, its host and the token."""
+
+import hmac
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lakehouse.serve.problems import RequestError, problem_of
+from lakehouse.serve.serving import Serving
+
+MAX_TARGET = 8_192  # bytes of path and query
+_LOCAL_NAME = "localhost"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return host == _LOCAL_NAME or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Gate:
+    """Answers requests that are too large and, without a token, those for another host than this machine.
+
+    A page of another site could otherwise read the tables: its name may be resolved to the loopback address.
+    """
+
+    def __init__(self, app: ASGIApp, *, only_local: bool) -> None:
+        self._app = app
+        self._only_local = only_local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer it with the problem."""
+        error = self._problem(Request(scope)) if scope["type"] == "http" else None
+        await (problem_of(error) if error else self._app)(scope, receive, send)
+
+    def _problem(self, request: Request) -> RequestError | None:
+        if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > MAX_TARGET:
+            what = f"The address is longer than {MAX_TARGET:,} bytes"
+            return RequestError(HTTPStatus.REQUEST_URI_TOO_LONG, what, action="Use fewer or shorter parameters.")
+        if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
+            what = "The request has a body, but every request only reads"
+            return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, what, action="Send it without a body.")
+        host = request.url.hostname or ""
+        if self._only_local and not is_loopback(host):
+            action = "Use 127.0.0.1 or localhost. For other names, set LAKEHOUSE_SERVE_TOKEN."
+            what = f"Without a token, the tables are served to this machine only, and not as {host!r}"
+            return RequestError(HTTPStatus.MISDIRECTED_REQUEST, what, where="header Host", action=action)
+        return None
+
+
+_bearer = HTTPBearer(auto_error=False, description="The value of LAKEHOUSE_SERVE_TOKEN.")
+
+
+async def require_token(
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> None:
+    """Refuse a request without the token of the settings."""
+    token = Serving.of(request).token
+    sent_token = credentials.credentials if credentials else ""
+    if token is None or not hmac.compare_digest(sent_token.encode("latin-1"), token.get_secret_value().encode()):
+        raise RequestError(
+            HTTPStatus.UNAUTHORIZED,
+            "The token is wrong" if credentials else "The token is missing",
+            where="header Authorization",
+            action="Send Authorization: Bearer TOKEN, with the value of LAKEHOUSE_SERVE_TOKEN of the server.",
+        )

@@ -1,0 +1,74 @@
+"""Pages of a result: the address of the next one holds the version, so that all pages are of the same rows."""
+
+import hashlib
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import Request
+
+from lakehouse.serve.problems import RequestError, wrong_parameter
+from lakehouse.serve.snapshots import Snapshot
+from lakehouse.serve.statements import Part
+
+PAGE = "page"
+_MAX_NUMBER = 2**53
+
+
+@dataclass(frozen=True)
+class Page:
+    """The place of a page: the version, how many rows are before it, and a digest of the table and the request."""
+
+    version: int
+    skip: int
+    digest: str
+
+    @property
+    def token(self) -> str:
+        """The page as text."""
+        return urlsafe_b64encode(json.dumps([self.version, self.skip, self.digest]).encode()).decode().rstrip("=")
+
+
+def parse_page(token: str | None) -> Page | None:
+    """Return the page of a token; ``RequestError`` if it is not one."""
+    if token is None:
+        return None
+    try:
+        version, skip, digest = json.loads(urlsafe_b64decode(f"{token}{'=' * (-len(token) % 4)}"))
+    except (ValueError, TypeError):
+        raise _wrong_page("is not the token of a page") from None
+    is_valid = all(type(number) is int and 0 <= number < _MAX_NUMBER for number in (version, skip))
+    if not is_valid or not isinstance(digest, str):
+        raise _wrong_page("is not the token of a page")
+    return Page(version, skip, digest)
+
+
+def rows_before(request: Request, snapshot: Snapshot, page: Page | None) -> int:
+    """Return how many rows are before the page; ``RequestError`` if it is one of another request or table."""
+    if page is None:
+        return 0
+    if page.digest != _digest(request, snapshot):
+        raise _wrong_page("belongs to other parameters, or to a table that has been created again")
+    return page.skip
+
+
+def split_page(request: Request, snapshot: Snapshot, rows: list[Any], part: Part) -> dict[str, Any]:
+    """Return the rows of the page, and the address of the next page; ``None`` at the end."""
+    following = None
+    if len(rows) > part.count:
+        page = Page(snapshot.version.number, part.skip + part.count, _digest(request, snapshot))
+        parameters = [(name, text) for name, text in request.query_params.multi_items() if name != PAGE]
+        following = f"{request.url.path}?{urlencode([*parameters, (PAGE, page.token)])}"
+    return {"rows": rows[: part.count], "next": following}
+
+
+def _digest(request: Request, snapshot: Snapshot) -> str:
+    parameters = [item for item in request.query_params.multi_items() if item[0] != PAGE]
+    text = json.dumps([snapshot.table_id, request.url.path, parameters])
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+
+
+def _wrong_page(problem: str) -> RequestError:
+    return wrong_parameter(PAGE, f"The page {problem}", "Use the address in next of an answer, or begin without page.")

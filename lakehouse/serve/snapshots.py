@@ -1,0 +1,82 @@
+"""The version of a table that a request is answered from: it stays the same, however many commits follow."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.misspelt import spelling_hint
+from lakehouse.discovery import find_tables
+from lakehouse.ledger.log import open_table
+from lakehouse.ledger.past_versions import TableVersion, find_version
+from lakehouse.query import table_names
+from lakehouse.query.connections import scan_sql
+from lakehouse.serve.database import Database
+from lakehouse.serve.problems import RequestError, wrong_parameter
+from lakehouse.serve.statements import Statement
+from lakehouse.settings import Settings
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of a table, and the types of its columns by their names, as DuckDB writes them."""
+
+    version: TableVersion
+    table_id: str
+    columns: Mapping[str, str]
+
+    @property
+    def tag(self) -> str:
+        """What identifies the version: a table that is created again uses the same numbers."""
+        return f"{self.version.number}-{self.table_id}"
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The fields by which an answer names its version."""
+        committed_at = self.version.committed_at
+        return {"table": self.version.table, "version": self.version.number, "committed_at": committed_at}
+
+    def column(self, name: str, parameter: str) -> str:
+        """Return the name if it is that of a column."""
+        if name in self.columns:
+            return name
+        action = f"{spelling_hint(name, self.columns)}Columns: {', '.join(self.columns)}."
+        raise wrong_parameter(parameter, f"Table {self.version.table} has no column {name!r}", action)
+
+    def column_of(self, names: Sequence[str], parameter: str) -> list[str]:
+        """Return the names, each once, if they are those of columns."""
+        return [self.column(name, parameter) for name in dict.fromkeys(names)]
+
+
+def existing_tables(settings: Settings) -> list[str]:
+    """List the tables that exist; at a URI, those that are declared."""
+    return table_names(settings, [name for table in find_tables(settings) for name in table.tables])
+
+
+def require_table(settings: Settings, name: str) -> None:
+    """Refuse the name of a table that does not exist."""
+    names = existing_tables(settings)
+    if name not in names:
+        tables = f"Tables: {', '.join(names)}." if names else "There are no tables yet."
+        action = f"{spelling_hint(name, names)}{tables}"
+        raise RequestError(HTTPStatus.NOT_FOUND, f"There is no table {name!r}", where="path", action=action)
+
+
+def declared_table(settings: Settings, name: str) -> StreamTable:
+    """Return a declared table, whether it exists yet or not."""
+    tables = {table.name: table for table in find_tables(settings)}
+    if name not in tables:
+        action = f"{spelling_hint(name, tables)}Declared tables: {', '.join(tables) or 'none'}."
+        raise RequestError(HTTPStatus.NOT_FOUND, f"Table {name!r} is not declared", where="path", action=action)
+    return tables[name]
+
+
+def find_snapshot(settings: Settings, database: Database, name: str, number: int | None) -> Snapshot:
+    """Find a version of a table, by default the newest; ``RequestError`` or ``TableError`` if it does not exist."""
+    require_table(settings, name)
+    uri = settings.table_uri(name)
+    version = find_version(uri, name, number)
+    table = open_table(uri)
+    columns = database.fetch(Statement(f"DESCRIBE {scan_sql(version)}"), version)
+    types = {str(column["column_name"]): str(column["column_type"]) for column in columns}
+    return Snapshot(version, str(table.metadata().id) if table else "", types)

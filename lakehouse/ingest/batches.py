@@ -199,8 +199,11 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
             plan, records = stage_around_timeless(context, plan, commit.kind, error, is_beyond)
         state_after = source.look(ledger, PATIENCE)
         require_same_source(plan, state_after, command)
-        progress = dict(plan.progress.positions) if commit.kind == "batch" else commit.progress
-        commit = commit.with_fields(stream=plan.stream, ranges=plan.ranges, progress=progress)
+        is_batch = commit.kind == "batch"
+        progress = dict(plan.progress.positions) if is_batch else commit.progress
+        consumed_tables = source.consumed(plan) if is_batch else commit.consumed_tables
+        fields = {"ranges": plan.ranges, "progress": progress, "consumed_tables": consumed_tables}
+        commit = commit.with_fields(stream=plan.stream, **fields)
         counts = count_batch(records, table, is_beyond)
         records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)

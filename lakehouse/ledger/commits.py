@@ -66,7 +66,7 @@ class Commit(Frozen):
     - ``filtered``: the records among those read that do not meet ``where``.
     - ``late``: the late records among those read, whether they were rejected or not.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
-    - ``consumed_tables``: the version that a materialized view has read of each of its tables.
+    - ``consumed_tables``: the version that was read of each table by a materialized view, or of a ``TableRows``.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
     - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
       commit before declared deletes. Deletes in newer versions do not count.

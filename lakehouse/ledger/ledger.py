@@ -28,7 +28,7 @@ from lakehouse.settings import Settings
 
 _CARRIED = (
     *("stream", "source", "progress", "left_out", "other_sources", "consumed", "folder", "deletes_table"),
-    *("snapshot_position", "snapshot_end", "truncate", "purged", "declaration"),
+    *("consumed_tables", "snapshot_position", "snapshot_end", "truncate", "purged", "declaration"),
 )
 """The fields of a commit that the next one repeats, unless it has others."""
 _PLANNED = ("number", "table_version", "rows_version", "totals_before", "truncate")

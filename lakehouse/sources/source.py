@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.table_rows import TableRows
+from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, SourceState
 from lakehouse.settings import Settings
@@ -42,6 +43,10 @@ class Source(Protocol):
 
         ``ledger`` is the one that the plan was made on, if what it reads was not merged before.
         """
+        ...
+
+    def consumed(self, plan: Plan) -> dict[str, Consumed]:
+        """Return the version up to which a plan reads each table that the source consists of; others have none."""
         ...
 
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:

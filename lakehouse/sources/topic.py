@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakehouse.kafka import TopicState, read_failures, read_records, read_topic, read_topics
+from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
@@ -39,6 +40,10 @@ class TopicSource:
     def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":  # noqa: ARG002
         """Read the plan, as ``read_records`` does."""
         return read_records(spark, self.settings, plan)
+
+    def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
+        """Return nothing: a topic is no table."""
+        return {}
 
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:
         """Explain a failure, as ``read_failures`` does."""

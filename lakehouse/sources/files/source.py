@@ -13,6 +13,7 @@ from lakehouse.declaration.files import Files
 from lakehouse.decoding.record_parts import FILE_HEADER, HEADER
 from lakehouse.errors import ReadLossError
 from lakehouse.errors.causes import causes_of
+from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import FILE_PLACES, Plan
 from lakehouse.settings import Settings
@@ -117,6 +118,10 @@ class FilesSource:
         if progress is None or progress.source.identity != log.table_id:
             return None
         return progress.next_position(0) // FILE_PLACES
+
+    def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
+        """Return nothing: files are no table."""
+        return {}
 
     @contextmanager
     def failures(self, plan: Plan, command: str) -> Iterator[None]:

@@ -11,6 +11,8 @@ from deltalake import DeltaTable
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.errors import SourceError
+from lakehouse.ledger.commit_infos import identity_of
+from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import history_of, holds_version, open_table, read_commit
 from lakehouse.ledger.positions import VERSION_PLACES, Plan
@@ -59,6 +61,7 @@ class TableSource:
         if progress is None or progress.source != source:
             starts = starts_of(newest)
             return TableState(self.rows.of, source, starts, ends_of(newest, newest), starts={} if progress else starts)
+        self._require_same_history(ledger)
         first, merged = progress.next_position(ROWS) // VERSION_PLACES, progress.next_position(CHANGES)
         earliest = {ROWS: first * VERSION_PLACES, CHANGES: (first + 1) * VERSION_PLACES}
         next_version = merged // VERSION_PLACES
@@ -68,6 +71,25 @@ class TableSource:
         return TableState(self.rows.of, source, earliest, ends_of(first, newest), rows=changed_rows(infos))
 
     look_ahead = look
+
+    def _require_same_history(self, ledger: Ledger | None) -> None:
+        """Raise if another commit made the version that was read last: a copy has taken the place of the table."""
+        commit = ledger.last_commit if ledger else None
+        consumed = commit.consumed_tables.get(self.rows.of) if commit else None
+        info = read_commit(self.uri, consumed.version) if consumed and consumed.commit else None
+        if consumed and info and identity_of(info) != consumed.commit:
+            raise SourceError(
+                f"Version {consumed.version} of the table that {self.table.name} reads is another one than was read",
+                where=self.uri,
+                action="An older copy of it has taken its place. Declare a table with another name.",
+            )
+
+    def consumed(self, plan: Plan) -> dict[str, Consumed]:
+        """Return the last version of the plan, and the commit that made it."""
+        last = max(part.end - 1 for part in plan.ranges) // VERSION_PLACES
+        info, table_id = read_commit(self.uri, last), str(self._open().metadata().id)
+        commit = identity_of(info) if info else None
+        return {self.rows.of: Consumed(table_id=table_id, version=last, commit=commit)}
 
     def _first_held(self, version: int, newest: int) -> int:
         """Return the first version after this one whose commit the log still holds."""

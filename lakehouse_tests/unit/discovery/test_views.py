@@ -28,7 +28,7 @@ def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_views_are_found_beside_tables(project: Path) -> None:
+def test_views_are_found_with_tables(project: Path) -> None:
     settings = Settings.load()
     assert [table.name for table in declared_tables(settings)] == ["first"]
     assert [view.name for view in declared_views(settings)] == ["few", "late"]

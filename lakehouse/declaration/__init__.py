@@ -3,8 +3,9 @@
 ``table`` defines ``StreamTable`` on top of ``table_parts`` (``table_options``, ``table_names``, ``fingerprint``), and
 ``view`` defines ``View``; ``vocabulary`` and ``partitions`` define the classes of its parts, ``delete_conditions``
 which records delete or belong to the table, ``start`` where it begins, ``topics`` which topics it reads, ``files``
-which files, ``table_rows`` which table, ``reject`` which rules reject records. ``rules`` lists what is refused,
-``names`` which names are reserved, ``sql`` what may be computed, ``widening`` which types can replace another type.
+which files, ``table_rows`` which table, ``reject`` which rules reject records, ``references`` what they refer to.
+``rules`` lists what is refused, ``names`` which names are reserved, ``sql`` what may be computed, ``widening`` which
+types can replace another type.
 ``snapshot`` describes a declaration as JSON, so that a later one can be compared with it. ``inference`` proposes a
 declaration from records. ``misspelt`` finds the name that the user meant.
 
@@ -15,6 +16,7 @@ package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.e
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
 from lakehouse.declaration.files import Files
 from lakehouse.declaration.partitions import Day, Month, Value, Year
+from lakehouse.declaration.references import Reference
 from lakehouse.declaration.reject import Reject
 from lakehouse.declaration.table import StreamTable, require_distinct_names
 from lakehouse.declaration.table_rows import TableRows
@@ -27,7 +29,6 @@ from lakehouse.declaration.vocabulary import (
     Column,
     Late,
     Measure,
-    Reference,
     Rollup,
     Rows,
     SampleRecords,

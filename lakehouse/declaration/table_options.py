@@ -9,13 +9,14 @@ from typing import Any, Literal, Self
 from lakehouse.declaration.delete_conditions import Condition, FieldIs, Tombstone
 from lakehouse.declaration.files import Files
 from lakehouse.declaration.partitions import Day, Month, Value, Year
+from lakehouse.declaration.references import Reference
 from lakehouse.declaration.reject import Reject
 from lakehouse.declaration.sql import NO_PLACES, computed_sql
 from lakehouse.declaration.start import Start
 from lakehouse.declaration.table_names import TableNames
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.declaration.topics import TopicPattern, describe_topics
-from lakehouse.declaration.vocabulary import Check, Column, Late, Reference, Rollup, Rows, Samples
+from lakehouse.declaration.vocabulary import Check, Column, Late, Rollup, Rows, Samples
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.decoding.staged import UNKNOWN

@@ -1,4 +1,4 @@
-"""The classes of a declaration's parts: columns, lateness, checks, rollups, references, base rows and samples."""
+"""The classes of a declaration's parts: columns, lateness, checks, rollups, base rows and samples."""
 
 import hashlib
 import json
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from lakehouse.decoding.fields import Epoch, Field
-from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.nested_types import nested, with_inner
 from lakehouse.decoding.record_parts import (
     ELEMENT,
@@ -262,24 +261,3 @@ class SampleRecords:
     def update(self) -> Iterator[bytes]:
         """The changed records, in their order."""
         return (json.dumps(record).encode() for record in self.changed)
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A small table that describes what the records refer to, loaded as a whole from a file.
-
-    Each line of the file is a row, in the ``format``. ``header`` is the first line of the file, which is not a row.
-    """
-
-    name: str
-    file: Path
-    columns: Sequence[Column]
-    key: Sequence[str]
-    doc: str
-    format: Format = field(default_factory=Json)
-    header: str = ""
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """The rules for the fields of a line."""
-        return tuple(column.field._replace(reads_text=self.format.is_text) for column in self.columns)

@@ -42,7 +42,7 @@ class TopicSource:
         return read_records(spark, self.settings, plan)
 
     def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
-        """Return nothing: a topic is no table."""
+        """Return nothing: a topic is not a table."""
         return {}
 
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from lakehouse.declaration.delete_conditions import FieldIs
 from lakehouse.declaration.misspelt import spelling_hint
+from lakehouse.declaration.references import Reference
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Reference
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import Format, format_problems
 from lakehouse.decoding.record_parts import UNMAPPED, VALUE

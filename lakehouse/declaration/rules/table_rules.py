@@ -8,6 +8,7 @@ from itertools import chain
 
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.names import FEED_COLUMNS, name_problems
+from lakehouse.declaration.references import Reference
 from lakehouse.declaration.rules.binary_rules import binary_table_problems, is_binary
 from lakehouse.declaration.rules.change_rules import change_problems
 from lakehouse.declaration.rules.column_rules import columns_problems
@@ -25,7 +26,7 @@ from lakehouse.declaration.rules.source_rules import source_problems
 from lakehouse.declaration.rules.start_rules import start_problems
 from lakehouse.declaration.rules.topic_rules import topic_problems
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column, Reference, SampleRecords
+from lakehouse.declaration.vocabulary import Column, SampleRecords
 from lakehouse.declaration.widening import has_more_places
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import format_problems

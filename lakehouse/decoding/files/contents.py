@@ -22,7 +22,7 @@ def open_file(folder: str, path: str) -> Any:
             return Path(folder, path).open("rb")
         from pyarrow.fs import FileSystem  # noqa: PLC0415 - only files in a store need it
 
-        file_system, root = FileSystem.from_uri(folder)  # the path is no part of a URI: it may have any character
+        file_system, root = FileSystem.from_uri(folder)  # a path may have any character, a URI may not
         return file_system.open_input_file(f"{root}/{path}")
     except FileNotFoundError:
         raise FileChangedError("the file is gone") from None

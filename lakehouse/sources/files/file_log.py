@@ -118,7 +118,7 @@ def number_files(
         raise SourceError(
             f"{context.table.files_name} has {log.count:,} files, but {context.table.name} has read {first:,}",
             where=context.settings.table_uri(context.table.files_name),
-            action="Somebody has restored it. Restore its newest version: the numbers must keep their meaning.",
+            action="It went back to an older version. Bring the newest one back: numbers keep their meaning.",
         )
     facts = new_files(log)
     paths = sorted(facts, key=lambda path: (facts[path].modified, path))

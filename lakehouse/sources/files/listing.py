@@ -41,8 +41,8 @@ def folder_of(settings: Settings, files: Files) -> str:
 def list_files(folder: str, files: Files) -> dict[str, FileFacts]:
     """Return the facts of each file that is declared, by its path within the folder.
 
-    Raises ``SourceError`` if the folder does not exist or cannot be read. What is no regular file, has a name that is
-    not UTF-8, or goes away meanwhile, is left out.
+    Raises ``SourceError`` if the folder does not exist or cannot be read. Left out is what is not a regular file, has a
+    name that is not UTF-8, or goes away meanwhile.
     """
     try:
         if not Store(folder).is_path:

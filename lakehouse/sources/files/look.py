@@ -52,7 +52,7 @@ def _is_numbered(newest: tuple[int, int, int] | None, fact: FileFacts, suspects:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder at one time: the declaration, the log of its files, what it holds, ``suspects``, and where it is.
+    """A folder at one time: the declaration, the log of its files, what it holds, ``suspects``, and its ``root``.
 
     ``suspects`` are the numbers of files whose bytes were not those that were numbered when they were read.
     """

@@ -120,7 +120,7 @@ class FilesSource:
         return progress.next_position(0) // FILE_PLACES
 
     def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
-        """Return nothing: files are no table."""
+        """Return nothing: files are not a table."""
         return {}
 
     @contextmanager

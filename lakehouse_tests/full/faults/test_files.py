@@ -103,5 +103,5 @@ def test_two_runs_at_the_same_time_number_and_read_each_file_once(form: Form, wo
             assert "error" not in other_run.result()
         job.run(world.spark, world.settings)
         totals, *tables = world.state(job)
-        assert tables == world.state(undisturbed)[1:]
+        assert tuple(tables) == world.state(undisturbed)[1:]
         assert totals.read == world.lines

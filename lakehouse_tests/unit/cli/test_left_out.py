@@ -20,6 +20,7 @@ from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.operations import status as status_module
 from lakehouse.operations.status_fields import commit_fields
 from lakehouse.settings import Settings
+from lakehouse.sources import topic as topic_source
 from lakehouse.storage.table_context import TableContext, merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
@@ -39,7 +40,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     commit = Commit(**{**MERGED, "kind": "start"}, source=SOURCE, progress=progress, left_out=LEFT_OUT)
     write_log(Path(home_settings.table_uri("temperatures"), "_delta_log"), commit)
     monkeypatch.setattr(status_module, "bootstrap_servers", lambda _: "127.0.0.1:1")
-    monkeypatch.setattr(status_module, "read_topic", lambda *_, **__: STATE)
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: STATE)
     return home_settings
 
 
@@ -82,7 +83,7 @@ def test_a_dry_run_shows_what_the_first_merge_leaves_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = Plan("temperatures", SOURCE, (Range(0, 400, 900), Range(1, 300, 300)), left_out=LEFT_OUT)
-    monkeypatch.setattr(merge_verbs, "broker", lambda _: nullcontext())
+    monkeypatch.setattr(merge_verbs, "broker", lambda *_: nullcontext())
     monkeypatch.setattr(batches, "plan_next", lambda *_: plan)
     assert main.run(["merge", "temperatures", "--dry-run"]) == 0
     output = capsys.readouterr()
@@ -118,11 +119,11 @@ def test_peek_shows_which_records_are_before_the_start(monkeypatch: pytest.Monke
 def test_what_was_left_out_is_not_replayed(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     no_session: Any = None
     context = TableContext(no_session, settings, temperatures)
-    monkeypatch.setattr("lakehouse.ingest.replay.read_topic", lambda *_: STATE)
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_: STATE)
     monkeypatch.setattr("lakehouse.ingest.replay.prepare", lambda _: None)
     assert find_merged_ranges(context)[1] == {0: Range(0, 400, 400), 1: Range(1, 300, 300)}
     expired_state = replace(STATE, earliest={0: 350, 1: 0})
-    monkeypatch.setattr("lakehouse.ingest.replay.read_topic", lambda *_: expired_state)
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_: expired_state)
     assert find_merged_ranges(context)[1][0] == Range(0, 400, 400)
     with pytest.raises(Exception, match=r"Offsets 350 to 400 of partition 0 cannot be replayed.*before the start that"):
         replay(context, [Range(0, 350, 400)])

@@ -17,6 +17,7 @@ from lakehouse.ledger.positions import SourceId
 from lakehouse.operations import status as status_module
 from lakehouse.operations.status import DerivedStatus, status
 from lakehouse.settings import Settings
+from lakehouse.sources import topic as topic_source
 from lakehouse.storage.table_context import merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
@@ -54,7 +55,7 @@ def consume(settings: Settings, table: str, version: int) -> None:
 def end(monkeypatch: pytest.MonkeyPatch, offset: int) -> None:
     """Let the topic end at this offset."""
     state = TopicState("temperatures", HERE, {0: 0}, {0: offset})
-    monkeypatch.setattr(status_module, "read_topic", lambda *_, **__: state)
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: state)
 
 
 def exit_code() -> int:
@@ -103,7 +104,7 @@ def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
     kind: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state, message, lag = LOSSES[kind]
-    monkeypatch.setattr(status_module, "read_topic", lambda *_, **__: state)
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: state)
     assert exit_code() == NOT_UP_TO_DATE
     output = " ".join(capsys.readouterr().out.split())
     assert f"Loss: {message}" in output
@@ -118,7 +119,7 @@ def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
 def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status_module, "read_topic", lambda *_, **__: LOSSES["expired"][0])
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: LOSSES["expired"][0])
     table_status = status(settings, replace(temperatures, gaps="accept"))
     assert "temperatures accepts this loss" in (table_status.loss or "")
     assert not table_status.is_up_to_date
@@ -128,7 +129,7 @@ def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
 def test_status_reports_a_recreated_topic_that_breaks_the_order_by_offset(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status_module, "read_topic", lambda *_, **__: LOSSES["another topic"][0])
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: LOSSES["another topic"][0])
     table_status = status(settings, replace(temperatures, order="offset"))
     assert "Offsets start again there" in (table_status.loss or "")
 

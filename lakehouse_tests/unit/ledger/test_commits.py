@@ -109,8 +109,8 @@ def test_written_metadata_is_read_back():
 
 
 @pytest.mark.invariant("1.3")
-@pytest.mark.parametrize(("kind", "counts"), [("derived", True), ("batch", True), ("replay", False), ("load", False)])
-def test_only_derived_tables_and_batches_append_and_their_rows_are_counted(kind, counts):
+@pytest.mark.parametrize(("kind", "counts"), [("derived", True), ("batch", True), ("load", True), ("replay", False)])
+def test_only_derived_tables_batches_and_loads_append_and_their_rows_are_counted(kind, counts):
     metadata = Commit(kind=kind, number=1, attempt="a", table_version=0).model_dump_json()
     info = {"version": 1, "operation": "WRITE", "userMetadata": metadata, "operationMetrics": {"numOutputRows": "7"}}
     entry = entry_of(info)

@@ -33,6 +33,7 @@ WRONG_SETTINGS = {
         "a|b",
         "~nosuch/x",
     ),
+    "files": ("{file}", "~nosuch/x", "50%", "ftp://host/files"),
     "tables": (
         "{file}",
         "~nosuch/x",

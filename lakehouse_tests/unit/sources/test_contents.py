@@ -123,9 +123,9 @@ def test_times_of_old_parquet_files_keep_their_year(tmp_path: Path) -> None:
 def test_a_row_that_has_no_text_is_rejected_alone(tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table({"at": pa.array([0, 2**60, 1], pa.int64()).cast(pa.timestamp("ms"))}), file)
-    (first, _), (wrong, _), (last, _) = read(file, FileForm("row"))
+    (first, _), (wrong_row, _), (last, _) = read(file, FileForm("row"))
     assert (first, last) == (b'{"at":"1970-01-01T00:00:00"}', b'{"at":"1970-01-01T00:00:00.001000"}')
-    assert wrong and wrong.startswith(b"a row that has no text: ")
+    assert wrong_row and wrong_row.startswith(b"a row that has no text: ")
 
 
 def test_two_columns_of_one_name_are_a_fault(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 Each keeps its bytes; its time is only in the detail of its rejection. No decoding makes it enter.
 """
 
-from collections.abc import Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -20,28 +19,14 @@ from lakehouse.kafka import (
     Record,
     TimelessRecordError,
     cut_around,
-    is_timeless,
     read_failures,
     read_records,
     timeless_detail,
+    to_arrow,
 )
 from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.positions import Plan
 from lakehouse.storage.table_context import TableContext
-
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-RECORD_SCHEMA = pa.schema(
-    [
-        (staged.TIME, pa.timestamp("us", "UTC")),
-        (staged.PARTITION, pa.int32()),
-        (staged.POSITION, pa.int64()),
-        (staged.SEQUENCE, pa.int64()),
-        (staged.KEY, pa.binary()),
-        (staged.VALUE, pa.binary()),
-        (staged.HEADERS, _HEADERS),
-    ]
-)
-"""The columns of ``read_records`` in Arrow's types."""
 
 
 def stage_around_timeless(
@@ -83,14 +68,14 @@ def _read_cut(context: TableContext, cut: CutPlan) -> DataFrame:
     spark, settings = context.spark, context.settings
     frames = [read_records(spark, settings, plan) for plan in cut.spark_plans]
     if cut.records_between or not frames:
-        frames.append(spark.createDataFrame(_to_arrow(cut.records_between)))
+        frames.append(spark.createDataFrame(to_arrow(cut.records_between)))
     return reduce(DataFrame.unionByName, frames)
 
 
 def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind, keep_raw: str) -> DataFrame:
     spark = context.spark
     staged_records = stage_records(context, _read_cut(context, cut), kind, keep_raw)
-    rejected_records = _to_arrow(cut.timeless_records)
+    rejected_records = to_arrow(cut.timeless_records)
     rules = context.table.rules()
     rejection_columns = {
         staged.REASON: pa.array([_reason_of(record, rules) for record in cut.timeless_records], pa.string()),
@@ -109,19 +94,3 @@ def _reason_of(record: Record, rules: Rules) -> str:
         return TIMELESS if read_change(record.value, rules, parts) else staged.FILTERED
     except Rejection:
         return TIMELESS
-
-
-def _to_arrow(records: Sequence[Record]) -> pa.Table:
-    """Return records with the columns of ``read_records``; a time that is out of range is NULL."""
-    columns = [
-        [None if is_timeless(record.milliseconds) else record.milliseconds * 1000 for record in records],
-        [record.partition for record in records],
-        [record.offset for record in records],
-        [None] * len(records),
-        [record.key for record in records],
-        [record.value for record in records],
-        [[{"key": name, "value": value} for name, value in record.headers] or None for record in records],
-    ]
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, RECORD_SCHEMA, strict=True)], RECORD_SCHEMA
-    )

@@ -1,8 +1,9 @@
 """Kafka: the identity and the contents of a topic, its creation, publishing, and ranges of records as a DataFrame.
 
 ``state`` and ``metadata`` describe a topic, ``incarnation`` holds its identity, and ``admin`` creates and widens it.
-``publish`` sends records, ``newest_records`` shows the last ones, ``read`` gives ranges of records to Spark, and
-``timeless`` reads what Spark cannot. ``record_times`` finds the offsets at which a time begins. ``clients``,
+``publish`` sends records, ``newest_records`` shows the last ones, ``read`` gives ranges of records to Spark,
+``few_records`` reads few of many partitions itself, and ``timeless`` reads what Spark cannot; ``arrow_records`` has the
+columns of both. ``record_times`` finds the offsets at which a time begins. ``clients``,
 ``connection`` and ``security`` connect to a broker; ``connection_causes`` and ``failures`` explain why that failed.
 ``registry_client`` calls a schema registry, and ``writing`` chooses the schema by which lines are written. New requests
 to a broker belong in this package.
@@ -13,6 +14,7 @@ arithmetic of offsets in ``ledger``, and on the wire protocol in ``local``. It k
 """
 
 from lakehouse.kafka.admin import add_partitions, create_topic, delete_topic
+from lakehouse.kafka.arrow_records import RECORD_SCHEMA, to_arrow
 from lakehouse.kafka.clients import only_in_spark
 from lakehouse.kafka.failures import TimelessRecordError, read_failures, require_same_source
 from lakehouse.kafka.incarnation import Incarnation, TopicState
@@ -25,6 +27,7 @@ from lakehouse.kafka.timeless import CutPlan, cut_around, is_timeless, timeless_
 
 __all__ = [
     "PATIENCE",
+    "RECORD_SCHEMA",
     "CutPlan",
     "Incarnation",
     "PublishOptions",
@@ -48,5 +51,6 @@ __all__ = [
     "require_own_keys",
     "require_same_source",
     "timeless_detail",
+    "to_arrow",
     "topic_names",
 ]

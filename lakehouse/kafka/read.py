@@ -4,6 +4,8 @@ import json
 from typing import TYPE_CHECKING
 
 from lakehouse.decoding import staged
+from lakehouse.kafka.arrow_records import to_arrow
+from lakehouse.kafka.few_records import read_few_records
 from lakehouse.kafka.security import spark_security
 from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
@@ -44,6 +46,9 @@ def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "Data
     ``_headers`` ARRAY<STRUCT<key STRING, value BINARY>>.
     If records or the broker are gone, the action that reads the DataFrame fails.
     """
+    few_records = read_few_records(settings, plan)
+    if few_records is not None:
+        return spark.createDataFrame(to_arrow(few_records))
     ranges = [offsets for offsets in plan.ranges if offsets.span] or plan.ranges
     plan_options = {
         "maxRecordsPerPartition": str(OFFSETS_A_TASK),

@@ -55,6 +55,11 @@ def is_timeless(milliseconds: int) -> bool:
     return not MIN_MILLISECONDS <= milliseconds <= MAX_MILLISECONDS
 
 
+def is_exact_in_spark(record: Record) -> bool:
+    """Whether Spark's source gives the record the time that it has in the topic."""
+    return _SHIFTED_BEFORE <= record.milliseconds <= MAX_MILLISECONDS
+
+
 def timeless_detail(milliseconds: int) -> str:
     """Return the detail that stores such a time: no other column has it, and it distinguishes records at one position.
 
@@ -128,7 +133,7 @@ class _Cut:
             return self._cut_out(record)
         if self._records_since is not None:
             self._records_since.append(record)
-            self._bytes_since += _size(record)
+            self._bytes_since += size_of(record)
             is_far = len(self._records_since) > MAX_NEAR_RECORDS or self._bytes_since > _NEAR_BYTES
             if is_far or record.milliseconds < _SHIFTED_BEFORE:
                 self._records_since = None
@@ -146,14 +151,15 @@ class _Cut:
             self.holes[-1] = replace(self.holes[-1], end=hole.end)
             self.records_between += self._records_since
         self.timeless_records.append(record)
-        self._room -= self._bytes_since + _size(record)
+        self._room -= self._bytes_since + size_of(record)
         self._records_since, self._bytes_since = [], 0
         if self._room <= 0:
             self.offsets = replace(self.offsets, end=hole.end)
         return self._room > 0
 
 
-def _size(record: Record) -> int:
+def size_of(record: Record) -> int:
+    """Return about how many bytes a record takes in this process."""
     headers = sum(len(name) + len(value or b"") for name, value in record.headers)
     return _RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"") + headers
 

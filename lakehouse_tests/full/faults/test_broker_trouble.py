@@ -59,9 +59,10 @@ def retry_once(work: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize("turn", range(5))
 def test_a_broker_killed_and_restarted_during_a_read_loses_no_record(spark, fragile_broker, attack, interference, turn):
     stream = create_filled_topic(spark, fragile_broker.settings)
+    interfere = interference.while_one_client_reads if turn % 2 else interference.while_reading
     merged_count = stream.ledger.totals.read
     with attack("Nothing is lost", "broker killed and restarted while records are read"):
-        kill_marker = interference.while_reading(fragile_broker.embedded.pid, signal.SIGKILL)
+        kill_marker = interfere(fragile_broker.embedded.pid, signal.SIGKILL)
         with fragile_broker.restarted_when_dead():
             outcomes = retry_once(stream.merge)
         assert kill_marker.exists()

@@ -13,7 +13,8 @@ from uuid import uuid4
 from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import DataFrame
 
-from lakehouse.kafka import read_records
+from lakehouse.kafka import Record, few_records, read_records
+from lakehouse.kafka.newest_records import to_record
 from lakehouse.local.kafka_server import Kafka, new_cluster_id
 from lakehouse.local.ports import broker_answers, draw_ports
 from lakehouse.local.process import Child
@@ -131,8 +132,9 @@ class Interference:
         self._monkeypatch.setattr(topic_source, "read_records", read_after_action)
 
     def while_reading(self, pid: int, number: signal.Signals) -> Path:
-        """Send a signal to a process when the first partition is read; return a file that exists from then on."""
+        """Send a signal to a process when Spark reads the first partition; return a file that exists from then on."""
         signal_file = self._folder / uuid4().hex
+        self._monkeypatch.setattr(few_records, "FEW_POSITIONS", 0)
 
         def send_signal(rows: Iterator[Any]) -> Iterator[Any]:
             for batch in rows:
@@ -147,4 +149,17 @@ class Interference:
             return frame.mapInArrow(send_signal, frame.schema)
 
         self._monkeypatch.setattr(topic_source, "read_records", read_with_signal)
+        return signal_file
+
+    def while_one_client_reads(self, pid: int, number: signal.Signals) -> Path:
+        """Like ``while_reading``, when one client has read the first record."""
+        signal_file = self._folder / uuid4().hex
+
+        def send_signal(message: Any) -> Record:
+            if not signal_file.exists():
+                signal_file.touch()
+                os.kill(pid, number)
+            return to_record(message)
+
+        self._monkeypatch.setattr(few_records, "to_record", send_signal)
         return signal_file

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakehouse.errors import BrokerError
 from lakehouse.kafka import Record, timeless
-from lakehouse.kafka.timeless import MAX_MILLISECONDS, MIN_MILLISECONDS, _Cut, _scan, is_timeless
+from lakehouse.kafka.timeless import MAX_MILLISECONDS, MIN_MILLISECONDS, _Cut, _scan, is_exact_in_spark, is_timeless
 from lakehouse.ledger.positions import Range
 
 OUT_OF_RANGE = MAX_MILLISECONDS + 1
@@ -99,3 +99,16 @@ def test_a_broker_that_delivers_no_record_is_an_error(monkeypatch: pytest.Monkey
     silent_consumer = Mock(getmany=AsyncMock(return_value={}), position=AsyncMock(return_value=7))
     with pytest.raises(BrokerError, match="delivered no record of partition 0 from offset 7 on"):
         asyncio.run(_scan(silent_consumer, "t", _Cut(Range(0, 7, 9), timeless.ROOM)))
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "is_exact"),
+    [
+        (timeless._SHIFTED_BEFORE - 1, False),
+        (timeless._SHIFTED_BEFORE, True),
+        (MAX_MILLISECONDS, True),
+        (MAX_MILLISECONDS + 1, False),
+    ],
+)
+def test_a_time_that_spark_shifts_or_cannot_read_is_not_exact_in_spark(milliseconds: int, is_exact: bool) -> None:
+    assert is_exact_in_spark(Record(0, 0, milliseconds, None, None)) is is_exact

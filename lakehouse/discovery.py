@@ -53,6 +53,13 @@ def declared_views(settings: Settings) -> tuple[View, ...]:
     return _declared_in(settings.declared_in, project_folder())[1]
 
 
+def find_views(settings: Settings) -> tuple[View, ...]:
+    """Return the declared views; empty if there is no project, or no view is declared in it."""
+    if not settings.declarations and find_project() is None:
+        return ()
+    return _declared_in(settings.declared_in, project_folder())[1]
+
+
 @cache
 def _declared_in(location: str, base_folder: Path) -> tuple[tuple[StreamTable, ...], tuple[View, ...]]:
     folder = (base_folder / Path(location).expanduser()).resolve()

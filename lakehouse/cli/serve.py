@@ -12,6 +12,8 @@ from lakehouse.errors import SetupError
 
 commands = typer.Typer()
 
+_DAY = 86_400  # seconds
+
 
 @commands.command(epilog=examples("lakehouse serve", "lakehouse serve --port 8080 --time-limit 60"))
 def serve(
@@ -20,7 +22,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, metavar="PORT", help="0 is any free port.")] = 8000,
     time_limit: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="Interrupt a query that takes longer.")
+        int, typer.Option(min=1, max=_DAY, metavar="SECONDS", help="Interrupt a query that takes longer.")
     ] = 30,
 ) -> None:
     """Serve the tables over HTTP, read-only: rows, aggregates, changes and status as JSON.

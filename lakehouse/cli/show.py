@@ -9,6 +9,7 @@ from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select
 from lakehouse.cli.facts import ranges_text, seconds, table_rows
 from lakehouse.cli.output import count_text, print_json, print_line, print_partitions, print_table
 from lakehouse.cli.table_session import load_settings
+from lakehouse.cli.views import print_view_status
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,27 +31,36 @@ def status(
         bool,
         typer.Option(
             "--exit-code",
-            help=f"Exit with {NOT_UP_TO_DATE} if a table lags, its counts do not add up, its topic lost records, or the"
-            " broker cannot be reached.",
+            help=f"Exit with {NOT_UP_TO_DATE} if a table or a materialized view lags, counts do not add up, a topic"
+            " lost records, or the broker cannot be reached.",
         ),
     ] = False,
     json: JsonOption = False,
 ) -> None:
     """Show progress, lag, version, last commit and counts of each table, and whether its feed and rollups lag.
 
-    Works without the broker: the lag is then unknown, and the output says so.
+    Without TABLE, also shows the views, and whether there is news for those that are materialized. Works without the
+    broker: the lag is then unknown, and the output says so.
     """
+    from lakehouse.discovery import declared_views
     from lakehouse.operations.status import status as read_status
     from lakehouse.operations.status_fields import status_fields
+    from lakehouse.operations.view_news import view_status
 
     settings = load_settings()
     statuses = [status_fields(read_status(settings, selected)) for selected in select_tables(settings, table)]
+    views = declared_views(settings) if table is None else ()
+    view_statuses = [view_status(settings, view, views) for view in views]
     if json:
-        print_json({"bootstrap_servers": statuses[0]["bootstrap_servers"], "tables": statuses})
+        view_fields = [asdict(status) | {"up_to_date": status.is_up_to_date} for status in view_statuses]
+        print_json({"bootstrap_servers": statuses[0]["bootstrap_servers"], "tables": statuses, "views": view_fields})
     else:
         for fields in statuses:
             _print_status(fields)
-    if exit_code and not all(fields["up_to_date"] for fields in statuses):
+        for status_of_view in view_statuses:
+            print_view_status(status_of_view)
+    are_up_to_date = all(fields["up_to_date"] for fields in statuses) and all(v.is_up_to_date for v in view_statuses)
+    if exit_code and not are_up_to_date:
         raise typer.Exit(NOT_UP_TO_DATE)
 
 

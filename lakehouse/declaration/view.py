@@ -94,6 +94,15 @@ def _add_after_its_sources(
     sorted_views.setdefault(view.name, view)
 
 
+def add_sources(chosen_views: Iterable[View], views: Sequence[View]) -> list[View]:
+    """Return the chosen views and every view that they read; ``views`` are all, each after those that it reads."""
+    names = {view.name for view in chosen_views}
+    for view in reversed(views):
+        if view.name in names:
+            names.update(view.reads)
+    return [view for view in views if view.name in names]
+
+
 @dataclass(frozen=True)
 class ViewInputs:
     """What a view is computed from: other views, each after those that it reads, and the tables that are then read."""

@@ -9,13 +9,15 @@ import pyarrow as pa
 from lakehouse.declaration import View
 from lakehouse.declaration.view import ViewInputs, find_inputs, fingerprint_view
 from lakehouse.errors import LakehouseError, TableError
-from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.consumption import is_consumed, version_to_consume
+from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.operations.view_news import find_news, read_table_ledgers
 from lakehouse.query.connections import quoted_name, refusal
 from lakehouse.query.declared_views import open_versions
 from lakehouse.settings import Settings
-from lakehouse.storage.delta_rs_writer import create_empty, replace_all
+from lakehouse.storage.delta_rs_writer import replace_all
+from lakehouse.storage.first_rows import create_with_rows
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.table_context import retry_on_conflict
 
@@ -83,32 +85,23 @@ class Materialization:
     def _store(self, rows: pa.RecordBatchReader, ledgers: Mapping[str, Ledger], run: str) -> Entry:
         name, settings = self.view.name, self.settings
         layout = Layout(name, settings.table_uri(name), self.view.doc, (), declaration_name=name, sync=settings.sync)
-        create_empty(layout, rows.schema)
         consumed_tables = {table: version_to_consume(ledger) for table, ledger in ledgers.items()}
-        commit = ledger_of(settings, name).next_commit("derived", run)
         fingerprint = fingerprint_view(self.view, self.inputs)
-        return replace_all(layout, rows, commit.with_fields(consumed_tables=consumed_tables, declaration=fingerprint))
+
+        def plan(ledger: Ledger) -> Commit:
+            commit = ledger.next_commit("derived", run)
+            return commit.with_fields(consumed_tables=consumed_tables, declaration=fingerprint)
+
+        own_ledger = ledger_of(settings, name)
+        if not own_ledger.exists:
+            return create_with_rows(layout, rows, plan)
+        return replace_all(layout, rows, plan(own_ledger))
 
     def _find_news(self, own_ledger: Ledger, ledgers: Mapping[str, Ledger]) -> tuple[str, ...]:
-        newest = own_ledger.newest
-        is_ours = newest is not None and newest.version == own_ledger.rows_version
-        if newest is None or not is_ours or newest.commit.declaration != fingerprint_view(self.view, self.inputs):
-            return (self.view.name,)
-        consumed = newest.commit.consumed_tables
-        return tuple(name for name, ledger in ledgers.items() if not is_consumed(ledger, consumed.get(name)))
+        return find_news(self.view, self.views, own_ledger, ledgers)
 
     def _table_ledgers(self) -> dict[str, Ledger]:
-        if not self.settings.store.is_path:
-            message = f"View {self.view.name} can be materialized only if the tables are on a local disk"
-            raise TableError(message, where=self.settings.tables_root, action="Remove materialized=True from it.")
-        ledgers = {name: ledger_of(self.settings, name) for name in self.inputs.tables}
-        for name, ledger in ledgers.items():
-            if not ledger.exists:
-                message = f"View {self.view.name} reads {name}, which does not exist yet"
-                raise TableError(
-                    message, where=ledger.uri, action="Create it first, by a merge or by loading its file."
-                )
-        return ledgers
+        return read_table_ledgers(self.settings, self.view, self.views)
 
     def _compute(self, connection: duckdb.DuckDBPyConnection, failures: list[Exception]) -> pa.RecordBatchReader:
         """Start the query; a failure while its rows are read is kept, because the writer reports it as its own."""

@@ -1,6 +1,6 @@
 """Runs SQL over the tables, and gives its rows at once or in parts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +104,7 @@ def open_query(
         words = {*words_of(sql), *(name.upper() for name in declared_views.tables_of(sql))}
         versions = [] if as_of is None else _find_versions(settings, tables, words, as_of)
         if as_of is None:
-            _add_views(connection, settings, tables, sql)
+            _add_views(connection, settings, tables, words)
         try:
             for version in versions:
                 run_statement(connection, f"CREATE VIEW {quoted_name(version.table)} AS {scan_sql(version)}")
@@ -145,14 +145,16 @@ def _find_versions(settings: Settings, tables: Sequence[str], words: set[str], a
     return [find_version(settings.table_uri(name), name, as_of) for name in named_tables]
 
 
-def _add_views(connection: duckdb.DuckDBPyConnection, settings: Settings, tables: Sequence[str], sql: str) -> None:
-    """Create a view for each table; a table that cannot be read is an error only if the query names it."""
+def _add_views(
+    connection: duckdb.DuckDBPyConnection, settings: Settings, tables: Sequence[str], words: Collection[str]
+) -> None:
+    """Create a view for each table; one that cannot be read is an error only if its name is a word of the query."""
     for name in tables:
         scan = f"SELECT * FROM delta_scan({quoted_text(settings.table_uri(name))})"
         try:
             run_statement(connection, f"CREATE VIEW {quoted_name(name)} AS {scan}")
         except duckdb.Error as error:
-            if name in sql:
+            if name.upper() in words:
                 advice = f"Read the message. To see if lakehouse can read the table: lakehouse status {name}"
                 raise refusal(error, advice, f"Table {name} cannot be read") from None
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex
 
 import pyarrow as pa
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -151,6 +152,11 @@ def read(
 def _point(version: int | None, as_of: datetime | str | None) -> Point | None:
     if version is not None and as_of is not None:
         raise QueryError("version= and as_of= exclude each other", action="Remove one of them.")
+    if version is not None and (isinstance(version, bool) or not isinstance(version, SupportsIndex)):
+        raise QueryError(f"version= is {version!r}", action="Write the number of a version.")
+    if as_of is not None and not isinstance(as_of, str | datetime):
+        action = "Write a time with a zone, for example 2026-11-01T00:00:00Z."
+        raise QueryError(f"as_of= is {as_of!r}, which is not a time", action=action)
     try:
         if isinstance(as_of, str):
             return parse_time(as_of)
@@ -158,11 +164,11 @@ def _point(version: int | None, as_of: datetime | str | None) -> Point | None:
             require_zone(as_of)
     except ValueError as error:
         raise QueryError(f"as_of= cannot be used: {error}", action="Correct it.") from None
-    return version if as_of is None else as_of
+    return index(version) if version is not None else as_of
 
 
 def _columns(name: str, all_columns: Sequence[str], columns: Sequence[str] | None) -> tuple[str, ...]:
-    if isinstance(columns, str) or (columns is not None and not columns):
+    if isinstance(columns, str) or (columns is not None and not (isinstance(columns, Sequence) and columns)):
         raise QueryError(f"columns= is {columns!r}", action="Write a list of names, or leave it out for all columns.")
     for column in columns or ():
         if column not in all_columns:

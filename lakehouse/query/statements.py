@@ -7,6 +7,7 @@ from itertools import pairwise
 import duckdb
 from duckdb import StatementType
 
+from lakehouse.decoding.fields import is_text
 from lakehouse.errors import QueryError
 from lakehouse.query.connections import refusal
 
@@ -32,6 +33,8 @@ _ADVICE = "Use one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
 
 def require_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Refuse everything but one statement that reads."""
+    if not is_text(sql):
+        raise QueryError("The query is not UTF-8", action=CORRECT)
     try:
         types = [statement.type for statement in connection.extract_statements(sql)]
     except duckdb.Error as error:

@@ -10,12 +10,11 @@ from lakehouse.ledger.past_versions import parse_time
 from lakehouse.query.connections import quoted_name
 from lakehouse.serve.problems import wrong_parameter
 from lakehouse.serve.snapshots import Snapshot
-from lakehouse.serve.statements import Grouping, Statement
+from lakehouse.serve.statements import DECIMAL, Grouping, Statement
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 FLOATS = ("FLOAT", "DOUBLE")
 TIMES = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP", "DATE")
-_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,38}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,38}(\.[0-9]{0,38})?|\.[0-9]{1,38})")
 _OPERATORS = {"from": ">=", "to": "<"}
@@ -24,7 +23,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 def is_numeric(type_: str) -> bool:
     """Whether values of a type of DuckDB have an average."""
-    return type_ in (*INTEGERS, *FLOATS) or _DECIMAL.fullmatch(type_) is not None
+    return type_ in (*INTEGERS, *FLOATS) or DECIMAL.fullmatch(type_) is not None
 
 
 def read_condition(snapshot: Snapshot, parameters: Iterable[tuple[str, str]], options: Container[str]) -> Statement:
@@ -106,7 +105,7 @@ def _parse(name: str, text: str, type_: str) -> Any:
 
 
 def _parser_of(type_: str) -> Callable[[str], Any] | None:
-    decimal_match = _DECIMAL.fullmatch(type_)
+    decimal_match = DECIMAL.fullmatch(type_)
     if decimal_match:
         return lambda text: _decimal(text, int(decimal_match[1]), int(decimal_match[2]))
     if type_ in INTEGERS:

@@ -1,6 +1,7 @@
 """What a request must meet before it is read: its size, its host and the token."""
 
 import hmac
+import re
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Annotated
@@ -14,6 +15,7 @@ from lakehouse.serve.serving import Serving
 
 MAX_TARGET = 8_192  # bytes of path and query
 _LOCAL_NAME = "localhost"
+_HOST = re.compile(r"(?:\[(?P<address>[^]]*)\]|(?P<name>[^]:[]*))(?::[0-9]*)?")
 
 
 def is_loopback(host: str) -> bool:
@@ -46,12 +48,23 @@ class Gate:
         if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
             what = "The request has a body, but every request only reads"
             return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, what, action="Send it without a body.")
-        host = request.url.hostname or ""
-        if self._only_local and not is_loopback(host):
+        host = _host_of(request)
+        if self._only_local and host is not None and not is_loopback(host):
             action = "Use 127.0.0.1 or localhost. For other names, set LAKEHOUSE_SERVE_TOKEN."
             what = f"Without a token, the tables are served to this machine only, and not as {host!r}"
             return RequestError(HTTPStatus.MISDIRECTED_REQUEST, what, where="header Host", action=action)
         return None
+
+
+def _host_of(request: Request) -> str | None:
+    """Return the host that a request names, ``None`` if it names none, as no browser does.
+
+    The URL of Starlette has the address of the server in place of a header that names no host, such as x@localhost,
+    and older releases also for names that browsers look up, such as a_b.example.
+    """
+    header = request.headers.get("host")
+    match = _HOST.fullmatch(header) if header is not None else None
+    return (match["address"] or match["name"] or "").lower() if match else header
 
 
 _bearer = HTTPBearer(auto_error=False, description="The value of LAKEHOUSE_SERVE_TOKEN.")

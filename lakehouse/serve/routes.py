@@ -105,7 +105,8 @@ def read_aggregates(request: Request, table: TableName, options: Annotated[Aggre
         return {**snapshot.fields, "column": options.column, "groups": groups, "next": rows["next"]}
 
     def aggregate(part: Part) -> Statement:
-        return aggregate_rows(snapshot.version, options.column, grouping, condition, part)
+        column = options.column, snapshot.columns[options.column]
+        return aggregate_rows(snapshot.version, column, grouping, condition, part)
 
     return _answer_page(request, snapshot, options, aggregate, shown_groups)
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.misspelt import spelling_hint
-from lakehouse.discovery import find_tables
+from lakehouse.discovery import find_tables, find_views
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.past_versions import TableVersion, find_version
 from lakehouse.query import table_names
@@ -49,13 +49,25 @@ class Snapshot:
 
 
 def existing_tables(settings: Settings) -> list[str]:
-    """List the tables that exist; at a URI, those that are declared."""
-    return table_names(settings, [name for table in find_tables(settings) for name in table.tables])
+    """List the tables that exist; at a URI, those that are declared.
+
+    Rows that were stored when a view was still materialized are left out.
+    """
+    names = table_names(settings, [name for table in find_tables(settings) for name in table.tables])
+    view_names = _views_without_rows(settings)
+    return [name for name in names if name not in view_names]
+
+
+def _views_without_rows(settings: Settings) -> set[str]:
+    return {view.name for view in find_views(settings) if not view.materialized}
 
 
 def require_table(settings: Settings, name: str) -> None:
     """Refuse the name of a table that does not exist."""
     names = existing_tables(settings)
+    if name in _views_without_rows(settings):
+        action = "Declare it with materialized=True, or use lakehouse query."
+        raise RequestError(HTTPStatus.NOT_FOUND, f"The rows of view {name} are not stored", where="path", action=action)
     if name not in names:
         tables = f"Tables: {', '.join(names)}." if names else "There are no tables yet."
         action = f"{spelling_hint(name, names)}{tables}"

@@ -1,5 +1,6 @@
 """SQL of the answers. Names are those of columns of the table, in quotes; values are parameters."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from lakehouse.ledger.past_versions import TableVersion
 from lakehouse.query.connections import quoted_name, scan_sql
 
 PERIODS = ("hour", "day", "month", "year")
+DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_EXACT_DIGITS = 28  # the sum of ten billion such numbers has 38
 
 
 @dataclass(frozen=True)
@@ -60,22 +63,34 @@ def select_rows(
 
 
 def aggregate_rows(
-    version: TableVersion, column: str, grouping: Grouping, condition: Statement, part: Part
+    version: TableVersion, column: tuple[str, str], grouping: Grouping, condition: Statement, part: Part
 ) -> Statement:
     """Aggregate a numeric column of the rows that meet a condition; the columns of the result are g0, g1, ... and more.
 
-    Without groups, there is one row, also if no row meets the condition.
+    ``column`` is its name and its type.
+
+    Without groups, there is one row, also if no row meets the condition. Groups are named by their place: a column of
+    the table may be named g0 too.
     """
     groups = [quoted_name(name) for name in grouping.columns]
     if grouping.period and grouping.time:
         groups.append(f"date_trunc('{PERIODS[PERIODS.index(grouping.period)]}', {quoted_name(grouping.time)})")
     names = [f"g{index}" for index in range(len(groups))]
-    group_sql = "".join(f"{group} AS {name}, " for group, name in zip(groups, names, strict=True))
-    value = quoted_name(column)
+    group_sql = "".join(f"{group} AS {alias}, " for group, alias in zip(groups, names, strict=True))
+    name, type_ = column
+    value = quoted_name(name)
     figures = (
         f"count(*) AS rows, count({value}) AS count, min({value}) AS minimum, max({value}) AS maximum,"
-        f" avg({value}) AS average"
+        f" avg({_summed(value, type_)}) AS average"
     )
-    by_groups = f" GROUP BY {', '.join(names)} ORDER BY {', '.join(f'{name} NULLS LAST' for name in names)}"
+    places = [str(place) for place, _ in enumerate(groups, 1)]
+    by_groups = f" GROUP BY {', '.join(places)} ORDER BY {', '.join(f'{place} NULLS LAST' for place in places)}"
     sql = f"SELECT {group_sql}{figures} FROM ({scan_sql(version)}) WHERE {condition.sql}{by_groups if groups else ''}"
     return Statement(f"{sql} LIMIT ? OFFSET ?", [*condition.values, part.count + 1, part.skip])
+
+
+def _summed(value: str, type_: str) -> str:
+    """Return what is added up for an average: a long decimal as a double, because the sum has at most 38 digits."""
+    decimal_match = DECIMAL.fullmatch(type_)
+    is_long = decimal_match is not None and int(decimal_match[1]) > _EXACT_DIGITS
+    return f"CAST({value} AS DOUBLE)" if is_long else value

@@ -144,6 +144,11 @@ def test_statements_that_write_or_read_other_files_are_refused(settings: Setting
     assert sorted(tmp_path.rglob("*")) == files_before
 
 
+def test_a_query_that_is_not_utf8_is_refused(settings: Settings) -> None:
+    with pytest.raises(QueryError, match="The query is not UTF-8"):
+        query(settings, "SELECT '\udcff'")
+
+
 @pytest.mark.parametrize("sql", ["", "   ", "-- nothing", "SELECT 1; SELECT 2"])
 def test_a_query_is_one_statement(settings: Settings, sql: str) -> None:
     with pytest.raises(QueryError, match="must be one statement"):

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,10 @@ def test_a_commit_whose_clock_was_behind_counts_as_committed_with_the_one_before
         ({"as_of": datetime(2026, 1, 1)}, "2026-01-01 00:00:00 has no time zone"),
         ({"version": 1, "as_of": NOON}, "version= and as_of= exclude each other"),
         ({"columns": ["prize"]}, "Table items has no column 'prize'. Did you mean price? Columns: id, price, "),
+        ({"version": "1"}, "version= is '1'. Write the number of a version."),
+        ({"version": True}, "version= is True. Write the number of a version."),
+        ({"as_of": date(2026, 11, 1)}, "as_of= is datetime.date(2026, 11, 1), which is not a time. Write a time with"),
+        ({"columns": (name for name in ["id"])}, "columns= is <generator"),
         ({"columns": []}, "columns= is []. Write a list of names"),
         ({"columns": "id"}, "columns= is 'id'. Write a list of names"),
         ({"where": "nope > 1"}, '"nope" not found'),

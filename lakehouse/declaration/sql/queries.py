@@ -1,6 +1,7 @@
 """The rules of the query of a view, in DuckDB's SQL: it reads only tables, and returns the same if it runs again."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,11 @@ _UNREPEATABLE = {
     **UNREPEATABLE,
     **dict.fromkeys(("gen_random_uuid", "uuidv4", "uuidv7", "reservoir_quantile", "setseed"), "chance"),
     **dict.fromkeys(("age", "get_current_timestamp", "localtime", "transaction_timestamp"), "the clock"),
+    **dict.fromkeys(("current_localtime",), "the clock"),
     **dict.fromkeys(("approx_top_k", "arbitrary", "arg_max_null", "arg_min_null", "listagg"), "the order of rows"),
+    **dict.fromkeys(("json_group_array", "json_group_object"), "the order of rows"),
     **dict.fromkeys(("current_catalog", "current_setting", "getenv", "getvariable", "nextval", "currval"), _STATE),
+    **dict.fromkeys(("current_query", "current_version", "txid_current"), _STATE),
 }
 _ACTIONS = {
     "age": "Subtract two times: with one argument, it reads the clock.",
@@ -30,20 +34,20 @@ _ACTIONS = {
     "arg_min": "It picks any of equal rows. Write min({'by': by, 'value': value}).value.",
     "array_agg": "Add ORDER BY to its argument, with columns that no two rows share.",
     "group_concat": "Add ORDER BY to its argument, with columns that no two rows share.",
+    "json_group_array": "Write to_json(list(... ORDER BY ...)).",
+    "json_group_object": "Write to_json(map_from_entries(list((key, value) ORDER BY key))).",
 }
+_ORDER_ROWS = "Add ORDER BY, with columns that no two rows share."
 
 
 def query_problems(sql: str) -> Iterator[Problem]:
     """What is wrong with the query of a view, as far as its text shows it."""
-    try:
+    with suppress(RecursionError):  # nested too deeply, or windows that name one another
         root = _parse(sql)
-    except RecursionError:
-        root = None
-    if root is None:
-        yield "sql is not one query that reads", _QUERY
-        return
-    yield from _source_problems(root)
-    yield from _repetition_problems(sql, root)
+        if root is not None:
+            yield from [*_source_problems(root), *_repetition_problems(sql, root)]
+            return
+    yield "sql is not one query that reads", _QUERY
 
 
 def tables_read(sql: str) -> tuple[str, ...]:
@@ -113,6 +117,12 @@ def _source_problems(root: "exp.Query") -> Iterator[Problem]:
                 f"{table.sql('duckdb')} is not a declared table",
                 "Read declared tables and views, by their names alone.",
             )
+    for part in root.find_all(exp.Lateral, exp.Subquery):
+        read_part = part.this
+        if isinstance(part, exp.Lateral) and isinstance(read_part, exp.Func) and not isinstance(read_part, exp.UDTF):
+            yield f"{read_part.sql('duckdb')} is not a declared table", "Read declared tables and views."
+        if isinstance(read_part, exp.Describe | exp.Summarize) or type(read_part) is exp.Pivot:
+            yield f"{read_part.sql('duckdb')} is not supported in a view", "Write a SELECT."
     if root.find(exp.Placeholder, exp.Parameter):
         yield "sql has a parameter without a value", "Write the value."
 
@@ -126,14 +136,55 @@ def _repetition_problems(sql: str, root: "exp.Query") -> Iterator[Problem]:
         yield f"sql depends on {_UNREPEATABLE[name]}: {shown_name}()", _ACTIONS.get(name, SAME_EACH_TIME)
     if root.find(exp.TableSample):
         yield "sql depends on chance: a sample", SAME_EACH_TIME
-    for part in root.find_all(exp.Limit, exp.Offset, exp.Fetch):
-        if part.parent is not None and not part.parent.args.get("order"):
-            yield "sql depends on the order of rows: LIMIT without ORDER BY", "Add ORDER BY, or remove LIMIT."
-            break
-    order_functions = (exp.RowNumber, exp.Lag, exp.Lead, exp.Ntile, exp.NthValue)
+    for part in _parts_without_order(root):
+        yield f"sql depends on the order of rows: {part}", _ORDER_ROWS
     for window in root.find_all(exp.Window):
-        if isinstance(window.this, order_functions) and not window.args.get("order") and not window.args.get("alias"):
+        if _needs_order(window) and not _has_order(window):
             yield f"sql depends on the order of rows: {window.sql('duckdb')}", "Add ORDER BY to its OVER."
+
+
+def _parts_without_order(root: "exp.Query") -> Iterator[str]:
+    """The parts of a query that choose or combine rows by an order that it does not say."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    parts = [*root.find_all(exp.Limit, exp.Offset, exp.Fetch)]
+    if any(part.parent is not None and not part.parent.args.get("order") for part in parts):
+        yield "LIMIT without ORDER BY"
+    if any(map(_is_distinct_by_chance, root.find_all(exp.Select))):
+        yield "DISTINCT ON without an ORDER BY of other columns"
+    if any(join.method == "POSITIONAL" for join in root.find_all(exp.Join)):
+        yield "POSITIONAL JOIN"
+    elements = [element for array in root.find_all(exp.Array) for element in array.expressions]
+    if any(isinstance(element, exp.Select) and not element.args.get("order") for element in elements):
+        yield "ARRAY(SELECT ...) without ORDER BY"
+
+
+def _is_distinct_by_chance(select: "exp.Select") -> bool:
+    """Whether ``DISTINCT ON`` takes any of the rows that are equal in its columns."""
+    distinct, order = select.args.get("distinct"), select.args.get("order")
+    if distinct is None or distinct.args.get("on") is None:
+        return False
+    ordered_by = {key.this.sql() for key in order.expressions} if order else set[str]()
+    return ordered_by <= {key.sql() for key in distinct.args["on"].expressions}
+
+
+def _needs_order(window: "exp.Window") -> bool:
+    """Whether the result of a window depends on the order of its rows."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    frame = window.args.get("spec")
+    is_part = frame is not None and not frame.args.get("start") == frame.args.get("end") == "UNBOUNDED"
+    return is_part or isinstance(window.this, exp.RowNumber | exp.Lag | exp.Lead | exp.Ntile | exp.NthValue)
+
+
+def _has_order(window: "exp.Window") -> bool:
+    """Whether a window has an order, of its own or of the window that it names."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    select = window.find_ancestor(exp.Select)
+    named_windows = select.args.get("windows") or () if select else ()
+    bases = [base for base in named_windows if base.name.lower() == window.alias.lower() and base is not window]
+    return bool(window.args.get("order")) or any(map(_has_order, bases))
 
 
 def _name_in(sql: str, root: "exp.Query", name: str) -> str:

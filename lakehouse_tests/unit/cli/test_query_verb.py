@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -316,6 +317,25 @@ def test_a_terminal_shows_the_rows_so_far_and_a_signal_ends_the_query(sql: str, 
             text += os.read(terminal, 4096).decode(errors="replace")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
+    os.close(stderr)
+    os.close(terminal)
+    assert process.returncode == 130
+    assert "Unexpected" not in text
+
+
+@pytest.mark.timeout(120)
+def test_a_signal_ends_a_query_while_it_waits_for_its_next_rows_in_arrow() -> None:
+    """On the main thread, no signal would reach it then."""
+    few_rows = f"{SILENT} OR range < 300000"  # fewer would wait in a buffer of DuckDB
+    terminal, stderr = pty.openpty()
+    seconds, text = defaultdict[str, set[str]](set), ""
+    with endless_query("--format", "parquet", "--output", "rows", few_rows, stderr=stderr) as process:
+        while not any(len(times) > 3 for times in seconds.values()):  # then DuckDB is asked for the next rows
+            text += os.read(terminal, 4096).decode(errors="replace")
+            for time, rows in re.findall(r"(\d+) s, ([\d,]+,000) rows", text):
+                seconds[rows].add(time)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
     os.close(stderr)
     os.close(terminal)
     assert process.returncode == 130

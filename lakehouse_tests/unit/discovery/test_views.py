@@ -1,9 +1,12 @@
 """Views are found where tables are, in an order in which each comes after those that it reads."""
 
+import json
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from lakehouse.cli import main
 from lakehouse.defs.build import build_defs
@@ -46,6 +49,50 @@ def test_the_commands_use_them(project: Path, capfd: pytest.CaptureFixture[str])
     assert "View few reads first, which does not exist yet" in capfd.readouterr().err
     assert main.run(["materialize", "fews"]) == main.WRONG_USE
     assert "Unknown materialized view 'fews'. Did you mean few? Declared: few" in capfd.readouterr().err
+
+
+def test_columns_are_checked_before_rows_are_stored_but_not_those_of_other_views(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_deltalake(project.parent / "home" / "tables" / "first", pa.table({"id": [1]}))
+    sums = """
+from lakehouse import View
+counts = View("counts", "SELECT id, count(*) FROM first GROUP BY id", "An id.")
+sums = View("sums", "SELECT count(*)::HUGEINT AS rows FROM first", "One sum.", materialized=True)
+of_counts = View("of_counts", "SELECT id FROM counts", "An id.", materialized=True)
+"""
+    write(project, "sums", sums)
+    assert main.run(["materialize", "few"]) == main.DONE
+    for name, problem in (("sums", "Delta has no type for HUGEINT"), ("of_counts", "has no name of its own")):
+        assert main.run(["materialize", name]) == main.FAILED
+        assert problem in capfd.readouterr().err
+        assert not (project.parent / "home" / "tables" / name).exists()
+
+
+def test_status_shows_each_view_and_its_news(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    first = project.parent / "home" / "tables" / "first"
+    assert main.run(["status"]) == main.DONE
+    output = capfd.readouterr().out
+    assert "few: a view whose rows are not stored yet. View few reads first, which does not exist yet" in output
+    assert "late: a view, computed when it is read\n" in output
+    write_deltalake(first, pa.table({"id": [1, 2, 20]}))
+    main.run(["status"])
+    assert "few: a view whose rows are not stored yet. Run: lakehouse materialize few\n" in capfd.readouterr().out
+    main.run(["materialize"])
+    capfd.readouterr()
+    assert main.run(["status"]) == main.DONE
+    output = capfd.readouterr().out
+    assert "few: a view, version 1, 2 rows (" in output and "Computed from: first 0.\n" in output
+    assert "Out of date" not in output
+    write_deltalake(first, pa.table({"id": [3]}), mode="append")
+    main.run(["status"])
+    assert "Out of date: rows of first changed. Run: lakehouse materialize few\n" in capfd.readouterr().out
+    main.run(["status", "--json"])
+    few, late = json.loads(capfd.readouterr().out)["views"]
+    assert (few["computed_from"], few["news"], few["up_to_date"]) == ({"first": 0}, ["first"], False)
+    assert (late["view"], late["materialized"], late["up_to_date"]) == ("late", False, True)
+    assert main.run(["status", "first"]) == main.DONE
+    assert "few" not in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,21 @@ def test_aggregates_without_groups_are_one_row_also_of_no_row(server: ApiServer)
     assert (group["rows"], group["minimum"]) == (0, None)
 
 
+def test_columns_may_have_any_name(server: ApiServer, tables: Path) -> None:
+    columns = {"g0": [1, 2, 2], "rows": ["a", "b", "b"], "count": [1.0, 2.0, 4.0]}
+    write_deltalake(tables / "names", pa.table(columns), mode="overwrite")
+    answer = server.read("/tables/names/aggregates", column="count", by="rows")
+    figures = [(group["group"], group["rows"], group["average"]) for group in answer["groups"]]
+    assert figures == [({"rows": "a"}, 1, 1.0), ({"rows": "b"}, 2, 3.0)]
+
+
+def test_the_average_of_numbers_whose_sum_has_too_many_digits_is_a_double(server: ApiServer, tables: Path) -> None:
+    numbers = pa.array([Decimal("9" * 38)] * 3, pa.decimal128(38, 0))
+    write_deltalake(tables / "long_numbers", pa.table({"number": numbers}), mode="overwrite")
+    (group,) = server.read("/tables/long_numbers/aggregates", column="number")["groups"]
+    assert (group["maximum"], group["average"]) == ("9" * 38, 1e38)
+
+
 def test_groups_have_pages(server: ApiServer) -> None:
     pages = read_pages(server, "/tables/items/aggregates", column="id", by="id", limit=3)
     assert [group["group"]["id"] for page in pages for group in page["groups"]] == list(range(7))

@@ -104,6 +104,10 @@ def test_a_request_that_cannot_be_answered_is_a_problem(
         ({"data": "x"}, 413),
         pytest.param({"data": iter([b"x"])}, 413, id="in parts"),
         ({"headers": {"Host": "tables.example"}}, 421),
+        ({"headers": {"Host": "a_b.example:8000"}}, 421),
+        ({"headers": {"Host": "[localhost"}}, 421),
+        ({"headers": {"Host": "x@localhost"}}, 421),
+        ({"headers": {"Host": ""}}, 421),
         ({"method": "POST"}, 405),
         ({"method": "DELETE"}, 405),
     ],
@@ -113,6 +117,11 @@ def test_a_request_that_does_not_only_read_or_is_for_another_host_is_refused(
     server: ApiServer, options: dict[str, Any], status: int
 ) -> None:
     assert server.problem("/tables", **options)["status"] == status
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "LOCALHOST:1", "[::1]:8000"])
+def test_each_name_of_this_machine_is_accepted(server: ApiServer, host: str) -> None:
+    assert server.request("/tables", headers={"Host": host}).status_code == 200
 
 
 def test_a_page_of_other_parameters_is_refused(server: ApiServer) -> None:
@@ -142,6 +151,23 @@ def test_a_table_that_cannot_be_read_is_listed_with_its_problem(tmp_path: Path) 
         (table,) = server.read("/tables")["tables"]
         assert table["version"] is None and "Version 0 of items is incomplete" in table["problem"]
         assert server.problem("/tables/items")["status"] == 500
+
+
+def test_rows_that_a_view_no_longer_stores_are_not_served(tmp_path: Path) -> None:
+    (tmp_path / "lake_views").mkdir()
+    views = """
+from lakehouse import View
+items_in_stock = View("items_in_stock", "SELECT 1 AS id", "An item.")
+counts = View("counts", "SELECT 1 AS items", "One count.", materialized=True)
+"""
+    (tmp_path / "lake_views" / "views.py").write_text(views)
+    for name in ("items", "items_in_stock", "counts"):
+        write_deltalake(tmp_path / "tables" / name, ROWS)
+    with api_server(tmp_path, LAKEHOUSE_DECLARATIONS=str(tmp_path / "lake_views")) as server:
+        assert [table["name"] for table in server.read("/tables")["tables"]] == ["counts", "items"]
+        assert len(server.read("/tables/counts/rows")["rows"]) == 3
+        problem = server.problem("/tables/items_in_stock/rows")
+    assert (problem["status"], problem["detail"]) == (404, "The rows of view items_in_stock are not stored.")
 
 
 def test_a_query_that_takes_too_long_is_interrupted_and_others_go_on(home: Path) -> None:
@@ -180,6 +206,11 @@ def test_an_address_that_others_reach_needs_a_token(
     for host in ("0.0.0.0", "::", "192.0.2.1", "tables.example"):  # noqa: S104 - refused
         assert main.run(["serve", "--host", host]) == 2
         assert "LAKEHOUSE_SERVE_TOKEN must be set" in error_line(capsys)
+
+
+def test_a_time_limit_is_at_most_a_day(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["serve", "--time-limit", str(10**12)]) == main.WRONG_USE
+    assert "86400" in error_line(capsys)
 
 
 def test_a_port_in_use_is_named(server: ApiServer, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -9,12 +9,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.declaration import View
-from lakehouse.errors import ConflictError, TableError
+from lakehouse.errors import ConflictError, QueryError, TableError
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations.materialize import Materialization, ViewUpdate
+from lakehouse.query import query
 from lakehouse.settings import Settings
 from lakehouse.storage.delta_rs_writer import replace_all
+from lakehouse.storage.first_rows import create_with_rows
 from lakehouse_tests.unit.views.orders import add_customers, add_orders
 
 DEAR = View("dear", "SELECT id, customer, price FROM orders WHERE price > 10", "A dear order.")
@@ -156,32 +158,71 @@ def test_values_of_every_type_of_a_table_are_stored_as_they_are(settings: Settin
     assert row["nothing"] is None
 
 
+NUMBERS = View("as_numbers", "SELECT id::INT AS number FROM numbers", "A number.", materialized=True)
+NUMBER_TEXTS = pa.table({"id": [*map(str, range(400_000))]})
+NO_NUMBER = pa.table({"id": ["x"]})
+
+
 def test_a_row_that_cannot_be_computed_leaves_the_former_rows(settings: Settings) -> None:
-    rows = pa.table({"id": [*map(str, range(60_000)), "x"]})
-    write_deltalake(settings.table_uri("numbers"), rows)
-    numbers = View("as_numbers", "SELECT id::INT AS number FROM numbers", "A number.", materialized=True)
-    materialization = Materialization(settings, numbers, (numbers,))
+    write_deltalake(settings.table_uri("numbers"), NUMBER_TEXTS.slice(0, 2))
+    materialization = Materialization(settings, NUMBERS, (NUMBERS,))
+    materialization.update()
+    write_deltalake(settings.table_uri("numbers"), pa.concat_tables([NUMBER_TEXTS, NO_NUMBER]), mode="overwrite")
     with pytest.raises(TableError, match="View as_numbers cannot be computed: Could not convert string 'x' to INT32"):
         materialization.update()
+    assert stored_rows(settings, "as_numbers") == [{"number": 0}, {"number": 1}]
+
+
+def test_a_row_that_cannot_be_computed_the_first_time_leaves_no_table(settings: Settings) -> None:
+    write_deltalake(settings.table_uri("numbers"), pa.concat_tables([NUMBER_TEXTS, NO_NUMBER]))
+    count = View("count_of_numbers", "SELECT count(*) AS numbers FROM as_numbers", "One count.", materialized=True)
+    views = (NUMBERS, count)
+    with pytest.raises(TableError, match="View as_numbers cannot be computed: Could not convert string 'x' to INT32"):
+        Materialization(settings, NUMBERS, views).update()
+    with pytest.raises(QueryError, match="View as_numbers is materialized, but its rows are not stored yet"):
+        query(settings, "FROM as_numbers", views=views)
+    with pytest.raises(TableError, match="View count_of_numbers reads as_numbers, which does not exist yet"):
+        Materialization(settings, count, views).update()
+    assert sorted(folder.name for folder in Path(settings.tables_root).glob("*")) == [
+        ".locks",
+        "customers",
+        "numbers",
+        "orders",
+    ]
     DeltaTable(settings.table_uri("numbers")).delete("id = 'x'")
-    assert materialization.update().rows == 60_000
+    assert Materialization(settings, NUMBERS, views).update().rows == len(NUMBER_TEXTS)
 
 
-def test_of_two_updates_at_once_one_is_planned_again(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_update_that_died_is_done_again(settings: Settings) -> None:
+    left_over = Path(settings.tables_root, ".spent.new")
+    write_deltalake(left_over, pa.table({"city": ["Rome"]}))
+    Path(settings.table_uri("spent"), "_delta_log").mkdir(parents=True)
+    assert spent(settings).update() == ViewUpdate("spent", 1, {"customers": 0, "orders": 0}, 2)
+    assert not left_over.exists()
+    assert spent(settings).find_news() == ()
+
+
+@pytest.mark.parametrize(("write", "versions"), [(create_with_rows, 1), (replace_all, 2)])
+def test_of_two_updates_at_once_one_is_planned_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, write: Any, versions: int
+) -> None:
     conflicts: list[ConflictError] = []
+    if versions == 2:
+        spent(settings).update()
+        add_customers(settings, ("eve", "Oslo"))
 
     def write_second(*arguments: Any) -> Any:
         if not conflicts:
-            monkeypatch.setattr("lakehouse.operations.materialize.replace_all", replace_all)
+            monkeypatch.setattr(f"lakehouse.operations.materialize.{write.__name__}", write)
             spent(settings).update()
             with pytest.raises(ConflictError) as conflict:
-                replace_all(*arguments)
+                write(*arguments)
             conflicts.append(conflict.value)
             raise conflict.value
         raise AssertionError("The second plan finds the rows of the other writer")
 
-    monkeypatch.setattr("lakehouse.operations.materialize.replace_all", write_second)
-    assert spent(settings).update() == ViewUpdate("spent", 1, {"customers": 0, "orders": 0}, None)
+    monkeypatch.setattr(f"lakehouse.operations.materialize.{write.__name__}", write_second)
+    assert spent(settings).update() == ViewUpdate("spent", versions, {"customers": versions - 1, "orders": 0}, None)
 
 
 def test_old_files_go_with_the_tenth_commit(settings: Settings) -> None:

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from lakehouse.declaration import View
 from lakehouse.errors import QueryError
@@ -45,6 +47,17 @@ def test_a_view_without_its_tables_is_an_error_only_for_queries_that_need_it(set
     message = "View cities cannot be read: Table with name customers does not exist.*run lakehouse merge or"
     with pytest.raises(QueryError, match=message):
         query(settings, "FROM cities", views=VIEWS)
+
+
+@pytest.mark.parametrize("sql", ["FROM dear", "FROM DEAR", "FROM Orders"])
+def test_a_table_that_cannot_be_read_is_named_if_a_query_or_a_view_of_it_needs_it(settings: Settings, sql: str) -> None:
+    add_customers(settings, ("ann", "Oslo"))
+    write_deltalake(settings.table_uri("orders_archive"), pa.table({"id": ["1"]}))
+    Path(settings.table_uri("orders"), "_delta_log", f"{0:020}.json").write_text("{")
+    with pytest.raises(QueryError, match="Table orders cannot be read"):
+        query(settings, sql, views=VIEWS)
+    assert query(settings, "SELECT city FROM customers", views=VIEWS).rows == [("Oslo",)]
+    assert query(settings, "FROM orders_archive", views=VIEWS).rows == [("1",)]
 
 
 def test_the_tables_of_an_error_contain_the_views_that_can_be_read(settings: Settings) -> None:

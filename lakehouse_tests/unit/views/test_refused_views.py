@@ -9,6 +9,7 @@ from lakehouse.operations.view_columns import type_views
 from lakehouse_tests.unit.views.orders import CUSTOMERS, ORDERS
 
 SAME = " Remove it. The result must be the same each time."
+ORDER = "Add ORDER BY, with columns that no two rows share."
 ONE_SELECT = "sql is not one query that reads. Write one SELECT in DuckDB's SQL."
 
 
@@ -24,6 +25,7 @@ def view(sql: str, name: str = "report", *, materialized: bool = False) -> View:
         ("DELETE FROM orders", ONE_SELECT),
         ("SELECT 1 AS x; SELECT 2 AS x", ONE_SELECT),
         ("COPY orders TO 'x.csv'", ONE_SELECT),
+        ("SELECT row_number() OVER v AS x FROM orders WINDOW v AS (w), w AS (v)", ONE_SELECT),
         ("SELECT " + "(" * 5000 + "1" + ")" * 5000, ONE_SELECT),
         (
             "SELECT * FROM read_parquet('x')",
@@ -57,12 +59,45 @@ def view(sql: str, name: str = "report", *, materialized: bool = False) -> View:
         ("SELECT * FROM orders USING SAMPLE 10", "sql depends on chance: a sample." + SAME),
         (
             "SELECT * FROM (SELECT * FROM orders LIMIT 3)",
-            "sql depends on the order of rows: LIMIT without ORDER BY. Add ORDER BY, or remove LIMIT.",
+            "sql depends on the order of rows: LIMIT without ORDER BY. " + ORDER,
         ),
         (
             "SELECT row_number() OVER (PARTITION BY id) AS x FROM orders",
             "sql depends on the order of rows: ROW_NUMBER() OVER (PARTITION BY id). Add ORDER BY to its OVER.",
         ),
+        (
+            "SELECT row_number() OVER w AS x FROM orders WINDOW w AS (PARTITION BY id)",
+            "sql depends on the order of rows: ROW_NUMBER() OVER w. Add ORDER BY to its OVER.",
+        ),
+        (
+            "SELECT sum(price) OVER (ROWS 1 PRECEDING) AS x FROM orders",
+            "sql depends on the order of rows: SUM(price) OVER (ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)."
+            " Add ORDER BY to its OVER.",
+        ),
+        (
+            "SELECT DISTINCT ON (customer) customer, id FROM orders ORDER BY customer",
+            "sql depends on the order of rows: DISTINCT ON without an ORDER BY of other columns. " + ORDER,
+        ),
+        (
+            "SELECT orders.id FROM orders POSITIONAL JOIN customers",
+            "sql depends on the order of rows: POSITIONAL JOIN. " + ORDER,
+        ),
+        (
+            "SELECT ARRAY(SELECT id FROM orders) AS x",
+            "sql depends on the order of rows: ARRAY(SELECT ...) without ORDER BY. " + ORDER,
+        ),
+        (
+            "SELECT json_group_array(id) AS x FROM orders",
+            "sql depends on the order of rows: json_group_array(). Write to_json(list(... ORDER BY ...)).",
+        ),
+        ("SELECT version() AS x FROM orders", "sql depends on the state of DuckDB: current_version()." + SAME),
+        ("SELECT txid_current() AS x FROM orders", "sql depends on the state of DuckDB: txid_current()." + SAME),
+        ("SELECT current_localtime() AS x FROM orders", "sql depends on the clock: current_localtime()." + SAME),
+        (
+            "SELECT * FROM orders, LATERAL read_text('x')",
+            "READ_TEXT('x') is not a declared table. Read declared tables and views.",
+        ),
+        ("SELECT * FROM (SUMMARIZE orders)", "SUMMARIZE orders is not supported in a view. Write a SELECT."),
     ],
 )
 def test_a_query_that_its_text_shows_to_be_wrong_is_refused(sql: str, message: str) -> None:
@@ -79,6 +114,15 @@ def test_a_query_that_its_text_shows_to_be_wrong_is_refused(sql: str, message: s
         "SELECT id FROM orders ORDER BY id LIMIT 3",
         "SELECT id, row_number() OVER (ORDER BY id) AS number FROM orders",
         "SELECT id, 'now() LIMIT 1' AS text FROM orders",
+        "SELECT row_number() OVER w AS number FROM orders WINDOW w AS (PARTITION BY id ORDER BY price)",
+        "SELECT lag(id) OVER (W PARTITION BY price) AS former FROM orders WINDOW w AS (ORDER BY id)",
+        "SELECT max(id) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS id FROM orders",
+        "SELECT DISTINCT ON (customer) customer, id FROM orders ORDER BY customer, id",
+        "SELECT DISTINCT customer FROM orders",
+        "SELECT ARRAY(SELECT id FROM orders ORDER BY id) AS ids",
+        "SELECT id, tag FROM orders, LATERAL unnest(tags) AS u(tag)",
+        "SELECT id, tag FROM orders, LATERAL (SELECT unnest(tags) AS tag) AS u",
+        "SELECT version, current_query FROM (SELECT id AS version, id AS current_query FROM orders)",
     ],
 )
 def test_a_query_that_returns_the_same_each_time_is_accepted(sql: str) -> None:

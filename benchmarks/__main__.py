@@ -15,6 +15,7 @@ from benchmarks import (
     decoding,
     deletes,
     engine,
+    files,
     freshness,
     growth,
     history,
@@ -49,6 +50,8 @@ class Section(StrEnum):
     freshness = "freshness"
     partitions = "partitions"
     lasting = "lasting"
+    files = "files"
+    files_large = "files-large"
 
 
 def main(
@@ -144,6 +147,12 @@ def _measure_lasting(section: Section, _: int) -> str:
     )
 
 
+def _files(section: Section, turns: int) -> str:
+    count, turns = (200, turns) if section is Section.files else (2_000, 1)
+    title = f"{count:,} files with {count} MB of JSON lines, into a log table"
+    return report.write(section, title, {"": files.run(turns, count)}, "Spark", count * files.LINES)
+
+
 _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.decoding: _decoding,
     Section.small: _batches,
@@ -162,6 +171,8 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.freshness: _freshness,
     Section.partitions: _partitions,
     Section.lasting: _measure_lasting,
+    Section.files: _files,
+    Section.files_large: _files,
 }
 
 

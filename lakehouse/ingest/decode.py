@@ -32,6 +32,7 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdict_arrays import DecodedRecords
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse.ingest.rejecting_rules import is_rejected_sql, reject_by_rules, unknown_flags
+from lakehouse.sources.records import VERDICT, Judge, Undecoded
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
 _SCHEMA = (
@@ -42,7 +43,7 @@ _VERDICT = f"{staged.UNMAPPED_FIELDS} STRING, {staged.REASON} STRING, {staged.DE
 
 
 def decode_records(
-    records: DataFrame,
+    records: DataFrame | Undecoded,
     table: StreamTable,
     schemas: Schemas = NO_SCHEMAS,
     keep_raw: str = "",
@@ -52,10 +53,10 @@ def decode_records(
 
     ``known_values`` are the values that rules of the table know, as ``read_known`` returns them.
 
-    In: the columns of ``staged.PLACE`` and ``staged.RAW``. Out, one row for each record: its position; ``_reason`` and
-    ``_detail`` (NULL if the record is valid); the raw parts (NULL if it is, unless it
-    meets the condition ``keep_raw``); ``_late``; ``_others`` (JSON: the unmapped
-    fields of a group of records, on one record of the group); the declared columns (NULL if it may not), computed ones
+    In: the columns of ``staged.PLACE`` and ``staged.RAW``, or records that their readers decode. Out, one
+    row for each record: its position; ``_reason`` and ``_detail`` (NULL if the record is valid); the raw parts (NULL if
+    it is, unless it meets the condition ``keep_raw``); ``_late``; ``_others`` (JSON: the unmapped fields of a group of
+    records, on one record of the group); the declared columns (NULL if it may not), computed ones
     among them, and the partition column; for each column whose null erases, whether the record has a null
     (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only its key
     and its version; if truncates are declared, and in a change stream, ``_rowless``; in a change stream, ``_sequence``
@@ -71,24 +72,30 @@ def decode_records(
     flags += [f"{name} BOOLEAN" for name in unknown_flags(table)]
     columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags, *flags])
     type_ = f"{_VERDICT}, {columns}"
-    type_ = f"ARRAY<STRUCT<{type_}, {staged.KEEPS_RAW} BOOLEAN>>" if table.has_elements else type_
-    decode = F.arrow_udf(_decoder(table, schemas, known_values), type_)  # type: ignore[attr-defined]
-    # else Spark decodes a second time for a filter, which it puts before the columns
-    decode_once = decode.asNondeterministic()
-    parts = [F.expr(_part_sql(part)) for part in _required_parts(table)]  # only these are sent to the workers
-    judged_records = records.withColumn("_verdict", decode_once(staged.VALUE, *parts))
+    type_ = f"ARRAY<STRUCT<{type_}, {staged.KEEPS_RAW} BOOLEAN>>" if table.has_elements else f"STRUCT<{type_}>"
+    needs_raw = bool(table.has_elements or table.rejects or keep_raw or table.format.framed or table.key_format)
+    judge = Judge(_decoder(table, schemas, known_values), type_, _required_parts(table), needs_raw)
+    judged_records = _judged(records, judge) if isinstance(records, DataFrame) else records.judged(judge)
     schema = [F.expr(_SCHEMA.format(staged.VALUE)).alias(staged.SCHEMA)] if table.format.framed else []
     schema += [F.expr(_SCHEMA.format(staged.KEY)).alias(staged.KEY_SCHEMA)] if table.key_format else []
     place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
     if table.has_elements:
-        rows = _explode(judged_records.select(*place, *staged.RAW, *schema, "_verdict"), table)
+        rows = _explode(judged_records.select(*place, *staged.RAW, *schema, VERDICT), table)
         return reject_by_rules(with_computed(_explain_faults(rows) if table.reads_files else rows, table), table)
-    decoded_records = judged_records.select(*place, *staged.RAW, *schema, "_verdict.*")
+    decoded_records = judged_records.select(*place, *staged.RAW, *schema, f"{VERDICT}.*")
     decoded_records = reject_by_rules(with_computed(decoded_records, table), table)
     keeps_raw = f"{staged.REASON} <> '{staged.FILTERED}'" + (f" OR {keep_raw}" if keep_raw else "")
     raw = {name: F.expr(f"CASE WHEN {keeps_raw} THEN {name} END") for name in staged.RAW}
     decoded_records = decoded_records.withColumns(raw)
     return _explain_faults(decoded_records) if table.reads_files else decoded_records
+
+
+def _judged(records: DataFrame, judge: Judge) -> DataFrame:
+    """Add the verdict to each record; only the required parts of a record are sent to the workers."""
+    decode = F.arrow_udf(judge.decode, judge.type)  # type: ignore[attr-defined]
+    # else Spark decodes a second time for a filter, which it puts before the columns
+    decode_once = decode.asNondeterministic()
+    return records.withColumn(VERDICT, decode_once(staged.VALUE, *(F.expr(_part_sql(part)) for part in judge.parts)))
 
 
 def _explain_faults(records: DataFrame) -> DataFrame:

@@ -124,7 +124,7 @@ def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
     """Return the error of a gap that nobody has accepted."""
     action = f"If the loss is known and accepted, continue with: lakehouse accept-gap {table.name}"
     if table.source and not table.reads_files:
-        action = f"Declare a table with another name, which begins with the present rows of {table.source.stream}"
+        action = f"{action}. {_after_lost_changes(table)}"
     if table.has_changes:
         action += ". Rows whose deletes are lost stay: then compare with the database, or declare a new table"
     if not can_be_accepted(gap, table):
@@ -133,6 +133,18 @@ def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
             ' its rows. Declare order="timestamp" first, or declare a table with another name.'
         )
     return DataLossError("; ".join(gap.shown_facts), where=table.place_text, action=action)
+
+
+def _after_lost_changes(table: StreamTable) -> str:
+    """Say what a table has after changes of the table that it reads were lost."""
+    if not table.key:
+        return "The log has no record of the lost changes then"
+    if table.apply_as_truncates:
+        return "It replaces all rows by those that the other table has now"
+    return (
+        "It reads the rows that the other table has now; rows that were deleted meanwhile stay, unless you declare"
+        ' apply_as_truncates=FieldIs("_change_type", ["truncate"]) first'
+    )
 
 
 def can_be_accepted(gap: Gap, table: StreamTable) -> bool:

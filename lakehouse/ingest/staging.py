@@ -12,12 +12,13 @@ from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.rejecting_rules import read_known
 from lakehouse.ledger.commits import Kind
+from lakehouse.sources.records import Undecoded
 from lakehouse.storage.table_context import TableContext
 
 _MAX_IDS = 10_000
 
 
-def stage_records(context: TableContext, records: DataFrame, kind: Kind, keep_raw: str = "") -> DataFrame:
+def stage_records(context: TableContext, records: DataFrame | Undecoded, kind: Kind, keep_raw: str = "") -> DataFrame:
     """Decode records by the schemas that are kept for the table, and by new ones, and stage them in a checkpoint.
 
     The staged records contain the schema ids: if some of them are new, the records are decoded again. For a batch, the

@@ -9,7 +9,7 @@ from lakehouse.errors.causes import Cause as ErrorCause
 from lakehouse.errors.causes import causes_of
 from lakehouse.errors.troubles import Trouble, has_trouble, matching_line
 from lakehouse.kafka.connection_causes import match_cause
-from lakehouse.ledger.positions import Plan, SourceState
+from lakehouse.ledger.positions import Plan, SourceId
 
 _CONFIG = "org.apache.kafka.common.config.ConfigException"
 
@@ -48,9 +48,9 @@ def read_failures(plan: Plan, command: str) -> Iterator[None]:
         raise
 
 
-def require_same_source(plan: Plan, state: SourceState, command: str) -> None:
+def require_same_source(plan: Plan, source: SourceId, command: str) -> None:
     """Raise ``ReadLossError`` if the source that now has this name is not the planned one."""
-    if plan.source != state.source:
+    if plan.source != source:
         raise records_gone_error(plan, command)
 
 

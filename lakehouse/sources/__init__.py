@@ -1,5 +1,5 @@
 """Sources: where the records of a table come from. Each has an identity, partitions with positions, and records.
 
 ``source`` says what every source can do, and returns that of a table. ``topic`` is a topic of Kafka, ``files`` the
-files in a folder, ``tables`` another Delta table.
+files in a folder, ``tables`` another Delta table. ``records`` says how readers decode records.
 """

@@ -1,57 +1,63 @@
 """What every source can do, and the source of a table."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Plan, SourceState
+from lakehouse.ledger.positions import Plan, SourceId, SourceState
 from lakehouse.settings import Settings
+from lakehouse.sources.records import Undecoded
 from lakehouse.storage.table_context import TableContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Source(Protocol):
+class Source(ABC):
     """Where the records of a table come from.
 
     A source has an identity and numbered partitions. Each record has a position in its partition. Positions only grow,
     and may have holes. A position always has the same record, as long as the source holds it.
     """
 
+    @abstractmethod
     def look(self, ledger: Ledger | None, limit: float) -> SourceState:
         """Return the identity of the source, and the positions that it holds, within ``limit`` seconds; writes nothing.
 
         ``ledger`` is that of the table if what is gone matters only after its progress.
         """
-        ...
 
     def look_ahead(self, ledger: Ledger | None, limit: float) -> SourceState:
         """Return what ``look`` will return once a run has taken stock; writes nothing. No batch may be read by it."""
-        ...
+        return self.look(ledger, limit)
 
-    def take_stock(self, context: TableContext) -> None:
-        """Give positions to records that have none yet, before a run plans its first batch."""
-        ...
+    def take_stock(self, context: TableContext, ledger: Ledger, limit: float) -> SourceState:  # noqa: ARG002
+        """Give positions to records that have none yet, and look: before a run plans a batch."""
+        return self.look(ledger, limit)
 
-    def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":
+    @abstractmethod
+    def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame | Undecoded":
         """Return the records in the ranges of a plan: one row for each, with ``staged.PLACE`` and ``staged.RAW``.
 
         ``ledger`` is the one that the plan was made on, if what it reads was not merged before.
         """
-        ...
 
-    def consumed(self, plan: Plan) -> dict[str, Consumed]:
-        """Return the version up to which a plan reads each table that the source consists of; others have none."""
-        ...
-
+    @abstractmethod
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:
         """Turn a failure to read a plan into an error that says what to do; ``command`` continues."""
-        ...
+
+    def identity(self, ledger: Ledger | None, limit: float) -> SourceId:
+        """Return the identity of the source after a plan was read; raises what ``look`` raises."""
+        return self.look(ledger, limit).source
+
+    def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
+        """Return the version up to which a plan reads each table that the source consists of, if it is a table."""
+        return {}
 
 
 def look_at_each(

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakehouse.kafka import TopicState, read_failures, read_records, read_topic, read_topics
-from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
-from lakehouse.storage.table_context import TableContext
+from lakehouse.sources.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +21,7 @@ def look_at_topics(settings: Settings, topics: Sequence[str], limit: float) -> l
 
 
 @dataclass(frozen=True)
-class TopicSource:
+class TopicSource(Source):
     """One topic; the broker gives each record its offset."""
 
     settings: Settings
@@ -32,18 +31,9 @@ class TopicSource:
         """Ask the broker, as ``read_topic`` does."""
         return read_topic(self.settings, self.topic, limit)
 
-    look_ahead = look
-
-    def take_stock(self, context: TableContext) -> None:
-        """Do nothing: every record has an offset."""
-
     def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":  # noqa: ARG002
         """Read the plan, as ``read_records`` does."""
         return read_records(spark, self.settings, plan)
-
-    def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
-        """Return nothing: a topic is not a table."""
-        return {}
 
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:
         """Explain a failure, as ``read_failures`` does."""

@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, Csv, Files, StreamTable
-from lakehouse.errors import DataLossError
+from lakehouse.decoding.files import contents
+from lakehouse.errors import DataLossError, SourceError
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.redrive import redrive
@@ -22,6 +23,8 @@ from lakehouse.ledger.audit import audit
 from lakehouse.operations.repair import propose_gap, record
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
+from lakehouse.sources.files import file_log, listing, source
+from lakehouse.sources.files.source import FilesSource
 from lakehouse.storage.table_context import TableContext
 
 SOURCE = Files("heart", names="*.json*", each="element", settle=timedelta(0))
@@ -189,6 +192,78 @@ def test_bytes_that_change_without_a_trace_stop_the_batch_and_get_a_number_of_th
     merge_all(landing.context, on_batch=forge)
     landing.merge()
     assert landing.rows() == [(1, 99.0), (2, 70.0)]
+    landing.assert_accounted()
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("9.10")
+def test_a_file_that_changes_while_it_is_hashed_gets_its_number_in_the_next_run(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landing.table = replace(landing.table, key=[])
+    file, hash_chunks = landing.land("01.json", array([reading(1, 60)])), contents.chunk_hashes
+
+    def hash_and_change(folder: str, path: str) -> list[str]:
+        hashes = hash_chunks(folder, path)
+        file.write_bytes(array([reading(1, 60), reading(2, 70)]))
+        return hashes
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_log, "chunk_hashes", hash_and_change)
+        landing.merge()
+    assert landing.rows() == []
+    landing.merge()
+    assert landing.rows() == [(1, 60.0), (2, 70.0)]
+    landing.assert_accounted()
+
+
+@pytest.mark.slow
+def test_each_batch_lists_the_folder_once(landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
+    listings, list_files = list[str](), listing.list_files
+
+    def count_listing(folder: str, files: Files) -> listing.Listing:
+        listings.append(folder)
+        return list_files(folder, files)
+
+    monkeypatch.setattr(source, "list_files", count_listing)
+    landing.merge_one_by_one()
+    for number in range(3):
+        landing.land(f"{number}.json", array([reading(number, 60)]))
+    outcomes = landing.merge()
+    assert ([outcome.entry.commit.kind for outcome in outcomes], len(listings)) == (["start", *["batch"] * 3], 4)
+
+
+@pytest.mark.slow
+def test_a_file_that_loses_its_read_rights_stops_the_merge_and_is_merged_later(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Root may read any file, so a folder in the place of the file fails to open."""
+    file = landing.land("01.json", array([reading(1, 60)]))
+    (landing.folder / "caf\udce9.json").write_bytes(b"{}")
+    read, times, is_root = FilesSource.read, file.stat(), os.geteuid() == 0
+
+    def read_without_rights(*arguments: Any) -> Any:
+        if is_root:
+            file.unlink()
+            file.mkdir()
+        else:
+            file.chmod(0)
+        return read(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FilesSource, "read", read_without_rights)
+        with pytest.raises(SourceError, match=r"File 01\.json cannot be read: (Is a dir|Permission).*nothing is lost"):
+            landing.merge()
+    assert [r.getMessage() for r in caplog.records if "left out" in r.getMessage()] == [
+        "1 path in the folder heart is left out: caf\\xe9.json (its name is not UTF-8)"
+    ]
+    if is_root:
+        file.rmdir()
+        file.write_bytes(array([reading(1, 60)]))
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    file.chmod(0o644)
+    landing.merge()
+    assert landing.rows() == [(1, 60.0)]
     landing.assert_accounted()
 
 

@@ -9,13 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, FieldIs, StreamTable, TableRows
-from lakehouse.errors import DataLossError
+from lakehouse.errors import DataLossError, ReadLossError, SourceError
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.audit import audit
+from lakehouse.operations.repair import propose_gap, record
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
+from lakehouse.storage.statement import session_settings
 from lakehouse.storage.table_context import TableContext
 
 
@@ -41,6 +43,12 @@ class Follower:
             " TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
         )
         self.run("INSERT INTO ACCOUNTS SELECT id, id / 3, timestamp_micros(id), concat('ä\"', id) FROM range(50)")
+
+    def vacuum(self) -> None:
+        """Delete every file that the newest version does not need."""
+        self.run("OPTIMIZE ACCOUNTS")
+        with session_settings(self.spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+            self.run("VACUUM ACCOUNTS RETAIN 0 HOURS")
 
     def merge(self) -> list[Outcome]:
         return merge_all(self.context)
@@ -122,6 +130,80 @@ def test_equal_rows_are_separate_records_of_a_log_table(follower: Follower) -> N
     (replayed,) = replay(follower.context)
     assert (replayed.entry.commit.read, replayed.entry.metrics.inserted) == (53, 0)
     assert follower.context.merged.rows().count() == 53
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("9.13")
+@pytest.mark.parametrize("truncates", [True, False])
+def test_after_change_data_was_vacuumed_an_accepted_gap_reads_all_rows_again(
+    follower: Follower, truncates: bool
+) -> None:
+    if truncates:
+        follower.table = replace(follower.table, apply_as_truncates=FieldIs("_change_type", ["truncate"]))
+    follower.merge()
+    follower.run("UPDATE ACCOUNTS SET amount = 5 WHERE id < 10")
+    follower.run("DELETE FROM ACCOUNTS WHERE id BETWEEN 20 AND 24")
+    follower.run("UPDATE ACCOUNTS SET id = id + 1000 WHERE id >= 45")
+    follower.vacuum()
+    with pytest.raises(DataLossError, match=r"Versions 2 to \d of .* can no longer be read, and were not.*accept-gap"):
+        follower.merge()
+    assert "can no longer be read" in (status(follower.settings, follower.table).loss or "")
+    proposal = propose_gap(follower.settings, follower.table)
+    assert proposal
+    record(follower.context, proposal)
+    follower.merge()
+    ids = sorted(row[0] for row in follower.context.merged.rows().select("id").collect())
+    stale_ids = [] if truncates else [*range(20, 25), *range(45, 50)]
+    assert ids == sorted([*range(20), *range(25, 45), *range(1045, 1050), *stale_ids])
+    follower.run("UPDATE ACCOUNTS SET note = 'later' WHERE id = 30")
+    follower.merge()
+    replay(follower.context)
+    assert follower.merge() == []
+    if truncates:
+        follower.assert_equal()
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("9.13")
+def test_a_replay_of_change_data_that_was_vacuumed_says_so_and_changes_nothing(follower: Follower) -> None:
+    follower.merge()
+    follower.run("UPDATE ACCOUNTS SET amount = 5 WHERE id < 10")
+    follower.merge()
+    follower.vacuum()
+    with pytest.raises(ReadLossError, match=r"Versions 1 to 2 of the table that balances reads can no longer be read"):
+        replay(follower.context)
+    follower.merge()
+    follower.assert_equal()
+
+
+@pytest.mark.slow
+def test_a_table_follows_columns_that_are_renamed_and_dropped(follower: Follower) -> None:
+    follower.run("ALTER TABLE ACCOUNTS SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    follower.merge()
+    follower.run("UPDATE ACCOUNTS SET amount = 1 WHERE id < 10")
+    follower.run("ALTER TABLE ACCOUNTS RENAME COLUMN amount TO total")
+    follower.run("UPDATE ACCOUNTS SET total = 2 WHERE id BETWEEN 5 AND 15")
+    follower.run("ALTER TABLE ACCOUNTS DROP COLUMN note")
+    follower.run("UPDATE ACCOUNTS SET total = 3 WHERE id BETWEEN 12 AND 20")
+    id_, amount, at, _ = follower.table.columns
+    columns = [id_, replace(amount, source="total", formerly="amount"), at]
+    follower.table = replace(follower.table, columns=columns)
+    for act in (follower.merge, lambda: replay(follower.context)):
+        act()
+        rows = {row["id"]: row["amount"] for row in follower.context.merged.rows().collect()}
+        followed = {row["id"]: row["total"] for row in follower.spark.read.format("delta").load(follower.uri).collect()}
+        assert rows == followed
+    assert follower.merge() == []
+
+
+@pytest.mark.slow
+def test_a_table_that_was_overwritten_with_other_columns_stops_the_merge(follower: Follower) -> None:
+    follower.merge()
+    follower.run("UPDATE ACCOUNTS SET amount = 1 WHERE id < 10")
+    other_rows = follower.spark.sql("SELECT 'a' AS id, 5L AS other")
+    other_rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(follower.uri)
+    with pytest.raises(SourceError, match="the columns were others than they are now"):
+        follower.merge()
 
 
 @pytest.mark.slow

@@ -11,3 +11,7 @@ class FileFault(Exception):  # noqa: N818 - not an error: it becomes a rejected 
 
 class FileChangedError(Exception):
     """The bytes of a file are not those that were numbered, or the file is gone."""
+
+
+class FileUnreadableError(Exception):
+    """A file that exists cannot be opened, or a disk cannot read it."""

@@ -4,7 +4,6 @@ A file whose size, time or contents changed has another number. The log says whi
 position always has the same record.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,9 +18,10 @@ from lakehouse.errors import SourceError
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.log_cache import LogCache
+from lakehouse.ledger.positions import SourceId
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
-from lakehouse.sources.files.listing import FileFacts
+from lakehouse.sources.files.listing import FileFacts, facts_of
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.stored_table import ExpectedRows
 from lakehouse.storage.table_context import TableContext
@@ -34,8 +34,9 @@ COLUMNS = (
     TableColumn("seen", "TIMESTAMP", "When the file was numbered, UTC: the time of its records."),
     TableColumn("hashes", "ARRAY<STRING>", "Hash of each 32 MiB of the file, in order."),
 )
+_KIND = "files"
+_NEW = "new"  # the identity of a folder of which no file has a number
 _THREADS = 8  # that read new files
-_log = logging.getLogger(__name__)
 _SCHEMA = pa.schema(
     {
         "number": pa.int64(),
@@ -59,6 +60,11 @@ class FileLog:
     version: int = -1
     count: int = 0
     newest: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    @property
+    def source(self) -> SourceId:
+        """The identity of the folder as a source: the id that Delta gave the log."""
+        return SourceId(_KIND, self.table_id or _NEW)
 
 
 _CACHE = LogCache[FileLog](lambda log: log.version)
@@ -104,10 +110,11 @@ def read_numbered(settings: Settings, table: StreamTable, numbers: Sequence[int]
 
 def number_files(
     context: TableContext, folder: str, first: int, new_files: Callable[[FileLog], Mapping[str, FileFacts]]
-) -> None:
+) -> dict[str, str]:
     """Give the next numbers to the files that are new to the log, in the order of their times, in one commit.
 
     Every file is read once for its hashes. One that goes away or changes meanwhile, or cannot be read, is left out.
+    Returns why files cannot be read, by their paths.
     ``first`` is the next file of the table: a log that ends before it has lost files. Raises ``SourceError`` then, and
     ``ConflictError`` if another run has numbered files since the log was read.
     """
@@ -123,10 +130,11 @@ def number_files(
     facts = new_files(log)
     paths = sorted(facts, key=lambda path: (facts[path].modified, path))
     with ThreadPoolExecutor(_THREADS) as pool:
-        hashes = list(pool.map(lambda path: _hashes_of(folder, path), paths))
-    whole = [(path, parts) for path, parts in zip(paths, hashes, strict=True) if parts is not None]
+        results = list(pool.map(lambda path: _hashes_of(folder, path, facts[path]), paths))
+    whole = [(path, parts) for path, parts in zip(paths, results, strict=True) if isinstance(parts, list)]
+    reasons = {path: reason for path, reason in zip(paths, results, strict=True) if isinstance(reason, str)}
     if not whole:
-        return
+        return reasons
     columns = {
         "number": range(log.count, log.count + len(whole)),
         "path": [path for path, _ in whole],
@@ -138,13 +146,15 @@ def number_files(
     rows = pa.table([pa.array(columns[item.name], item.type) for item in _SCHEMA], _SCHEMA)
     commit = ledger.next_commit("load", context.run)
     log_table.append(context.spark.createDataFrame(rows), commit, ExpectedRows(len(whole), rows.nbytes))
+    return reasons
 
 
-def _hashes_of(folder: str, path: str) -> list[str] | None:
+def _hashes_of(folder: str, path: str, facts: FileFacts) -> list[str] | str | None:
+    """Return the hashes of a file, or why it cannot be read; ``None`` if it is gone, or changed since it was listed."""
     try:
-        return chunk_hashes(folder, path)
-    except FileChangedError:
+        hashes = chunk_hashes(folder, path)
+        return hashes if facts_of(folder, path)[:2] == facts[:2] else None
+    except (FileChangedError, FileNotFoundError):
         return None
     except OSError as error:
-        _log.warning("File %s cannot be read, and is left out: %s", path, error)
-        return None
+        return error.strerror or str(error)

@@ -1,9 +1,11 @@
 """The files in a folder, as they are now: their sizes and times, without their contents."""
 
-import logging
+import errno
 import os
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase, translate
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple
@@ -18,7 +20,9 @@ _IGNORED = (".", "_")
 _MICROSECOND = 1_000  # nanoseconds
 Place = tuple[int, int]
 """The device and the number of a folder on it."""
-_log = logging.getLogger(__name__)
+LOST = (os.strerror(errno.ENOENT), os.strerror(errno.ELOOP))
+"""Why a file that was removed, and a link to nothing, cannot be read."""
+_NOT_TEXT = "its name is not UTF-8"
 
 
 class FileFacts(NamedTuple):
@@ -27,6 +31,13 @@ class FileFacts(NamedTuple):
     size: int
     modified: int
     changed: int
+
+
+class Listing(NamedTuple):
+    """The facts of each declared file, by its path within the folder; and why files and folders were left out."""
+
+    facts: Mapping[str, FileFacts]
+    left_out: Mapping[str, str] = {}
 
 
 def folder_of(settings: Settings, files: Files) -> str:
@@ -38,17 +49,19 @@ def folder_of(settings: Settings, files: Files) -> str:
     return f"{root.rstrip('/')}/{files.folder.strip('/')}"
 
 
-def list_files(folder: str, files: Files) -> dict[str, FileFacts]:
-    """Return the facts of each file that is declared, by its path within the folder.
+def list_files(folder: str, files: Files) -> Listing:
+    """List the files that are declared, in all folders within the folder.
 
-    Raises ``SourceError`` if the folder does not exist or cannot be read. Left out is what is not a regular file, has a
-    name that is not UTF-8, or goes away meanwhile.
+    Raises ``SourceError`` if the folder does not exist or cannot be read. Not listed is what is not a regular file, a
+    link that leads in a circle, and what goes away meanwhile.
     """
     try:
         if not Store(folder).is_path:
-            return {path: facts for path, facts in _list_store(folder) if _is_declared(path, files)}
+            return Listing({path: facts for path, facts in _list_store(folder) if _is_declared(path, files)})
         root = Path(folder).stat()
-        return dict(_list_folder(folder, "", files, frozenset({(root.st_dev, root.st_ino)})))
+        walk = _Walk(folder, re.compile(translate(files.names)))
+        walk.enter("", frozenset({(root.st_dev, root.st_ino)}))
+        return Listing(walk.facts, walk.left_out)
     except OSError as error:
         raise SourceError(
             f"The folder of files cannot be read: {error.strerror or error}",
@@ -62,25 +75,68 @@ def _is_declared(path: str, files: Files) -> bool:
     return not any(part.startswith(_IGNORED) for part in (*folders, name)) and fnmatchcase(name, files.names)
 
 
-def _list_folder(folder: str, prefix: str, files: Files, above: frozenset[Place]) -> Iterator[tuple[str, FileFacts]]:
-    """Yield the regular files of a folder; ``above`` are the folders around it, so that no link leads in a circle."""
-    with os.scandir(f"{folder}/{prefix}") as entries:
-        for entry in entries:
-            if entry.name.startswith(_IGNORED) or not is_text(entry.name):
-                continue
-            try:
-                stat = entry.stat()
-            except OSError:
-                continue
-            place = (stat.st_dev, stat.st_ino)
-            if S_ISDIR(stat.st_mode) and place not in above:
-                try:
-                    yield from _list_folder(folder, f"{prefix}{entry.name}/", files, above | {place})
-                except PermissionError:
-                    _log.warning("Folder %s%s cannot be read, and is left out", prefix, entry.name)
-            elif S_ISREG(stat.st_mode) and fnmatchcase(entry.name, files.names):
-                times = (stat.st_mtime_ns // _MICROSECOND, stat.st_ctime_ns // _MICROSECOND)
-                yield f"{prefix}{entry.name}", FileFacts(stat.st_size, *times)
+@dataclass
+class _Walk:
+    """A walk through a folder on a disk, which collects what a ``Listing`` has."""
+
+    folder: str
+    names: re.Pattern[str]
+    facts: dict[str, FileFacts] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def enter(self, prefix: str, above: frozenset[Place]) -> None:
+        """Collect what is in a folder; ``above`` are the folders around it, so that no link leads in a circle."""
+        with os.scandir(f"{self.folder}/{prefix}") as entries:
+            for entry in entries:
+                if not entry.name.startswith(_IGNORED):
+                    self._look_at(entry, prefix, above)
+
+    def _look_at(self, entry: "os.DirEntry[str]", prefix: str, above: frozenset[Place]) -> None:
+        path, is_declared = f"{prefix}{entry.name}", self.names.match(entry.name) is not None
+        if not is_declared and entry.is_file(follow_symlinks=False):
+            return
+        try:
+            stat = entry.stat()
+        except OSError as error:
+            is_lost = error.strerror in LOST
+            if not is_lost or (is_declared and entry.is_symlink()):
+                self.left_out[path] = str(error.strerror)
+            return
+        is_folder = S_ISDIR(stat.st_mode)
+        if not is_folder and not (is_declared and S_ISREG(stat.st_mode)):
+            return
+        if not is_text(entry.name):
+            self.left_out[path] = _NOT_TEXT
+        elif is_folder:
+            self._enter_below(path, above, (stat.st_dev, stat.st_ino))
+        else:
+            self.facts[path] = _facts_in(stat)
+
+    def _enter_below(self, path: str, above: frozenset[Place], place: Place) -> None:
+        if place in above:
+            return
+        try:
+            self.enter(f"{path}/", above | {place})
+        except FileNotFoundError:
+            return  # the folder has gone away meanwhile
+        except PermissionError as error:
+            self.left_out[path] = str(error.strerror)
+
+
+def _facts_in(stat: os.stat_result) -> FileFacts:
+    return FileFacts(stat.st_size, stat.st_mtime_ns // _MICROSECOND, stat.st_ctime_ns // _MICROSECOND)
+
+
+def facts_of(folder: str, path: str) -> FileFacts:
+    """Return the facts of one file as they are now; raises ``OSError`` if it is gone or cannot be seen."""
+    if Store(folder).is_path:
+        return _facts_in(os.stat(f"{folder}/{path}"))  # noqa: PTH116 - takes half the time
+    from pyarrow.fs import FileSystem  # noqa: PLC0415 - only files in a store need it
+
+    file_system, root = FileSystem.from_uri(folder)
+    (info,) = file_system.get_file_info([f"{root}/{path}"])
+    modified = (info.mtime_ns or 0) // _MICROSECOND
+    return FileFacts(info.size or 0, modified, modified)
 
 
 def _list_store(folder: str) -> Iterator[tuple[str, FileFacts]]:

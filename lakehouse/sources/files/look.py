@@ -1,19 +1,21 @@
 """What a folder holds compared with the log of its files: which numbers can be read, and which files are new."""
 
+import errno
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from lakehouse.declaration.files import Files
-from lakehouse.ledger.positions import FILE_PLACES, Positions, Range, SourceId, SourceState, first_of
+from lakehouse.errors import SourceError
+from lakehouse.ledger.positions import FILE_PLACES, Positions, Range, SourceState, first_of
 from lakehouse.sources.files.file_log import FileLog
-from lakehouse.sources.files.listing import FileFacts
+from lakehouse.sources.files.listing import LOST, FileFacts, Listing
 
-KIND = "files"
-_NEW = "new"  # the identity of a folder of which no file has a number
 _PARTITION = 0
+_NOT_READABLE = os.strerror(errno.EACCES)
 
 
 @dataclass(frozen=True)
@@ -52,34 +54,44 @@ def _is_numbered(newest: tuple[int, int, int] | None, fact: FileFacts, suspects:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder at one time: the declaration, the log of its files, what it holds, ``suspects``, and its ``root``.
+    """A folder at one time: the declaration, the log of its files, its ``listing``, ``suspects``, and its ``root``.
 
     ``suspects`` are the numbers of files whose bytes were not those that were numbered when they were read.
     """
 
     files: Files
     log: FileLog
-    facts: Mapping[str, FileFacts]
+    listing: Listing
     suspects: Collection[int] = ()
     root: str = ""
 
     @property
     def unnumbered(self) -> dict[str, FileFacts]:
         """The files without a number that have settled; a file whose contents changed is a new one."""
-        return {path: fact for path, fact in self._new_files() if self._has_settled(fact) and self._can_read(path)}
+        return {path: fact for path, fact in self._settled_files() if self._can_read(path)}
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Why files without a number, and folders, cannot be read; by their paths within the folder."""
+        reasons = {path: _NOT_READABLE for path, _ in self._settled_files() if not self._can_read(path)}
+        return {**self.listing.left_out, **reasons}
 
     @property
     def waiting_count(self) -> int:
         """How many files without a number have not settled."""
-        return sum(not self._has_settled(fact) for _, fact in self._new_files())
+        return sum(not self._has_settled(fact) for _, fact in self._new_files)
 
-    def _new_files(self) -> Iterator[tuple[str, FileFacts]]:
-        newest = self.log.newest
-        return (item for item in self.facts.items() if not _is_numbered(newest.get(item[0]), item[1], self.suspects))
+    @cached_property
+    def _new_files(self) -> list[tuple[str, FileFacts]]:
+        newest, facts = self.log.newest, self.listing.facts
+        return [item for item in facts.items() if not _is_numbered(newest.get(item[0]), item[1], self.suspects)]
+
+    def _settled_files(self) -> Iterator[tuple[str, FileFacts]]:
+        return (item for item in self._new_files if self._has_settled(item[1]))
 
     def _can_read(self, path: str) -> bool:
         """Whether this process may read a file on a disk; a store says so only when it is read."""
-        return not Path(self.root).is_absolute() or os.access(f"{self.root}/{path}", os.R_OK)
+        return not Path(self.root).is_absolute() or os.access(f"{self.root}/{path}", os.R_OK, effective_ids=True)
 
     def _has_settled(self, fact: FileFacts) -> bool:
         settle = self.files.settle.total_seconds() * 1_000_000
@@ -92,23 +104,27 @@ class Folder:
         after it wait until the loss is accepted, or the contents have settled. A file is passed over only if a later
         number has its contents. With ``looks_ahead``, files without a number count as if they had one. A table that
         ``is_new`` starts at the first file that ever had a number, so that a removed one is a loss.
+
+        Raises ``SourceError`` if it cannot be known whether a file was removed.
         """
+        facts = self.listing.facts
         sizes, removed, pending = dict[int, int](), dict[int, str](), set[int]()
         for path, newest in self.log.newest.items():
-            if path in self.facts and _is_numbered(newest, self.facts[path], self.suspects):
+            if path in facts and _is_numbered(newest, facts[path], self.suspects):
                 sizes[newest[0]] = newest[1]
             elif first is not None and newest[0] >= first:
-                if path in self.facts:
+                if path in facts:
                     pending.add(newest[0])
                 else:
                     removed[newest[0]] = path
+        self._require_visible(removed)
         if looks_ahead:
             sizes |= dict(enumerate((fact.size for fact in self.unnumbered.values()), start=self.log.count))
         count = max(self.log.count, max(sizes, default=-1) + 1)
         earliest, end = _bounds(sizes, removed, pending, first, count)
         return FolderState(
             self.files.folder,
-            SourceId(KIND, self.log.table_id or _NEW),
+            self.log.source,
             {_PARTITION: 0 if is_new else earliest * FILE_PLACES},
             {_PARTITION: (0 if is_new and earliest else end) * FILE_PLACES},
             starts={_PARTITION: 0} if is_new else {},
@@ -116,6 +132,19 @@ class Folder:
             batch_bytes=self.files.batch_bytes,
             removed=removed,
         )
+
+    def _require_visible(self, removed: Mapping[int, str]) -> None:
+        """Raise ``SourceError`` if a file that seems to be removed is in a folder, or has a link, that is left out."""
+        for path in removed.values() if self.listing.left_out else ():
+            parts = path.split("/")
+            for hiding_path in ("/".join(parts[:count]) for count in range(1, len(parts) + 1)):
+                reason = self.listing.left_out.get(hiding_path)
+                if reason and reason not in LOST:
+                    raise SourceError(
+                        f"{hiding_path} cannot be read, and {path} has a number and was not merged: {reason}",
+                        where=self.root,
+                        action="Nothing is lost. Make it readable for the user who runs Spark, then run it again.",
+                    )
 
 
 def _bounds(

@@ -53,7 +53,7 @@ def newest_records(settings: Settings, files: Files, count: int) -> list[FileRec
     Files without a number count too. One that changes meanwhile is left out. Raises ``SourceError``.
     """
     folder = folder_of(settings, files)
-    facts, records = list_files(folder, files), list[FileRecord]()
+    facts, records = list_files(folder, files).facts, list[FileRecord]()
     for path in sorted(facts, key=lambda path: (facts[path].modified, path), reverse=True):
         if len(records) >= count:
             break

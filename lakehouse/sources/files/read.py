@@ -1,19 +1,22 @@
-"""The records of numbered files as a Spark DataFrame. Workers read the files, a part of a file each."""
+"""The records of numbered files as a Spark DataFrame. Workers read and decode the files, a part of a file each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyarrow.compute import if_else
 from pyspark import cloudpickle
 
 from lakehouse import decoding
 from lakehouse.declaration.files import Files
 from lakehouse.decoding import staged
 from lakehouse.decoding.files.contents import CHUNK
-from lakehouse.decoding.files.fault import FileChangedError
+from lakehouse.decoding.files.fault import FileChangedError, FileUnreadableError
 from lakehouse.decoding.files.reader import FileForm, FilePart, FileRecords, read_part
-from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER
+from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER, TIME
 from lakehouse.ledger.positions import FILE_PLACES
+from lakehouse.sources.records import VERDICT, Judge
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,19 +45,32 @@ _PART = pa.schema(
 )
 
 
-def read_files(spark: "SparkSession", rows: pa.Table, folder: str, files: Files, *, with_names: bool) -> "DataFrame":
-    """Return the records of numbered files: one row for each, with the columns of ``staged.PLACE`` and ``staged.RAW``.
+@dataclass(frozen=True)
+class NumberedFiles:
+    """The records of numbered files, whose ``rows`` in the log these are. Workers read and decode them.
 
     The time of a record is that at which its file was numbered. With ``with_names``, a header has the path of the file.
     A file that cannot be read to its end gives a last record without a value, with the reason in a header. If a file is
-    not the one that was numbered, the action that reads the DataFrame fails.
+    not the one that was numbered, or a disk does not let it be read, the action that reads the DataFrame fails.
     """
-    cloudpickle.register_pickle_by_value(decoding)  # type: ignore[no-untyped-call]
-    parts = pa.Table.from_pylist([part for row in rows.to_pylist() for part in _parts_of(row, files)], _PART)
-    frame = spark.createDataFrame(parts)
-    tasks = sum(rows["size"].to_pylist()) // (_PART_CHUNKS * CHUNK)
-    frame = frame.repartition(min(tasks, len(parts))) if tasks > _FEW_TASKS else frame
-    return frame.mapInArrow(_reader(folder, files, with_names=with_names), _TYPE)
+
+    spark: "SparkSession"
+    rows: pa.Table
+    folder: str
+    files: Files
+    with_names: bool
+
+    def judged(self, judge: Judge) -> "DataFrame":
+        """Return a row for each record, as ``Undecoded.judged`` does."""
+        cloudpickle.register_pickle_by_value(decoding)  # type: ignore[no-untyped-call]
+        parts = pa.Table.from_pylist(
+            [part for row in self.rows.to_pylist() for part in _parts_of(row, self.files)], _PART
+        )
+        frame = self.spark.createDataFrame(parts)
+        tasks = sum(self.rows["size"].to_pylist()) // (_PART_CHUNKS * CHUNK)
+        frame = frame.repartition(min(tasks, len(parts))) if tasks > _FEW_TASKS else frame
+        read = _reader(self.folder, self.files, with_names=self.with_names)
+        return frame.mapInArrow(_decoding_reader(read, judge), f"{_TYPE}, {VERDICT} {judge.type}")
 
 
 def _parts_of(row: dict[str, Any], files: Files) -> Iterator[dict[str, Any]]:
@@ -68,12 +84,60 @@ def _parts_of(row: dict[str, Any], files: Files) -> Iterator[dict[str, Any]]:
         yield fields | {"first": first, "chunks": min(_PART_CHUNKS, len(row["hashes"]) - first)}
 
 
+def _decoding_reader(read: Any, judge: Judge) -> Any:
+    """Build the function that reads the parts of files, and decodes their records batch by batch."""
+    decode, parts_of, with_verdicts = judge.decode, _parts_reader(judge.parts), _verdict_adder(judge)  # locals
+
+    def read_and_decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        unjudged: list[pa.RecordBatch] = []
+
+        def inputs() -> Iterator[Any]:
+            for part in (part for batch in batches for part in batch.to_pylist()):
+                for records in read(part):
+                    unjudged[:] = [records]
+                    yield parts_of(records, part["path"])
+
+        for verdicts in decode(inputs()):
+            (batch,) = unjudged
+            yield with_verdicts(batch.slice(0, len(verdicts)), verdicts)
+            unjudged[:] = [batch.slice(len(verdicts))]
+
+    return read_and_decode
+
+
+def _parts_reader(parts: Sequence[str]) -> Any:
+    """Build the function that returns the values of a batch, with the other parts of its records if there are any."""
+    value_place, time_place, time_part = _NAMES.index(staged.VALUE), _NAMES.index(staged.TIME), TIME  # locals
+
+    def parts_of(batch: pa.RecordBatch, path: str) -> Any:
+        times = batch.column(time_place).cast(pa.int64())
+        paths = pa.repeat(pa.scalar(path.encode(), pa.binary()), batch.num_rows)
+        values = batch.column(value_place)
+        return (values, *(times if part == time_part else paths for part in parts)) if parts else values
+
+    return parts_of
+
+
+def _verdict_adder(judge: Judge) -> Any:
+    """Build the function that adds the verdicts to a batch, and removes the raw parts that nothing needs."""
+    names, needs_raw, first, reason = [*_NAMES, VERDICT], judge.needs_raw, len(staged.PLACE), staged.REASON  # locals
+
+    def with_verdicts(batch: pa.RecordBatch, verdicts: pa.Array) -> pa.RecordBatch:
+        columns = batch.columns
+        if not needs_raw:
+            is_valid = verdicts.field(reason).is_null()
+            columns[first:] = [if_else(is_valid, pa.scalar(None, raw.type), raw) for raw in columns[first:]]
+        return pa.RecordBatch.from_arrays([*columns, verdicts], names)
+
+    return with_verdicts
+
+
 def _reader(folder: str, files: Files, *, with_names: bool) -> Any:
-    """Build the function that Spark ships to its workers, which need only the package of decoding."""
+    """Build the function that reads a part of a file: batches of records."""
     form = FileForm(files.each, files.header, files.quoted_line_breaks, FILE_PLACES)
     # locals: this module is not shipped
     names, places, fault_header, file_header = _NAMES, FILE_PLACES, FAULT_HEADER, FILE_HEADER
-    headers_type, read, changed_error = _HEADERS, read_part, FileChangedError
+    headers_type, read, changed_error, unreadable_error = _HEADERS, read_part, FileChangedError, FileUnreadableError
 
     def to_batch(part: dict[str, Any], records: FileRecords) -> pa.RecordBatch:
         count = len(records.values)
@@ -90,13 +154,14 @@ def _reader(folder: str, files: Files, *, with_names: bool) -> Any:
         ]
         return pa.RecordBatch.from_arrays(columns, names)
 
-    def read_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for part in batch.to_pylist():
-                file_part = FilePart(folder, part["path"], part["hashes"], part["first"], part["chunks"])
-                try:
-                    yield from (to_batch(part, records) for records in read(file_part, form) if len(records.values))
-                except changed_error as error:
-                    raise changed_error(f"file {part['number']}, {part['path']}: {error}") from None
+    def read_batches(part: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        file_part = FilePart(folder, part["path"], part["hashes"], part["first"], part["chunks"])
+        try:
+            yield from (to_batch(part, records) for records in read(file_part, form) if len(records.values))
+        except changed_error as error:
+            raise changed_error(f"file {part['number']}, {part['path']}: {error}") from None
+        except OSError as error:
+            detail = error.strerror or str(error)
+            raise unreadable_error(f"file {part['number']}, {part['path']}: {detail}") from None
 
     return read_batches

@@ -11,28 +11,32 @@ from typing import TYPE_CHECKING
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.files import Files
 from lakehouse.decoding.record_parts import FILE_HEADER, HEADER
-from lakehouse.errors import ReadLossError
+from lakehouse.errors import ReadLossError, SourceError
 from lakehouse.errors.causes import causes_of
-from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import FILE_PLACES, Plan
+from lakehouse.ledger.positions import FILE_PLACES, Plan, SourceId
 from lakehouse.settings import Settings
 from lakehouse.sources.files.file_log import FileLog, number_files, read_file_log, read_numbered
-from lakehouse.sources.files.listing import FileFacts, folder_of, list_files
+from lakehouse.sources.files.left_out import warn_of_left_out
+from lakehouse.sources.files.listing import Listing, folder_of, list_files
 from lakehouse.sources.files.look import Folder, FolderState
+from lakehouse.sources.source import Source
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from lakehouse.sources.files.read import NumberedFiles
 
 _SUSPECTS: dict[str, set[int]] = defaultdict(set)
 """Numbers of files whose bytes had changed when this process read them, by the URI of the log: they get new numbers."""
 _CHANGED = re.compile(r"FileChangedError: file (\d+), (.+?): (.+)")
+_UNREADABLE = re.compile(r"FileUnreadableError: file \d+, (.+): (.+)")
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class FilesSource:
+class FilesSource(Source):
     """The files in a folder; a log of them gives each its number. Nothing but a run writes the log."""
 
     settings: Settings
@@ -49,20 +53,26 @@ class FilesSource:
 
     def look(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002 - a folder answers or fails
         """List the folder, and compare it with the log of its files. Raises ``SourceError``."""
-        return self._state(ledger, looks_ahead=False)
+        return self._state(self._list(), ledger)
 
     def look_ahead(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002
         """Like ``look``, as if the files that are new and have settled had their numbers."""
-        return self._state(ledger, looks_ahead=True)
+        return self._state(self._list(), ledger, looks_ahead=True)
 
-    def _state(self, ledger: Ledger | None, *, looks_ahead: bool) -> FolderState:
-        folder, is_new = self._list(), ledger is not None and ledger.progress is None
+    def _state(self, folder: Folder, ledger: Ledger | None, *, looks_ahead: bool = False) -> FolderState:
+        is_new = ledger is not None and ledger.progress is None
         first = 0 if is_new else self._first_unmerged(ledger, folder.log)
         return folder.state(first, is_new=is_new, looks_ahead=looks_ahead)
 
     def _list(self) -> Folder:
-        facts = list_files(self._folder, self.files)
-        return Folder(self.files, read_file_log(self.settings, self.table), facts, self._suspects, self._folder)
+        return self._compare(list_files(self._folder, self.files), read_file_log(self.settings, self.table))
+
+    def _compare(self, listing: Listing, log: FileLog) -> Folder:
+        return Folder(self.files, log, listing, self._suspects, self._folder)
+
+    def identity(self, ledger: Ledger | None, limit: float) -> SourceId:  # noqa: ARG002
+        """Return that of the log of files; the folder is not listed, since each file was compared when it was read."""
+        return read_file_log(self.settings, self.table).source
 
     @property
     def waiting_text(self) -> str:
@@ -71,30 +81,36 @@ class FilesSource:
         noun = "file waits" if count == 1 else "files wait"
         return f"{count:,} {noun} for {seconds:g} seconds without a change of it." if count else ""
 
-    def take_stock(self, context: TableContext) -> None:
-        """Number the files that are new and have settled. Warns of files whose contents changed."""
-        retry_on_conflict(lambda: self._number(context))
+    def take_stock(self, context: TableContext, ledger: Ledger, limit: float) -> FolderState:  # noqa: ARG002
+        """Number the files that are new and have settled. Warns of files that changed, or that cannot be read.
 
-    def _number(self, context: TableContext) -> None:
-        facts, log = list_files(self._folder, self.files), read_file_log(self.settings, self.table)
+        The folder is listed once: a file that changes before it is numbered gets no number, and one that changes later
+        is not the one that was numbered.
+        """
+        listing = retry_on_conflict(lambda: self._number(context, ledger))
+        return self._state(self._compare(listing, read_file_log(self.settings, self.table)), ledger)
 
-        def new_files(newest_log: FileLog) -> dict[str, FileFacts]:
-            return Folder(self.files, newest_log, facts, self._suspects, self._folder).unnumbered
-
-        first = self._first_unmerged(context.ledger(), log) or 0
-        unnumbered_files = new_files(log)
-        paths = sorted(path for path in unnumbered_files if path in log.newest)
+    def _number(self, context: TableContext, ledger: Ledger) -> Listing:
+        folder = self._list()
+        log, new_files, left_out = folder.log, folder.unnumbered, folder.left_out
+        first = self._first_unmerged(ledger, log) or 0
+        paths = sorted(path for path in new_files if path in log.newest)
         if paths:
             _log.warning("Files of %s changed, and are read again as new ones: %s", self.files.folder, paths[:5])
-        if unnumbered_files or not log.table_id or log.count < first:
-            number_files(context, self._folder, first, new_files)
+        if new_files or not log.table_id or log.count < first:
+            listing = folder.listing
+            left_out |= number_files(
+                context, self._folder, first, lambda newest_log: self._compare(listing, newest_log).unnumbered
+            )
+        warn_of_left_out(self.settings.table_uri(self.table.files_name), context.run, self.files.folder, left_out)
+        return folder.listing
 
-    def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":
+    def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "NumberedFiles":
         """Read the files whose numbers are in the plan, except those whose contents have a later number.
 
         Of files that were merged before, those that were removed or changed since are left out too.
         """
-        from lakehouse.sources.files.read import read_files  # noqa: PLC0415 - only a session needs Spark
+        from lakehouse.sources.files.read import NumberedFiles  # noqa: PLC0415 - only a session needs Spark
 
         log = read_file_log(self.settings, self.table)
         newest_numbers = {number for number, *_ in log.newest.values()}
@@ -110,7 +126,7 @@ class FilesSource:
             numbers = [n for n in numbers if n in readable_numbers or (first is not None and n >= first)]
         rows = read_numbered(self.settings, self.table, numbers)
         with_names = any(field.part == f"{HEADER}{FILE_HEADER}" for field in self.table.fields)
-        return read_files(spark, rows, self._folder, self.files, with_names=with_names)
+        return NumberedFiles(spark, rows, self._folder, self.files, with_names=with_names)
 
     def _first_unmerged(self, ledger: Ledger | None, log: FileLog) -> int | None:
         """Return the number of the next file to merge; ``None`` if the ledger has no progress in this folder."""
@@ -119,13 +135,12 @@ class FilesSource:
             return None
         return progress.next_position(0) // FILE_PLACES
 
-    def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
-        """Return nothing: files are not a table."""
-        return {}
-
     @contextmanager
     def failures(self, plan: Plan, command: str) -> Iterator[None]:
-        """Raise ``ReadLossError`` if a file is not the one that was numbered: the next look gives it a new number."""
+        """Raise ``ReadLossError`` if a file is not the one that was numbered: the next look gives it a new number.
+
+        Raises ``SourceError`` if a file cannot be opened, or a disk cannot read it.
+        """
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - commands without Spark never read a plan
         from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -133,6 +148,14 @@ class FilesSource:
             yield
         except (PySparkException, Py4JJavaError) as error:
             text = "\n".join([str(error), *(cause.line for cause in causes_of(error))])
+            if unreadable := _UNREADABLE.search(text):
+                raise SourceError(
+                    f"File {unreadable[1]} cannot be read: {unreadable[2]}",
+                    where=f"folder {self._folder}",
+                    action="Nothing was merged, and nothing is lost. Make it readable for the user who runs Spark, then"
+                    f" run it again: {command}. Or remove it, and accept the loss: lakehouse accept-gap"
+                    f" {self.table.name}",
+                ) from error
             match = _CHANGED.search(text)
             if not match:
                 raise

@@ -1,6 +1,6 @@
 """Which versions of a table can be read: the one whose rows are read as they are, and those after it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,10 @@ from lakehouse.ledger.positions import VERSION_PLACES, Positions, Range, SourceI
 KIND = "table"
 ROWS, CHANGES = 0, 1
 """The partition with the rows as of a version, and the one with the changes since."""
-_MAX_VERSIONS = 1_000  # in one batch
+KIND_FIELD = "_change_type"
+"""The field of a record that says what happened to its row."""
+MAX_VERSIONS = 1_000
+"""Most versions of one batch."""
 _LAST_PLACE = VERSION_PLACES - 1
 _ROW_COUNTS = (
     *("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted", "numOutputRows"),
@@ -33,15 +36,37 @@ class TableState(SourceState):
         for version in range(start // VERSION_PLACES, (start + lags.get(CHANGES, 0)) // VERSION_PLACES):
             total += self.rows.get(version, 0)
             is_full = limit is not None and total > limit
-            if (is_full or version - start // VERSION_PLACES >= _MAX_VERSIONS) and version * VERSION_PLACES > start:
+            if (is_full or version - start // VERSION_PLACES >= MAX_VERSIONS) and version * VERSION_PLACES > start:
                 shares[CHANGES] = version * VERSION_PLACES - start
                 break
         return shares
 
     def describe_lost(self, part: Range) -> str:
-        """Return the sentence that versions can no longer be read."""
-        first, last = part.start // VERSION_PLACES, (part.end - 1) // VERSION_PLACES
-        return f"Versions {first} to {last} of {self.stream} are no longer in its history, and were not read"
+        """Return the sentence that versions can no longer be read, or that rows are to be read again."""
+        if part.partition == ROWS:
+            return f"After the loss, all rows of {self.stream} are read as of version {part.end // VERSION_PLACES}"
+        versions = versions_in(part)
+        count = f"Version {versions[0]}" if len(versions) == 1 else f"Versions {versions[0]} to {versions[-1]}"
+        return f"{count} of {self.stream} can no longer be read, and were not: commits or change data were deleted"
+
+
+def versions_in(part: Range) -> range:
+    """Return the versions of which a range has a part."""
+    return range(part.start // VERSION_PLACES, -(-part.end // VERSION_PLACES))
+
+
+def split_at(part: Range, versions: Collection[int]) -> list[Range]:
+    """Return the pieces of a range of versions: one begins at each of these versions."""
+    inner_starts = [v * VERSION_PLACES for v in versions_in(part)[1:] if v in versions]
+    starts = [part.start, *inner_starts]
+    return [Range(part.partition, start, end) for start, end in zip(starts, [*inner_starts, part.end], strict=True)]
+
+
+def first_after(version: int, versions: Collection[int]) -> int:
+    """Return the first version from this one on that is not among these."""
+    while version in versions:
+        version += 1
+    return version
 
 
 def starts_of(newest: int) -> dict[int, int]:

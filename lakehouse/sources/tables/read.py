@@ -4,23 +4,31 @@ The place depends on the contents alone, so that a position always has the same 
 is added; among those, rows by a hash of their text; equal texts are numbered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.window import Window
 
 from lakehouse.decoding import staged
-from lakehouse.ledger.positions import VERSION_PLACES, Plan, Range
-from lakehouse.sources.tables.look import CHANGES, ROWS
+from lakehouse.ledger.positions import VERSION_PLACES, Range
+from lakehouse.sources.tables.look import CHANGES, KIND_FIELD, ROWS
 from lakehouse.storage.other_tables import read_changes_between, read_version
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
 
-_KIND, _VERSION, _MADE_AT = "_change_type", "_commit_version", "_commit_timestamp"
-_KINDS = {"insert": "insert", "update_postimage": "update", "delete": "delete", "update_preimage": "former"}
+_KIND, _VERSION, _MADE_AT = KIND_FIELD, "_commit_version", "_commit_timestamp"
+_TRUNCATE = "truncate"
+_KINDS = {
+    "insert": "insert",
+    "update_postimage": "update",
+    "delete": "delete",
+    "update_preimage": "former",
+    _TRUNCATE: _TRUNCATE,
+}
 _PART = "_lakehouse_partition"  # ROWS or CHANGES
 _TEXT, _SHORT_TEXT, _HASH = "_lakehouse_text", "_lakehouse_short_text", "_lakehouse_hash"
 _ADDED = 2**35  # places of added rows begin here
@@ -33,27 +41,40 @@ _JSON = {
 }
 
 
-def read_table_rows(
-    spark: "SparkSession", uri: str, plan: Plan, times: Mapping[int, int], *, former_rows: bool
-) -> "DataFrame":
-    """Return the records of a plan: one row for each, with the columns of ``staged.PLACE`` and ``staged.RAW``.
+class Kinds(NamedTuple):
+    """Which records are read besides inserts, updates and deletes.
 
-    ``times`` are those of the versions, in microseconds since 1970. If a version can no longer be read, the action that
-    reads the DataFrame fails.
+    ``former_rows`` are the rows before updates. With ``truncates``, a truncate precedes the rows as of a version.
     """
-    frames = [_read_range(spark, uri, part) for part in plan.ranges if part.span]
-    rows = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
-    rows = rows.where(F.col(_KIND).isin([kind for kind in _KINDS if former_rows or kind != "update_preimage"]))
+
+    former_rows: bool = False
+    truncates: bool = False
+
+
+def read_table_rows(
+    spark: "SparkSession", uri: str, ranges: Iterable[Range], times: Mapping[int, int], kinds: Kinds
+) -> "DataFrame":
+    """Return the records in some ranges: one row for each, with the columns of ``staged.PLACE`` and ``staged.RAW``.
+
+    The columns of the table do not change within a range. ``times`` are those of the versions, in microseconds since
+    1970. If a version can no longer be read, the action that reads the DataFrame fails.
+    """
     pairs = [F.lit(number) for pair in sorted(times.items()) for number in pair]
-    return _to_records(rows, F.create_map(*pairs)[F.col(_VERSION)])
+    time = F.create_map(*pairs)[F.col(_VERSION)]
+    kind_names = [kind for kind in _KINDS if kinds.former_rows or kind != "update_preimage"]
+    frames = [_read_range(spark, uri, part, kinds).where(F.col(_KIND).isin(kind_names)) for part in ranges if part.span]
+    # each version has the columns of its own, so that a replay reads the same records
+    return reduce(DataFrame.unionByName, [_to_records(rows, time) for rows in frames])
 
 
-def _read_range(spark: "SparkSession", uri: str, part: Range) -> "DataFrame":
+def _read_range(spark: "SparkSession", uri: str, part: Range, kinds: Kinds) -> "DataFrame":
     """Read the rows as of a version, or the changes of versions, with the columns of Delta's change data."""
     first = part.start // VERSION_PLACES
     if part.partition == ROWS:
-        rows = read_version(spark, uri, first)
-        return rows.withColumns({_KIND: F.lit("insert"), _VERSION: F.lit(first).cast("bigint"), _PART: F.lit(ROWS)})
+        place = {_VERSION: F.lit(first).cast("bigint"), _PART: F.lit(ROWS)}
+        rows = read_version(spark, uri, first).withColumns({_KIND: F.lit("insert"), **place})
+        truncate = spark.range(1).select(F.lit(_TRUNCATE).alias(_KIND)).withColumns(place)
+        return rows.unionByName(truncate, allowMissingColumns=True) if kinds.truncates else rows
     last = part.end // VERSION_PLACES - 1
     return read_changes_between(spark, uri, first, last).drop(_MADE_AT).withColumn(_PART, F.lit(CHANGES))
 

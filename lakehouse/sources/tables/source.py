@@ -1,7 +1,6 @@
 """Another Delta table as a source of records."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,22 +13,28 @@ from lakehouse.errors import SourceError
 from lakehouse.ledger.commit_infos import identity_of
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.log import history_of, holds_version, open_table, read_commit
+from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.positions import VERSION_PLACES, Plan
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
+from lakehouse.sources.source import Source
+from lakehouse.sources.tables.failures import change_failures
 from lakehouse.sources.tables.look import (
     CHANGES,
+    KIND_FIELD,
+    MAX_VERSIONS,
     ROWS,
     TableState,
     changed_rows,
     ends_of,
+    first_after,
     source_id,
+    split_at,
     starts_of,
+    versions_in,
 )
-from lakehouse.storage.spark_failures import spark_failures
-from lakehouse.storage.table_context import TableContext
+from lakehouse.sources.tables.lost import changed_columns, has_rows, lost_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +44,7 @@ _CHANGE_DATA = "delta.enableChangeDataFeed"
 
 
 @dataclass(frozen=True)
-class TableSource:
+class TableSource(Source):
     """The rows of a table as of the version with which its reader began, and each change since."""
 
     settings: Settings
@@ -54,7 +59,12 @@ class TableSource:
         return self.settings.table_uri(of) if is_name else of
 
     def look(self, ledger: Ledger | None, limit: float) -> TableState:  # noqa: ARG002 - its log answers or fails
-        """Read the log of the table, without a JVM. Raises ``SourceError`` if there is no table, or no change data."""
+        """Read the log of the table, without a JVM. Raises ``SourceError`` if there is no table, or no change data.
+
+        If the next version can no longer be read, that is a gap. A table with a key continues after it with the rows as
+        they are now, a log with the next version that can be read. A later version that cannot be read ends what is
+        held: what is before it is read first.
+        """
         table = self._open()
         source, newest = source_id(str(table.metadata().id)), table.version()
         progress = ledger.progress if ledger else None
@@ -62,15 +72,18 @@ class TableSource:
             starts = starts_of(newest)
             return TableState(self.rows.of, source, starts, ends_of(newest, newest), starts={} if progress else starts)
         self._require_same_history(ledger)
-        first, merged = progress.next_position(ROWS) // VERSION_PLACES, progress.next_position(CHANGES)
-        earliest = {ROWS: first * VERSION_PLACES, CHANGES: (first + 1) * VERSION_PLACES}
-        next_version = merged // VERSION_PLACES
-        if next_version <= newest and not holds_version(self.uri, next_version):
-            earliest[CHANGES] = self._first_held(next_version, newest) * VERSION_PLACES
+        first, next_version = (progress.next_position(part) // VERSION_PLACES for part in (ROWS, CHANGES))
+        earliest, end = starts_of(first), ends_of(first, newest)
+        gone_versions = lost_versions(self.uri, next_version, min(newest, next_version + MAX_VERSIONS - 1))
+        has_no_rows = progress.next_position(ROWS) < end[ROWS] and not has_rows(self.uri, first)
+        if has_no_rows or (next_version in gone_versions and self.table.key):
+            earliest, end = starts_of(newest), ends_of(newest, newest)
+        elif next_version in gone_versions:
+            earliest[CHANGES] = first_after(next_version, gone_versions) * VERSION_PLACES
+        elif gone_versions:
+            end[CHANGES] = min(gone_versions) * VERSION_PLACES
         infos = history_of(table, self.uri, newest - next_version + 1) if newest > next_version else []
-        return TableState(self.rows.of, source, earliest, ends_of(first, newest), rows=changed_rows(infos))
-
-    look_ahead = look
+        return TableState(self.rows.of, source, earliest, end, rows=changed_rows(infos))
 
     def _require_same_history(self, ledger: Ledger | None) -> None:
         """Raise if another commit made the version that was read last: a copy has taken the place of the table."""
@@ -91,12 +104,6 @@ class TableSource:
         commit = identity_of(info) if info else None
         return {self.rows.of: Consumed(table_id=table_id, version=last, commit=commit)}
 
-    def _first_held(self, version: int, newest: int) -> int:
-        """Return the first version after this one whose commit the log still holds."""
-        while version < newest and not holds_version(self.uri, version):
-            version += 1
-        return version
-
     def _open(self) -> DeltaTable:
         table = open_table(self.uri)
         if table is None:
@@ -115,28 +122,24 @@ class TableSource:
             )
         return table
 
-    def take_stock(self, context: TableContext) -> None:
-        """Do nothing: every version has a number."""
-
     def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":  # noqa: ARG002
         """Read the rows as of the first version, and the changes of the planned versions."""
-        from lakehouse.sources.tables.read import read_table_rows  # noqa: PLC0415 - only a session needs Spark
+        from lakehouse.sources.tables.read import Kinds, read_table_rows  # noqa: PLC0415 - only a session needs Spark
 
-        versions = [
-            version
-            for part in plan.ranges
-            for version in range(part.start // VERSION_PLACES, -(-part.end // VERSION_PLACES))
-        ]
-        times = {version: self._committed_at(version) for version in versions}
-        return read_table_rows(spark, self.uri, plan, times, former_rows=self.rows.former_rows)
+        times = {version: self._committed_at(version) for part in plan.ranges for version in versions_in(part)}
+        rule = self.table.apply_as_truncates
+        begins_with_truncate = rule is not None and rule.path == (KIND_FIELD,)
+        kinds = Kinds(former_rows=self.rows.former_rows, truncates=begins_with_truncate)
+        change_range = next((part for part in plan.ranges if part.partition == CHANGES), None)
+        versions = changed_columns(self.uri, versions_in(change_range) if change_range else ())
+        ranges = [piece for part in plan.ranges for piece in split_at(part, versions)]
+        return read_table_rows(spark, self.uri, ranges, times, kinds)
 
     def _committed_at(self, version: int) -> int:
         """Return when a version was committed, in microseconds since 1970; 0 if its commit does not say."""
         info = read_commit(self.uri, version) or {}
         return int(info.get("timestamp") or 0) * _MILLISECOND
 
-    @contextmanager
-    def failures(self, plan: Plan, command: str) -> Iterator[None]:  # noqa: ARG002
-        """Raise ``TableError`` if a planned version can no longer be read."""
-        with spark_failures(self.uri):
-            yield
+    def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:  # noqa: ARG002 - a replay cannot go on
+        """Explain a failure, as ``change_failures`` does."""
+        return change_failures(self.table.name, self.uri, plan)

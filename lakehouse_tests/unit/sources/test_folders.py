@@ -14,7 +14,7 @@ from lakehouse.ledger.planning import plan_batch
 from lakehouse.ledger.positions import FILE_PLACES, Progress, find_gap
 from lakehouse.settings import Settings
 from lakehouse.sources.files.file_log import FileLog
-from lakehouse.sources.files.listing import FileFacts, folder_of, list_files
+from lakehouse.sources.files.listing import FileFacts, Listing, folder_of, list_files
 from lakehouse.sources.files.look import Folder, FolderState
 
 FILES = Files("in", settle=timedelta(0), batch_bytes=25)
@@ -23,7 +23,7 @@ LOG = FileLog("id", 1, 4, {path: (number, 10, number) for number, path in enumer
 
 
 def state(facts: dict[str, FileFacts], first: int | None = 0, log: FileLog = LOG, **options: bool) -> FolderState:
-    return Folder(FILES, log, facts).state(first, is_new=options.pop("is_new", False), **options)
+    return Folder(FILES, log, Listing(facts)).state(first, is_new=options.pop("is_new", False), **options)
 
 
 def files(positions: Mapping[int, int]) -> float:
@@ -70,7 +70,7 @@ def test_changed_contents_hold_back_the_files_after_them_until_they_have_a_numbe
 
 
 def test_a_suspect_of_the_same_size_and_time_gets_a_new_number() -> None:
-    folder = Folder(FILES, LOG, FACTS, suspects=[1])
+    folder = Folder(FILES, LOG, Listing(FACTS), suspects=[1])
     assert list(folder.unnumbered) == ["1.json"]
     assert files(folder.state(1, is_new=False).end) == 1
 
@@ -91,7 +91,7 @@ def test_a_file_waits_until_it_has_settled(tmp_path: Path) -> None:
     now = time.time_ns() // 1_000
     facts = {"old": FileFacts(1, now - 31_000_000, now - 31_000_000), "copied": FileFacts(1, 5, now - 1_000_000)}
     facts |= {"future": FileFacts(1, now, now + 60_000_000)}
-    assert list(Folder(settling_files, FileLog(), facts).unnumbered) == ["old"]
+    assert list(Folder(settling_files, FileLog(), Listing(facts)).unnumbered) == ["old"]
 
 
 def test_a_listing_has_the_files_that_match_in_all_folders(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_listing_has_the_files_that_match_in_all_folders(tmp_path: Path) -> No
         file.write_bytes(b"12345")
     settings = Settings(home=tmp_path, files=str(tmp_path), _env_file=None)
     folder = folder_of(settings, Files("in", names="*.json"))
-    assert {path: facts.size for path, facts in list_files(folder, Files("in", names="*.json")).items()} == {
+    assert {path: facts.size for path, facts in list_files(folder, Files("in", names="*.json")).facts.items()} == {
         "a.json": 5,
         "b/c.json": 5,
     }
@@ -109,6 +109,6 @@ def test_a_listing_has_the_files_that_match_in_all_folders(tmp_path: Path) -> No
     (tmp_path / "in" / "circle").symlink_to(tmp_path / "in")
     (tmp_path / "in" / "itself.json").symlink_to("itself.json")
     Path(os.fsdecode(bytes(tmp_path / "in") + b"/caf\xe9.json")).write_bytes(b"1")
-    assert sorted(list_files(folder, Files("in", names="*.json"))) == ["a.json", "b/c.json"]
+    assert sorted(list_files(folder, Files("in", names="*.json")).facts) == ["a.json", "b/c.json"]
     with pytest.raises(SourceError, match="cannot be read"):
         list_files(folder_of(settings, Files("missing")), Files("missing"))

@@ -1,6 +1,8 @@
 """Another table as a source: which versions it holds, how batches divide them, and when its history is another one."""
 
+import json
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from lakehouse.errors import SourceError
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
-from lakehouse.ledger.positions import VERSION_PLACES, Plan
+from lakehouse.ledger.positions import VERSION_PLACES, Plan, Range, find_gap
 from lakehouse.settings import Settings
 from lakehouse.sources.tables.look import CHANGES, ROWS
 from lakehouse.sources.tables.source import TableSource
@@ -34,10 +36,10 @@ def add(folder: Path, count: int, first: int = 0) -> None:
         write_deltalake(str(folder), rows, mode="append", configuration={"delta.enableChangeDataFeed": "true"})
 
 
-def source_of(folder: Path) -> TableSource:
+def source_of(folder: Path, *, key: Sequence[str] = ("id",)) -> TableSource:
     columns = [Column("id", "INT", "Account.", required=True)]
     rows = TableRows(str(folder))
-    table = StreamTable(name="balances", doc="Balances.", columns=columns, key=["id"], source=rows)
+    table = StreamTable(name="balances", doc="Balances.", columns=columns, key=key, source=rows)
     return TableSource(Settings(home=folder.parent / "home", _env_file=None), table, rows)
 
 
@@ -79,6 +81,64 @@ def test_an_older_copy_in_the_place_of_the_table_is_noticed(accounts: Path) -> N
     assert DeltaTable(str(accounts)).version() == 8
     with pytest.raises(SourceError, match="Version 6 of the table that balances reads is another one"):
         source.look(ledger, 1)
+
+
+def delete_files_of(folder: Path, version: int) -> None:
+    """Delete the data files that a version added, as VACUUM does once later versions have removed them."""
+    for line in (folder / f"_delta_log/{version:020d}.json").read_text().splitlines():
+        if "add" in (action := json.loads(line)):
+            (folder / action["add"]["path"]).unlink()
+
+
+def next_plan(source: TableSource, ledger: Ledger) -> Plan:
+    return plan_batch(source.look(ledger, 1), ledger.progress)
+
+
+@pytest.mark.invariant("9.13")
+@pytest.mark.parametrize(("key", "continues_at"), [(("id",), (7, 8)), ((), (3, 6))])
+def test_change_data_that_is_gone_is_a_gap_once_the_versions_before_it_are_read(
+    accounts: Path, key: Sequence[str], continues_at: tuple[int, int]
+) -> None:
+    source = source_of(accounts, key=key)
+    ledger = after(source, next_plan(source, Ledger("balances")))
+    add(accounts, 4, first=4)
+    delete_files_of(accounts, 5)
+    plan = next_plan(source, ledger)
+    assert (plan.gap, plan.ranges[CHANGES].end) == (None, 5 * VERSION_PLACES)
+    state = source.look(ledger := after(source, plan), 1)
+    gap = find_gap(state, ledger.progress)
+    assert gap
+    assert gap.expired
+    lost_text = "Versions 5 to 7" if key else "Version 5"
+    assert gap.facts[-1].startswith(f"{lost_text} of {accounts} can no longer be read, and were not")
+    starts = {part.partition: part.start // VERSION_PLACES for part in next_plan(source, ledger).ranges}
+    assert (starts[ROWS], starts[CHANGES]) == continues_at
+
+
+@pytest.mark.invariant("9.13")
+def test_rows_that_are_gone_before_they_were_read_are_a_gap(accounts: Path) -> None:
+    source = source_of(accounts)
+    state = source.look(Ledger("balances"), 1)
+    begun_plan = Plan(state.stream, state.source, tuple(Range(p, start, start) for p, start in state.starts.items()))
+    ledger = after(source, begun_plan)
+    assert next_plan(source, ledger).gap is None
+    add(accounts, 1, first=4)
+    delete_files_of(accounts, 2)
+    plan = next_plan(source, ledger)
+    assert plan.gap
+    assert plan.gap.facts[0] == f"After the loss, all rows of {accounts} are read as of version 4"
+    assert [part.start // VERSION_PLACES for part in plan.ranges] == [4, 5]
+
+
+def test_a_commit_that_is_gone_is_a_gap(accounts: Path) -> None:
+    source = source_of(accounts)
+    ledger = after(source, next_plan(source, Ledger("balances")))
+    add(accounts, 2, first=4)
+    DeltaTable(str(accounts)).create_checkpoint()
+    for version in range(5):
+        (accounts / f"_delta_log/{version:020d}.json").unlink()
+    state = source.look(ledger, 1)
+    assert find_gap(state, ledger.progress)
 
 
 def test_a_table_without_change_data_and_no_table_are_refused(tmp_path: Path) -> None:

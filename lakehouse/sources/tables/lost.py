@@ -1,0 +1,58 @@
+"""Which versions of a table can no longer be read, since their files were deleted, or not together with others."""
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from urllib.parse import unquote
+
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileType
+
+from lakehouse.ledger.active_files import active_files
+from lakehouse.ledger.log import open_version
+from lakehouse.ledger.log_files import Action, LogFiles
+from lakehouse.ledger.table_failures import log_failures
+from lakehouse.settings.store import Store
+
+
+def lost_versions(uri: str, first: int, last: int) -> set[int]:
+    """Return the versions in this range, both ends included, whose commit or change data is gone."""
+    with log_failures(uri):
+        commits = dict(islice(LogFiles(uri).commits(last), max(0, last - first + 1)))
+        paths = {version: set(_files_with_changes(commit)) for version, commit in commits.items()}
+        missing_paths = _missing(uri, set().union(*paths.values()))
+    return {v for v in range(first, last + 1) if v not in commits or not paths[v].isdisjoint(missing_paths)}
+
+
+def changed_columns(uri: str, versions: Collection[int]) -> set[int]:
+    """Return those of these versions in which the columns of the table may have changed."""
+    if not versions:
+        return set()
+    with log_failures(uri):
+        commits = islice(LogFiles(uri).commits(max(versions)), max(versions) - min(versions) + 1)
+        return {version for version, commit in commits if any(action.get("metaData") for action in commit)}
+
+
+def has_rows(uri: str, version: int) -> bool:
+    """Whether every file with the rows as of a version still exists."""
+    paths = active_files(open_version(uri, version), uri)["path"].to_pylist()
+    with log_failures(uri):
+        return not _missing(uri, list(map(unquote, paths)))
+
+
+def _files_with_changes(commit: Iterable[Action]) -> Iterator[str]:
+    """Yield the paths of the files in which Delta reads the changes of a commit."""
+    actions = list(commit)
+    change_files = [action["cdc"] for action in actions if action.get("cdc")]
+    files = [action[kind] for action in actions for kind in ("add", "remove") if action.get(kind)]
+    for file in change_files or [file for file in files if file.get("dataChange")]:
+        yield unquote(file["path"])
+
+
+def _missing(uri: str, paths: Collection[str]) -> set[str]:
+    """Return those of the files of a table that do not exist; of files in another table, none."""
+    store, own_paths = Store(uri), [path for path in paths if Store(path).is_path]
+    if store.is_path:
+        return {path for path in own_paths if not Path(uri, path).exists()}
+    infos = DeltaStorageHandler(store.uri, store.options).get_file_info(own_paths)
+    return {info.path for info in infos if info.type == FileType.NotFound}

@@ -7,8 +7,9 @@ if TYPE_CHECKING:
     from lakehouse.decoding.rules import Rules
     from lakehouse.kafka import Record
     from lakehouse.sources.files.newest import FileRecord
+    from lakehouse.sources.generated.newest import GeneratedRecord
 
-    AnyRecord = Record | FileRecord
+    AnyRecord = Record | FileRecord | GeneratedRecord
 
 
 def judge_record(record: "AnyRecord", rules: "Rules") -> "Verdict":

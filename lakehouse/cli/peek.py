@@ -34,7 +34,7 @@ _ROWLESS = {
 }
 
 
-_PLACE = ("partition", "offset", "file", "place")
+_PLACE = ("partition", "offset", "position", "file", "place")
 _CONTENTS = ("time", "key", "value")
 
 
@@ -80,8 +80,8 @@ def peek(
 
 
 def _newest_records(settings: "Settings", table: "StreamTable | None", name: str, limit: int) -> "Sequence[AnyRecord]":
-    """The newest records of a topic, or of the files in a folder."""
-    from lakehouse.declaration import Files
+    """The newest records of a topic, of the files in a folder, or of a generator."""
+    from lakehouse.declaration import Files, Generated
 
     if table is None or table.source is None:
         from lakehouse.kafka import newest_records
@@ -91,6 +91,13 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
         from lakehouse.sources.files.newest import newest_records as newest_of_files
 
         return newest_of_files(settings, table.source, limit)
+    if isinstance(table.source, Generated):
+        from lakehouse.ledger.ledger import ledger_of
+        from lakehouse.sources.generated.newest import newest_records as newest_of_generator
+        from lakehouse.sources.source import source_of
+
+        state = source_of(settings, table).look(ledger_of(settings, table.name), 0)
+        return newest_of_generator(table.source, state, limit)
     raise typer.BadParameter(f"{name} reads another table; query it instead: lakehouse query", param_hint="TABLE|TOPIC")
 
 

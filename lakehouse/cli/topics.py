@@ -54,7 +54,7 @@ def topics(
     from lakehouse.kafka import create_topic
 
     settings = load_settings()
-    stream_tables = select_tables(settings, table)
+    stream_tables = [selected for selected in select_tables(settings, table) if not selected.source]
     if partitions and not create:
         raise typer.BadParameter("needs --create", param_hint="--partitions")
     with broker(settings) as address:
@@ -64,6 +64,8 @@ def topics(
         topic_states = [state for stream_table in stream_tables for state in _describe_each(settings, stream_table)]
     if json:
         return print_json({"bootstrap_servers": address, "topics": topic_states})
+    if not topic_states:
+        return print_line("None of these tables reads a topic.")
     print_table(list(topic_states[0]), [list(state.values()) for state in topic_states], title=f"Broker {address}")
     return None
 
@@ -72,8 +74,6 @@ def _describe_each(settings: "Settings", table: "StreamTable") -> "list[dict[str
     """The topics of a table; a pattern that no topic matches is shown as a topic that does not exist."""
     from lakehouse.ingest.topics import split_by_topic
 
-    if table.source:
-        return []
     try:
         return [_describe(settings, part) for part in split_by_topic(settings, table)]
     except TopicError:

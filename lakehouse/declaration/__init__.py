@@ -3,7 +3,8 @@
 ``table`` defines ``StreamTable`` on top of ``table_parts`` (``table_options``, ``table_names``, ``fingerprint``), and
 ``view`` defines ``View``; ``vocabulary`` and ``partitions`` define the classes of its parts, ``delete_conditions``
 which records delete or belong to the table, ``start`` where it begins, ``topics`` which topics it reads, ``files``
-which files, ``table_rows`` which table, ``reject`` which rules reject records, ``references`` what they refer to.
+which files, ``table_rows`` which table, ``generated`` which computed records, ``reject`` which rules reject records,
+``references`` what they refer to.
 ``rules`` lists what is refused, ``names`` which names are reserved, ``sql`` what may be computed, ``widening`` which
 types can replace another type.
 ``snapshot`` describes a declaration as JSON, so that a later one can be compared with it. ``inference`` proposes a
@@ -15,6 +16,7 @@ package above may import it; it imports ``lakehouse.decoding`` and ``lakehouse.e
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
 from lakehouse.declaration.files import Files
+from lakehouse.declaration.generated import Generated
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.references import Reference
 from lakehouse.declaration.reject import Reject
@@ -48,6 +50,7 @@ from lakehouse.decoding.formats import (
     Protobuf,
     Text,
 )
+from lakehouse.decoding.generated import Choice, Counter, Hash
 from lakehouse.decoding.record_parts import (
     BrokerTime,
     Element,
@@ -68,9 +71,11 @@ __all__ = [
     "BigEndian",
     "BrokerTime",
     "Check",
+    "Choice",
     "Column",
     "Compressed",
     "ConnectJson",
+    "Counter",
     "Csv",
     "Day",
     "Debezium",
@@ -78,6 +83,8 @@ __all__ = [
     "Element",
     "FieldIs",
     "Files",
+    "Generated",
+    "Hash",
     "HeaderIs",
     "Json",
     "KeyValues",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import ClassVar, Literal
 
 _DEFAULT_SETTLE = timedelta(seconds=30)
 _DEFAULT_BATCH = 2**30
@@ -28,6 +28,9 @@ class Files:
     quoted_line_breaks: bool = False
     settle: timedelta = _DEFAULT_SETTLE
     batch_bytes: int = _DEFAULT_BATCH
+
+    position_noun: ClassVar[str] = "file"
+    asset_suffix: ClassVar[str] = "folder"
 
     @property
     def text(self) -> str:

@@ -1,9 +1,10 @@
 """The names that follow from the name of a declaration."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 
 from lakehouse.declaration.files import Files
+from lakehouse.declaration.generated import Generated
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.declaration.vocabulary import Rollup
 
@@ -15,7 +16,8 @@ class TableNames:
     key: Sequence[str]
     rollups: Sequence[Rollup]
     replay_from: date | None
-    source: Files | TableRows | None
+    maintain_every: timedelta
+    source: Files | TableRows | Generated | None
 
     @property
     def reads_files(self) -> bool:
@@ -25,7 +27,7 @@ class TableNames:
     @property
     def source_suffix(self) -> str:
         """The end of the name of the asset that represents what it reads."""
-        return "folder" if self.reads_files else "source" if self.source else "topic"
+        return self.source.asset_suffix if self.source else "topic"
 
     @property
     def is_log(self) -> bool:
@@ -68,6 +70,11 @@ class TableNames:
         return f"{self.name}_replayed"
 
     @property
+    def maintenance_schedule(self) -> str:
+        """Name of the schedule in Dagster that requests maintenance."""
+        return f"{self.name}_maintenance_{'daily' if self.maintain_every == timedelta(days=1) else 'schedule'}"
+
+    @property
     def derived(self) -> tuple[str, ...]:
         """The names of the tables that are derived from the merged one: its change feed, if it has one, and rollups."""
         return (*(() if self.is_log else (self.changes_name,)), *(rollup.name for rollup in self.rollups))
@@ -77,8 +84,8 @@ class TableNames:
         """Further names in Dagster, which accepts no name twice, even for different kinds of objects."""
         for suffix in (self.source_suffix, "sensor", "alerts", "warnings", "promises", "batch_can_be_planned"):
             yield f"{self.name}_{suffix}"
-        for job in ("maintenance", "checks"):
-            yield from (f"{self.name}_{job}", f"{self.name}_{job}_daily")
+        yield from (f"{self.name}_maintenance", self.maintenance_schedule)
+        yield from (f"{self.name}_checks", f"{self.name}_checks_daily")
         if self.replay_from:
             yield self.replayed_name
         if not self.is_log:

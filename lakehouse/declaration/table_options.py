@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from lakehouse.declaration.delete_conditions import Condition, FieldIs, Tombstone
 from lakehouse.declaration.files import Files
+from lakehouse.declaration.generated import Generated
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.references import Reference
 from lakehouse.declaration.reject import Reject
@@ -21,6 +22,7 @@ from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.decoding.staged import UNKNOWN
 
+_NIGHTLY = timedelta(days=1)
 _REQUIRED: Any = None  # the rules refuse it; only a topic may be left out, for topics
 
 
@@ -60,8 +62,9 @@ class TableOptions(TableNames):
     start: Start | None = None
     rows_from: str | Sequence[str] | None = None
     topics: Sequence[str] | TopicPattern = ()
-    source: Files | TableRows | None = None
+    source: Files | TableRows | Generated | None = None
     rejects: Sequence[Reject] = ()
+    maintain_every: timedelta = _NIGHTLY
 
     def in_topic(self, name: str) -> Self:
         """Return the declaration for the records of one of its topics: ``topic`` names it.
@@ -87,7 +90,7 @@ class TableOptions(TableNames):
     @property
     def position_noun(self) -> str:
         """What is counted in what it reads."""
-        return "file" if self.reads_files else "version" if self.source else "offset"
+        return self.source.position_noun if self.source else "offset"
 
     @property
     def has_changes(self) -> bool:

@@ -1,6 +1,7 @@
 """``TableRows``: the rows of another Delta table, and their changes, as the source of a table."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,9 @@ class TableRows:
 
     of: str
     former_rows: bool = False
+
+    position_noun: ClassVar[str] = "version"
+    asset_suffix: ClassVar[str] = "source"
 
     @property
     def text(self) -> str:

@@ -4,6 +4,7 @@ The job reports what it did to each table as an observation of that table's asse
 """
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 import dagster as dg
 
@@ -14,6 +15,7 @@ from lakehouse.defs.steps import name_run
 from lakehouse.operations.maintain import Maintained, maintain
 
 _DAILY = "0 3 * * *"  # UTC
+_DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 
 
 def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
@@ -30,15 +32,29 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
     def job() -> None:
         maintain_tables()
 
-    daily = dg.ScheduleDefinition(
-        name=f"{entry.maintenance_name}_daily",
+    schedule = dg.ScheduleDefinition(
+        name=table.maintenance_schedule,
         job=job,
-        cron_schedule=_DAILY,
+        cron_schedule=_cron_of(table.maintain_every),
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"Requests a run of {job.name} every night. Without it, old files stay beyond the retention.",
+        description=f"Requests a run of {job.name} {_period_of(table.maintain_every)}. Without it, old files stay"
+        " beyond the retention.",
     )
-    return dg.Definitions(jobs=[job], schedules=[daily])
+    return dg.Definitions(jobs=[job], schedules=[schedule])
+
+
+def _cron_of(every: timedelta) -> str:
+    """The times of a schedule in UTC: those of a period that divides an hour or a day; of one day, 03:00."""
+    if every == _DAY:
+        return _DAILY
+    return f"0 */{every // _HOUR} * * *" if every >= _HOUR else f"*/{every // _MINUTE} * * * *"
+
+
+def _period_of(every: timedelta) -> str:
+    if every == _DAY:
+        return "every night"
+    return f"every {every // _HOUR} hours" if every > _HOUR else f"every {every // _MINUTE} minutes"
 
 
 def _build_op(entry: CatalogEntry) -> dg.OpDefinition:

@@ -23,13 +23,13 @@ from lakehouse.storage.row_order import merged_layout
 
 _TABLE_KINDS = {"delta", "spark", "table"}
 _NO_SETTINGS = Settings.model_construct()  # columns do not depend on settings: importing must not read any
-_SOURCE_KINDS = {"topic": "kafka", "folder": "file", "source": "delta"}
+_SOURCE_KINDS = {"topic": "kafka", "folder": "file", "source": "delta", "generator": "python"}
 Origins = Mapping[str, Sequence[tuple[str, str]]]
 """For each column, the (asset, column) pairs that it is computed from."""
 
 
 def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
-    """The topic or folder, an external asset that others write. The sensor reports what it holds if that changed."""
+    """What the table reads, an external asset that others write. The sensor reports what it holds if that changed."""
     table, is_text = entry.table, entry.table.format.is_text
     fields = [TableColumn(c.field.source, _record_type(c, is_text=is_text), c.doc) for c in table.record_columns]
     system = "" if table.source else "Kafka "

@@ -6,7 +6,7 @@ the declared start of a new table.
 
 from dataclasses import replace
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, TableRows
 from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
@@ -123,7 +123,7 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
 def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
     """Return the error of a gap that nobody has accepted."""
     action = f"If the loss is known and accepted, continue with: lakehouse accept-gap {table.name}"
-    if table.source and not table.reads_files:
+    if isinstance(table.source, TableRows):
         action = f"{action}. {_after_lost_changes(table)}"
     if table.has_changes:
         action += ". Rows whose deletes are lost stay: then compare with the database, or declare a new table"

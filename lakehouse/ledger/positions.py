@@ -37,6 +37,7 @@ _WORDS = {
     "kafka": SourceWords("topic", "offset"),
     "files": SourceWords("folder", "file", FILE_PLACES),
     "table": SourceWords("table", "version", VERSION_PLACES),
+    "generated": SourceWords("generator", "record"),
 }
 
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.generated import Generated
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
@@ -81,6 +82,10 @@ def source_of(settings: Settings, table: StreamTable) -> Source:
         from lakehouse.sources.tables.source import TableSource  # noqa: PLC0415
 
         return TableSource(settings, table, table.source)
+    if isinstance(table.source, Generated):
+        from lakehouse.sources.generated.source import GeneratedSource  # noqa: PLC0415
+
+        return GeneratedSource(settings, table, table.source)
     from lakehouse.sources.files.source import FilesSource  # noqa: PLC0415
 
     return FilesSource(settings, table, table.source)

@@ -9,6 +9,8 @@ from lakehouse.decoding.column_types import Problem
 _MIN_RETENTION = timedelta(hours=1)  # longer than any batch runs: VACUUM cannot distinguish its files from unused ones
 _MAX_RETENTION = timedelta(days=36_525)
 _MIN_FRESH = timedelta(seconds=30)  # six ticks of the sensor: one slow tick breaks no promise
+_DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
+_MIN_MAINTENANCE = timedelta(minutes=5)
 _FIRST_DAY, _LAST_DAY = date(1970, 1, 1), date(9999, 12, 30)  # Dagster adds a day, and the last one of all is the 31st
 
 
@@ -27,3 +29,16 @@ def period_problems(table: TableParts) -> Iterator[Problem]:
         yield message, "The sensor looks every five seconds. Declare more."
     if table.max_lag is not None and table.max_lag < 0:
         yield f"max_lag is {table.max_lag}, but the minimum is 0", "Declare the number of offsets that may wait."
+    yield from _maintenance_problems(table.maintain_every)
+
+
+def _maintenance_problems(every: timedelta) -> Iterator[Problem]:
+    """What is wrong with how often a table is maintained: a schedule cannot say every period."""
+    if not _MIN_MAINTENANCE <= every <= _DAY:
+        message = f"maintain_every is {every}, but must be between 5 minutes and one day"
+        yield message, "Declare, for example: maintain_every=timedelta(hours=1)"
+    elif (every < _HOUR and _HOUR % every) or (every >= _HOUR and (_DAY % every or every % _HOUR)):
+        message = f"maintain_every is {every}, which divides neither an hour nor a day into equal parts"
+        yield message, "Declare minutes that divide an hour, or hours that divide a day."
+    elif every % timedelta(minutes=1):
+        yield f"maintain_every is {every}, but must be whole minutes", "Declare whole minutes."

@@ -1,15 +1,20 @@
-"""The rules for ``source``: files or another table, and what their records do not have."""
+"""The rules for ``source``: files, another table or a generator, and what their records do not have."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from lakehouse.declaration.delete_conditions import HeaderIs, SchemaIs, Tombstone
 from lakehouse.declaration.files import Files
+from lakehouse.declaration.generated import Generated
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.generated import Choice, Counter
 from lakehouse.decoding.record_parts import FILE_HEADER, HEADER, KEY, PARSED_KEY, TOPIC
 
+_MAX_RATE = 1_000_000_000  # positions of centuries fit into a BIGINT
+_MAX_PARTITIONS = 1_000  # each commit names all of them
+_FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _FIELD_ONLY = "These records have a value alone: decide by a field, with FieldIs(...)."
 
 
@@ -21,6 +26,9 @@ def source_problems(table: TableParts) -> Iterator[Problem]:
         yield from _folder_problems(table.source)
         yield from _line_problems(table.source)
         yield from _format_problems(table, table.source.each)
+    elif isinstance(table.source, Generated):
+        yield from _generator_problems(table.source)
+        yield from _format_problems(table, "record")
     else:
         yield from _table_problems(table, table.source)
         yield from _format_problems(table, "row")
@@ -77,6 +85,31 @@ def _table_problems(table: TableParts, rows: TableRows) -> Iterator[Problem]:
         yield f"the table of TableRows is {rows.of!r}", "Write the name of a table, or its path."
     if rows.of in table.tables:
         yield f"the table reads {rows.of}, which is a table of its own", "Read another table."
+
+
+def _generator_problems(generated: Generated) -> Iterator[Problem]:
+    for option, maximum in (("rate", _MAX_RATE), ("partitions", _MAX_PARTITIONS), ("count", None)):
+        number = getattr(generated, option)
+        if number is not None and number < 1:
+            yield f"{option} of generated records is {number}, but the minimum is 1", "Declare 1 or more."
+        if number is not None and maximum and number > maximum:
+            yield f"{option} of generated records is {number:,}, but the maximum is {maximum:,}", "Declare less."
+    since = generated.since
+    if since is not None and since.tzinfo is None:
+        yield f"since has no zone: {since}", "Write, for example: since=datetime(2026, 1, 31, tzinfo=UTC)"
+    elif since is not None and since < _FIRST_TIME:
+        yield f"since is {since}, but the first time is {_FIRST_TIME}", "Declare a later time."
+    yield from _generated_field_problems(generated)
+
+
+def _generated_field_problems(generated: Generated) -> Iterator[Problem]:
+    if not generated.fields:
+        yield "generated records have no fields", "Declare at least one, or remove fields."
+    for name, part in generated.fields.items():
+        if isinstance(part, Choice) and not part.values:
+            yield f"the choice of field {name} has no values", "Name at least one."
+        if isinstance(part, Counter) and part.modulo is not None and part.modulo < 1:
+            yield f"modulo of field {name} is {part.modulo}, but the minimum is 1", "Declare 1 or more."
 
 
 def _format_problems(table: TableParts, each: str) -> Iterator[Problem]:

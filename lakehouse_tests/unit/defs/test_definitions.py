@@ -165,6 +165,21 @@ def test_a_separate_job_runs_maintenance_every_night(repository):
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 
 
+@pytest.mark.parametrize(
+    ("every", "cron"),
+    [
+        (timedelta(minutes=20), "*/20 * * * *"),
+        (timedelta(hours=1), "0 */1 * * *"),
+        (timedelta(hours=6), "0 */6 * * *"),
+    ],
+    ids=str,
+)
+def test_maintenance_runs_as_often_as_declared(every: timedelta, cron: str) -> None:
+    repository = build_defs(tables=[replace(temperatures, maintain_every=every)]).get_repository_def()
+    assert not repository.has_schedule_def("temperatures_maintenance_daily")
+    assert repository.get_schedule_def("temperatures_maintenance_schedule").cron_schedule == cron
+
+
 def test_every_job_runs_in_one_process(repository):
     jobs = repository.get_all_jobs()
     assert {"merge_temperatures", "maintain_temperatures", "__ASSET_JOB"} <= {job.name for job in jobs}

@@ -1,6 +1,7 @@
 """A tick of the sensor plans and requests a run without a Spark session and without a JVM."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import dagster as dg
 import pytest
 from pyspark import SparkContext
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Generated, StreamTable
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
@@ -17,6 +18,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse.settings import Settings
 from lakehouse.sources import topic as topic_source
+from lakehouse.sources.generated.look import source_id
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
 pytestmark = pytest.mark.invariant("12.1")
@@ -52,6 +54,18 @@ def test_a_tick_requests_a_run_that_records_the_start_of_a_new_table(
     write_progress(Settings(home=tmp_path, _env_file=None), kind="start")
     assert tick(tmp_path, monkeypatch, table, 10) == 0
     assert tick(tmp_path, monkeypatch, table, 11) == 1
+
+
+def test_a_tick_requests_a_run_for_a_generator_until_its_start_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generated = Generated(rate=1, partitions=1, since=datetime(2026, 1, 1, tzinfo=UTC), count=5)
+    table = replace(temperatures, topic="", source=generated, replay_from=None)
+    assert tick(tmp_path, monkeypatch, table, 0) == 1
+    source = source_id(generated, int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000)
+    for position, requests in ((0, 1), (4, 1), (5, 0)):
+        write_progress(Settings(home=tmp_path, _env_file=None), source=source, progress={0: position})
+        assert tick(tmp_path, monkeypatch, table, 0) == requests, position
 
 
 def write_progress(settings: Settings, **changes: Any) -> None:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -13,11 +13,15 @@ from lakehouse import decoding, writer_schema
 from lakehouse.declaration import (
     Avro,
     BigEndian,
+    Choice,
     Column,
     Compressed,
     ConnectJson,
+    Counter,
     Csv,
     Debezium,
+    Generated,
+    Hash,
     Json,
     Late,
     Logfmt,
@@ -35,6 +39,7 @@ from lakehouse.decoding.record_parts import PARSED_ENCODINGS, KeyEncoding
 from lakehouse.examples.tables.heart_rates import heart_rates
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.decode import _decoder
+from lakehouse.sources.generated.read import _generator
 
 WORKER_WITHOUT_PACKAGE = """
 import pickle, sys
@@ -206,3 +211,27 @@ def test_every_format_is_shipped_with_its_schemas(record_format: Format) -> None
     expected = [verdicts.to_pylist() for verdicts in decode(iter([values]))]
     assert rows == repr(expected)
     assert [row["id"] for row in expected[0]] == [None if record_format == Debezium() else 3, None]
+
+
+WORKER_THAT_GENERATES = """
+import pickle, sys
+sys.modules["lakehouse"] = None  # an import of it fails
+generate, batches = pickle.load(sys.stdin.buffer)
+print([batch.to_pylist() for batch in generate(iter(batches))])
+"""
+
+
+def test_records_are_generated_on_workers_too() -> None:
+    cloudpickle.register_pickle_by_value(decoding)
+    generate = _generator(Generated(fields={"a": Hash(), "b": Counter(), "c": Choice([1, "x"])}), 7)
+    batch = pa.RecordBatch.from_pylist([{"partition": 3, "first": 0, "end": 5_001}])
+    command, pickled_data = [sys.executable, "-c", WORKER_THAT_GENERATES], cloudpickle.dumps((generate, [batch]))
+    process = subprocess.run(command, input=pickled_data, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    expected = [batch.to_pylist() for batch in generate(iter([batch]))]
+    assert [len(rows) for rows in expected] == [5_000, 1]
+    (last,) = expected[1]  # the record 500,003 at 10,000 per second
+    assert (last["_partition"], last["_position"]) == (3, 5_000)
+    assert last["_time"] == datetime(1970, 1, 1, 0, 0, 50, 307, UTC)
+    assert last["_value"].startswith(b'{"a": "') and b'"b": 500003, "c": ' in last["_value"]
+    assert process.stdout.decode().splitlines() == [repr(expected)]

@@ -1,9 +1,21 @@
-"""Sources other than topics: files, and the rows of another table."""
+"""Sources other than topics: files, the rows of another table, and generated records."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from lakehouse.declaration import Csv, Debezium, FieldIs, Files, HeaderIs, RecordHeader, TableRows, Tombstone
+from lakehouse.declaration import (
+    Choice,
+    Counter,
+    Csv,
+    Debezium,
+    FieldIs,
+    Files,
+    Generated,
+    HeaderIs,
+    RecordHeader,
+    TableRows,
+    Tombstone,
+)
 from lakehouse_tests.unit.declaration.advice.example import Example
 from lakehouse_tests.unit.declaration.ratings import column, with_columns
 
@@ -109,5 +121,54 @@ EXAMPLES = [
         "Read another table.",
         of_files(source=TableRows("ratings_changes")),
         of_files(source=TableRows("movies_changes")),
+    ),
+    Example(
+        "format is Csv, but each record is JSON",
+        "Remove format, or declare Json(...).",
+        of_files(source=Generated(), format=Csv(columns=["id", "time", "stars"])),
+        of_files(source=Generated()),
+    ),
+    Example(
+        "partitions of generated records is 0, but the minimum is 1",
+        "Declare 1 or more.",
+        of_files(source=Generated(partitions=0)),
+        of_files(source=Generated(partitions=1)),
+    ),
+    Example(
+        "rate of generated records is 1,000,000,001, but the maximum is 1,000,000,000",
+        "Declare less.",
+        of_files(source=Generated(rate=1_000_000_001)),
+        of_files(source=Generated(rate=1_000_000_000)),
+    ),
+    Example(
+        "since has no zone: 2026-01-31 00:00:00",
+        "Write, for example: since=datetime(2026, 1, 31, tzinfo=UTC)",
+        of_files(source=Generated(since=datetime(2026, 1, 31))),
+        of_files(source=Generated(since=datetime(2026, 1, 31, tzinfo=UTC))),
+    ),
+    Example(
+        "since is 1969-12-31 00:00:00+00:00, but the first time is 1970-01-01 00:00:00+00:00",
+        "Declare a later time.",
+        of_files(source=Generated(since=datetime(1969, 12, 31, tzinfo=UTC))),
+        of_files(source=Generated(since=datetime(1970, 1, 1, tzinfo=UTC))),
+    ),
+    Example(
+        "generated records have no fields",
+        "Declare at least one, or remove fields.",
+        of_files(source=Generated(fields={})),
+        of_files(source=Generated(fields={"id": Counter()})),
+        of_files(source=Generated()),
+    ),
+    Example(
+        "the choice of field stars has no values",
+        "Name at least one.",
+        of_files(source=Generated(fields={"stars": Choice([])})),
+        of_files(source=Generated(fields={"stars": Choice([1])})),
+    ),
+    Example(
+        "modulo of field id is 0, but the minimum is 1",
+        "Declare 1 or more.",
+        of_files(source=Generated(fields={"id": Counter(modulo=0)})),
+        of_files(source=Generated(fields={"id": Counter(modulo=1)})),
     ),
 ]

@@ -136,6 +136,25 @@ EXAMPLES = [
         with_columns(retention=timedelta(hours=1)),
     ),
     Example(
+        "maintain_every is 0:04:00, but must be between 5 minutes and one day",
+        "Declare, for example: maintain_every=timedelta(hours=1)",
+        with_columns(maintain_every=timedelta(minutes=4)),
+        with_columns(maintain_every=timedelta(hours=1)),
+    ),
+    Example(
+        "maintain_every is 1:30:00, which divides neither an hour nor a day into equal parts",
+        "Declare minutes that divide an hour, or hours that divide a day.",
+        with_columns(maintain_every=timedelta(minutes=90)),
+        with_columns(maintain_every=timedelta(minutes=20)),
+        with_columns(maintain_every=timedelta(hours=2)),
+    ),
+    Example(
+        "maintain_every is 0:07:30, but must be whole minutes",
+        "Declare whole minutes.",
+        with_columns(maintain_every=timedelta(minutes=7.5)),
+        with_columns(maintain_every=timedelta(minutes=6)),
+    ),
+    Example(
         "retention is more than 100 years",
         "Delta subtracts it from the current time. Declare less.",
         with_columns(retention=timedelta.max),

@@ -10,6 +10,7 @@ The flow, package by package::
     storage       one Delta table: its layout, its schema changes, its two writers
     ledger        what the log of a table records: progress, counts, restores
     derived       changes of the merged table         -> change feed and rollups
+    exports       rows, or what changed               -> files, once by a manifest
     operations    maintenance, repair, status, checks
 
 ``discovery`` finds the declared tables, ``examples`` contains examples, ``query`` reads tables and runs SQL. ``serve``
@@ -41,11 +42,13 @@ if TYPE_CHECKING:
         Debezium,
         Delete,
         Element,
+        Export,
         FieldIs,
         Files,
         Generated,
         Hash,
         HeaderIs,
+        Hour,
         Json,
         KeyValues,
         Late,
@@ -107,11 +110,13 @@ __all__ = [
     "Debezium",
     "Delete",
     "Element",
+    "Export",
     "FieldIs",
     "Files",
     "Generated",
     "Hash",
     "HeaderIs",
+    "Hour",
     "Json",
     "KeyValues",
     "LakehouseError",

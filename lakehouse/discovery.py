@@ -1,23 +1,36 @@
-"""The declared tables and views, from the files of a folder or from a module that the settings name."""
+"""The declared tables, views and exports, from the files of a folder or from a module that the settings name."""
 
 import importlib
 import pkgutil
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from lakehouse.declaration import StreamTable, View, require_distinct_names
+from lakehouse.declaration import Export, StreamTable, View, require_distinct_names
+from lakehouse.declaration.export import ExportedTable, check_exports
 from lakehouse.declaration.misspelt import misspelt
+from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.view import sort_views
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.settings import Settings
 from lakehouse.settings.project import find_project, project_folder
 
 _SETTING = "LAKEHOUSE_DECLARATIONS"
+Declaration = StreamTable | View | Export
+
+
+@dataclass(frozen=True)
+class _Declarations:
+    """What a folder or module declares: tables and exports by name, each view after those that it reads."""
+
+    tables: tuple[StreamTable, ...]
+    views: tuple[View, ...]
+    exports: tuple[Export, ...]
 
 
 def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
@@ -26,9 +39,10 @@ def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
     A folder means its Python files and those of its subfolders, a package means its modules. Names that start with an
     underscore are left out. A process reads the declarations once. Raises ``SettingsError`` if there is no such folder
     or module, or if a file cannot be imported by its name. Raises ``DeclarationError`` if no table is declared, if two
-    declarations use the same name, if a view reads an unknown table or itself, or if a file fails.
+    declarations use the same name, if a view reads an unknown table or itself, if an export is of an unknown table or
+    column, or if a file fails.
     """
-    tables, _ = _declared_in(settings.declared_in, project_folder())
+    tables = _declared_in(settings.declared_in, project_folder()).tables
     if not tables:
         raise DeclarationError(
             f"No table is declared in {settings.declared_in}",
@@ -41,7 +55,7 @@ def find_tables(settings: Settings) -> tuple[StreamTable, ...]:
     """Return the declared tables; empty if there is no project, or no table is declared in it yet."""
     if not settings.declarations and find_project() is None:
         return ()
-    return _declared_in(settings.declared_in, project_folder())[0]
+    return _declared_in(settings.declared_in, project_folder()).tables
 
 
 def declared_views(settings: Settings) -> tuple[View, ...]:
@@ -50,7 +64,42 @@ def declared_views(settings: Settings) -> tuple[View, ...]:
     Raises what ``declared_tables`` raises. The columns of a view are checked when it is used.
     """
     declared_tables(settings)
-    return _declared_in(settings.declared_in, project_folder())[1]
+    return _declared_in(settings.declared_in, project_folder()).views
+
+
+def declared_exports(settings: Settings) -> tuple[Export, ...]:
+    """Every export that is declared where ``declared_tables`` finds the tables, sorted by name.
+
+    Raises what ``declared_tables`` raises.
+    """
+    declared_tables(settings)
+    return _declared_in(settings.declared_in, project_folder()).exports
+
+
+def find_exports(settings: Settings) -> tuple[Export, ...]:
+    """Return the declared exports; empty if there is no project, or no table is declared in it yet."""
+    if not settings.declarations and find_project() is None:
+        return ()
+    return _declared_in(settings.declared_in, project_folder()).exports
+
+
+def exports_of(table: StreamTable, exports: Iterable[Export]) -> tuple[Export, ...]:
+    """Return the exports of the tables of a declaration."""
+    return tuple(export for export in exports if export.of in table.tables)
+
+
+def sort_exports(exports: Iterable[Export], tables: Iterable[StreamTable], views: Iterable[View]) -> tuple[Export, ...]:
+    """Return the exports, sorted by name; raises ``DeclarationError`` if one does not fit to its table.
+
+    Which columns other tables than merged ones have is checked when the export runs.
+    """
+    exported_tables = {view.name: ExportedTable() for view in views if view.materialized}
+    for table in tables:
+        exported_tables |= dict.fromkeys(table.tables, ExportedTable())
+        exported_tables |= {} if table.is_log else {table.changes_name: ExportedTable(has_changes=True)}
+        types = {column.name: column.type for column in table.stored_columns} | {RECORD: "STRUCT"}
+        exported_tables[table.name] = ExportedTable(types, table.key, has_changes=True)
+    return check_exports(exports, exported_tables)
 
 
 def find_views(settings: Settings) -> tuple[View, ...]:
@@ -61,7 +110,7 @@ def find_views(settings: Settings) -> tuple[View, ...]:
 
 
 @cache
-def _declared_in(location: str, base_folder: Path) -> tuple[tuple[StreamTable, ...], tuple[View, ...]]:
+def _declared_in(location: str, base_folder: Path) -> _Declarations:
     folder = (base_folder / Path(location).expanduser()).resolve()
     import_root = _import_root(folder, base_folder.resolve()) if folder.is_dir() else base_folder
     _add_to_path(import_root)
@@ -77,7 +126,9 @@ def _declared_in(location: str, base_folder: Path) -> tuple[tuple[StreamTable, .
         raise DeclarationError(error.what, where=" and ".join(sorted(map(str, files))), action=error.action) from None
     tables = tuple(part for part in declarations if isinstance(part, StreamTable))
     views = [part for part in declarations if isinstance(part, View)]
-    return tables, sort_views(views, (name for table in tables for name in table.tables))
+    exports = [part for part in declarations if isinstance(part, Export)]
+    sorted_views = sort_views(views, (name for table in tables for name in table.tables))
+    return _Declarations(tables, sorted_views, sort_exports(exports, tables, sorted_views))
 
 
 def _import_root(folder: Path, base_folder: Path) -> Path:
@@ -158,13 +209,13 @@ def _require_importable(folder: Path) -> None:
             )
 
 
-def _declarations_of(module: ModuleType) -> Iterator[StreamTable | View]:
-    """The tables and views in the variables of a module, also within a list, a tuple or a dict."""
+def _declarations_of(module: ModuleType) -> Iterator[Declaration]:
+    """The tables, views and exports in the variables of a module, also within a list, a tuple or a dict."""
     for value in vars(module).values():
         content = list(value.values()) if type(value) is dict else value
         # no subclasses: Dagster has tuples that refuse iteration
         for item in content if type(content) in (list, tuple) else (content,):
-            if isinstance(item, StreamTable | View):
+            if isinstance(item, Declaration):
                 yield item
 
 

@@ -20,6 +20,7 @@ from lakehouse.cli import (
     compare,
     demo,
     doctor,
+    exports,
     following,
     maintenance,
     merge_verbs,
@@ -95,6 +96,7 @@ for module in (
     restore,
     maintenance,
     views,
+    exports,
 ):
     for command in module.commands.registered_commands:
         show_plainly(command)

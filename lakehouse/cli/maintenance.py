@@ -20,18 +20,21 @@ commands = typer.Typer()
 def maintain(table: TablesArgument = None, json: JsonOption = False) -> None:
     """Compact and vacuum all tables of a declaration; no row changes.
 
-    Deletes files that no version within the declared retention needs, once the change feed and the rollups have read
-    what they need. Skips a table that has not changed since the last time. If one table fails, the others are still
-    maintained, and the error comes at the end.
+    Deletes files that no version within the declared retention needs, once the change feed, the rollups and the exports
+    of changes have read what they need. Skips a table that has not changed since the last time. If one table fails, the
+    others are still maintained, and the error comes at the end.
     """
+    from lakehouse.discovery import declared_exports
     from lakehouse.operations.maintain import maintain_all
     from lakehouse.storage.table_context import TableContext
 
     settings = load_settings()
     stream_tables, results = select_tables(settings, table), list["Maintained"]()
+    exports = declared_exports(settings)
     try:
         with spark(settings) as session, spinner("Maintaining"):
-            maintain_all([TableContext(session, settings, selected) for selected in stream_tables], results.append)
+            contexts = [TableContext(session, settings, selected) for selected in stream_tables]
+            maintain_all(contexts, results.append, exports)
     except Exception:
         if results:
             _print_results(results, json)

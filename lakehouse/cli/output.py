@@ -1,9 +1,7 @@
 """What a command prints: results on standard output, progress on standard error."""
 
 import json
-import re
 import sys
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from operator import itemgetter
@@ -15,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from lakehouse.errors import printable
-from lakehouse.operations.json_values import json_ready
+from lakehouse.exports.json_values import json_ready
+from lakehouse.exports.row_texts import value_text
 
 _PIPED_WIDTH = 200  # columns: a table piped into a file or another command is not cut at 80
 
-_QUOTED_IN_CSV = re.compile('[",\r\n]')
 _MAX_PARTITIONS = 20  # of a topic, in one table
 _SMALL = 0.001  # below it, rounding to six places would lose the number
 
@@ -53,22 +51,6 @@ def print_line(text: str = "") -> None:
 def print_notice(text: str) -> None:
     """Print an error or a notice on standard error."""
     progress_console().print(printable(text), markup=False, soft_wrap=True)
-
-
-def csv_line(values: Iterable[Any]) -> str:
-    """A line of CSV: NULL is empty, an empty text two quotes; nested values are JSON, bytes base64."""
-    return ",".join("" if value is None else _csv_field(value_text(value)) for value in values) + "\n"
-
-
-def _csv_field(text: str) -> str:
-    return text if text and not _QUOTED_IN_CSV.search(text) else '"' + text.replace('"', '""') + '"'
-
-
-def json_line(value: Any) -> str:
-    """A line of JSON, with the values that ``print_json`` prints."""
-    from pydantic_core import to_json
-
-    return to_json(json_ready(value)).decode() + "\n"
 
 
 def count_text(number: int, noun: str) -> str:
@@ -120,16 +102,3 @@ def format_value(value: Any, *, exact: bool = False) -> str:
     if isinstance(value, float):
         return f"{value:.6g}" if 0 < abs(value) < _SMALL else str(round(value, 6))
     return printable(value_text(value))
-
-
-def value_text(value: Any) -> str:
-    """A value as text; a nested value as JSON, bytes in base64."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    if not isinstance(value, list | tuple | dict):
-        return str(value)
-    from pydantic_core import to_jsonable_python
-
-    return json.dumps(to_jsonable_python(json_ready(value)), ensure_ascii=False)

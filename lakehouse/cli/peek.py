@@ -9,10 +9,11 @@ from lakehouse.cli.arguments import JsonOption, examples, select_topic
 from lakehouse.cli.facts import record_fields, seconds
 from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.judged_records import judge_rows
-from lakehouse.cli.output import print_json, print_line, print_notice, print_table, value_text
+from lakehouse.cli.output import print_json, print_line, print_notice, print_table
 from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
+from lakehouse.exports.row_texts import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TypeVar
 from uuid import uuid4
 
-from lakehouse.cli.output import count_text, csv_line, json_line, print_json, print_line, print_table
+from lakehouse.cli.output import count_text, print_json, print_line, print_table
 from lakehouse.errors import QueryError
+from lakehouse.exports.row_texts import csv_line, json_line
 
 if TYPE_CHECKING:
     from lakehouse.query import RunningQuery

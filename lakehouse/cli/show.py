@@ -37,18 +37,21 @@ def status(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show progress, lag, version, last commit and counts of each table, and whether its feed and rollups lag.
+    """Show progress, lag, version, last commit and counts of each table, and whether its feed, rollups and exports lag.
 
     Without TABLE, also shows the views, and whether there is news for those that are materialized. Works without the
     broker: the lag is then unknown, and the output says so.
     """
-    from lakehouse.discovery import declared_views
+    from lakehouse.discovery import declared_exports, declared_views, exports_of
     from lakehouse.operations.status import status as read_status
     from lakehouse.operations.status_fields import status_fields
     from lakehouse.operations.view_news import view_status
 
     settings = load_settings()
-    statuses = [status_fields(read_status(settings, selected)) for selected in select_tables(settings, table)]
+    stream_tables, exports = select_tables(settings, table), declared_exports(settings)
+    statuses = [
+        status_fields(read_status(settings, selected, exports_of(selected, exports))) for selected in stream_tables
+    ]
     views = declared_views(settings) if table is None else ()
     view_statuses = [view_status(settings, view, views) for view in views]
     if json:
@@ -93,6 +96,8 @@ def _print_status(fields: dict[str, Any]) -> None:
         totals = shown_totals(fields["totals"])
         print_table(list(totals), [list(totals.values())], title="Totals of all batches:")
         _print_open_issues(fields)
+    for export in fields.get("exports", ()):
+        print_line(_export_text(export))
     for foreign in fields["foreign"]:
         print_line(_foreign_text(foreign["version"], foreign["operation"], foreign["committed_at"]))
 
@@ -124,6 +129,21 @@ def _print_open_issues(fields: dict[str, Any]) -> None:
     if fields["unaccounted"]:
         versions = ", ".join(map(str, fields["unaccounted"]))
         print_line(f"Counts do not add up: version {versions}. See: lakehouse audit {table}")
+
+
+def _export_text(export: dict[str, Any]) -> str:
+    name, table = export["export"], export["table"]
+    if export["problem"]:
+        return f"Export {name}: {export['problem']}"
+    if not export["enabled"]:
+        return f"Export {name} of {table} is disabled."
+    if export["version"] is None:
+        return f"Export {name} of {table} never ran. Run: lakehouse export {name}"
+    state = f"Export {name}: version {export['version']} has {table} up to version {export['source_version']}"
+    if not export["lag"]:
+        return f"{state}; nothing is newer."
+    reason = " Old files stay: it lags beyond half of the retention." if export["holds_vacuum"] else ""
+    return f"{state}; lag: {count_text(export['lag'], 'version')}.{reason} Run: lakehouse export {name}"
 
 
 def _foreign_text(version: int, operation: str, committed_at: "datetime") -> str:

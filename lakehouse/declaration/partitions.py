@@ -53,6 +53,13 @@ class Day(_Period):
 
 
 @dataclass(frozen=True)
+class Hour(_Period):
+    """Partition the files of an export by the hour of a TIMESTAMP column, in UTC; tables have no such partitions."""
+
+    types: ClassVar[tuple[str, ...]] = ("TIMESTAMP",)
+
+
+@dataclass(frozen=True)
 class Month(_Period):
     """Partition by the month of a TIMESTAMP or DATE column, as the first day of it, in UTC."""
 

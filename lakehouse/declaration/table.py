@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from lakehouse.declaration.export import Export
 from lakehouse.declaration.rules.table_rules import table_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.view import View
@@ -20,7 +21,7 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.errors import DeclarationError
 
-T = TypeVar("T", bound="StreamTable | View")
+T = TypeVar("T", bound="StreamTable | View | Export")
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _parts_of(key: bytes | None, headers: Mapping[str, bytes] | None, time: date
 
 
 def require_distinct_names(*declarations: T) -> tuple[T, ...]:
-    """Return the tables and views; ``DeclarationError`` if two declarations use the same name.
+    """Return the tables, views and exports; ``DeclarationError`` if two declarations use the same name.
 
     Two tables in one folder would overwrite each other's rows, and Dagster accepts no name twice.
     """
@@ -157,7 +158,8 @@ def require_distinct_names(*declarations: T) -> tuple[T, ...]:
             if name in owners:
                 is_twin = owners[name] == declaration.name
                 other_user = "another declaration" if is_twin else f"the declaration of {owners[name]!r}"
-                subject = f"{'View' if isinstance(declaration, View) else 'Table'} {declaration.name!r}"
+                kind = type(declaration).__name__ if isinstance(declaration, View | Export) else "Table"
+                subject = f"{kind} {declaration.name!r}"
                 message = f"{subject}: {other_user} also uses the name {name}"
                 raise DeclarationError(message, action="Rename one of the two.")
         owners |= dict.fromkeys(declaration.names, declaration.name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Export, StreamTable
 
 CHECKS_PAGE = "how-to/check-fails.html"  # of the site
 OWN_CHECK_SECTION = "a-check-of-your-own"  # of that page; every other check has a section of its name
@@ -24,7 +24,7 @@ class CatalogEntry:
     ``prefix`` precedes the name of each asset in its key. The group of the assets is ``group_override``, by default the
     name of the table. Their owners are ``owners_override``, by default the declared owner. ``docs_url`` is where the
     documentation is published; without it, descriptions of checks have no links. ``has_database``: a database is
-    set with which tables of change streams are compared.
+    set with which tables of change streams are compared. ``exports`` are those of its tables.
     """
 
     table: StreamTable
@@ -33,6 +33,7 @@ class CatalogEntry:
     owners_override: Sequence[str] | None = None
     docs_url: str | None = None
     has_database: bool = False
+    exports: Sequence[Export] = ()
 
     @property
     def topic_name(self) -> str:

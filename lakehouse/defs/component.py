@@ -10,10 +10,9 @@ import yaml
 from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field
 
-from lakehouse.declaration import StreamTable, View
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.defs.build import build_defs
-from lakehouse.discovery import declared_tables, declared_views
+from lakehouse.discovery import Declaration, declared_exports, declared_tables, declared_views
 from lakehouse.errors import DeclarationError
 from lakehouse.settings import Settings
 
@@ -60,8 +59,8 @@ class LakehouseTables(dg.Component, dg.Model, dg.Resolvable):
 
     tables: Sequence[str] | None = Field(
         None,
-        description="Names of the tables and views. Default: all declared ones that no other component names. A view"
-        " needs the tables that it reads in the same component.",
+        description="Names of the tables, views and exports. Default: all declared ones that no other component names."
+        " A view or an export needs the tables that it reads in the same component.",
     )
     key_prefix: Sequence[str] = Field((), description="Parts in front of the name of each asset in its key.")
     group: str | None = Field(None, description="Group of the assets. Default: the name of the table.")
@@ -77,9 +76,10 @@ class LakehouseTables(dg.Component, dg.Model, dg.Resolvable):
         """Return the spec of an asset; override it to add tags, metadata or another owner."""
         return spec
 
-    def _select_tables(self, component_names: Collection[str]) -> list[StreamTable | View]:
+    def _select_tables(self, component_names: Collection[str]) -> list[Declaration]:
         settings = Settings.load()
-        declarations: list[StreamTable | View] = [*declared_tables(settings), *declared_views(settings)]
+        declarations: list[Declaration] = [*declared_tables(settings), *declared_views(settings)]
+        declarations += declared_exports(settings)
         tables = {declaration.name: declaration for declaration in declarations}
         names = [name for name in tables if name not in component_names] if self.tables is None else self.tables
         unknown = [name for name in names if name not in tables]

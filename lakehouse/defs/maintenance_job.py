@@ -12,6 +12,7 @@ from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.specs import table_specs
 from lakehouse.defs.steps import name_run
+from lakehouse.discovery import find_exports
 from lakehouse.operations.maintain import Maintained, maintain
 
 _DAILY = "0 3 * * *"  # UTC
@@ -64,9 +65,12 @@ def _build_op(entry: CatalogEntry) -> dg.OpDefinition:
     def maintain_tables(context: dg.OpExecutionContext, lakehouse: LakehouseResource) -> None:
         name_run(context.run_id)
         with explained():
+            # also those that no component names: a command runs them
+            exports = {part.name: part for part in (*find_exports(lakehouse.settings), *entry.exports)}
             maintained_tables = maintain(
                 lakehouse.table_context(entry.table, context.run_id),
                 lambda maintained_table: _log(context, maintained_table),
+                [*exports.values()],
             )
         for observation in _observations(entry, maintained_tables):
             context.log_event(observation)

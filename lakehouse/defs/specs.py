@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import Column, Reference, Rollup, StreamTable, View
+from lakehouse.declaration import Column, Export, Reference, Rollup, StreamTable, View
 from lakehouse.declaration.sql import named_columns
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import TIME, UNMAPPED, VALUE, WINDOW_TIMES
@@ -151,7 +151,7 @@ def _spec(
     )
 
 
-def code_references(declaration: StreamTable | View) -> dg.CodeReferencesMetadataValue:
+def code_references(declaration: StreamTable | View | Export) -> dg.CodeReferencesMetadataValue:
     """The file of a declaration, for a link in the catalog."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # otherwise every run would warn that this class is a beta

@@ -5,22 +5,19 @@ commits one empty MERGE that repeats the state of the ledger, so that an idle ta
 expires. A table whose newest commit is such a commit is skipped.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Export
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.purge import purge_deletes
-from lakehouse.ledger.commit_values import Consumed
-from lakehouse.ledger.consumption import has_consumed_version, is_consumed
-from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import active_files, read_history
-from lakehouse.operations.layouts import derived_layouts, layouts_of
-from lakehouse.settings import Settings
+from lakehouse.operations.layouts import layouts_of
+from lakehouse.operations.vacuum_readers import VacuumReaders
 from lakehouse.spark.sessions import FILE_SIZE
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.parquet_properties import partitions_without_codec
@@ -51,21 +48,30 @@ class Maintained:
     kept: str | None = None
 
 
-def maintain_all(contexts: Iterable[TableContext], on_table: Callable[[Maintained], None] = lambda _: None) -> None:
+def maintain_all(
+    contexts: Iterable[TableContext],
+    on_table: Callable[[Maintained], None] = lambda _: None,
+    exports: Sequence[Export] = (),
+) -> None:
     """Maintain the tables of several declarations with ``maintain``. If one fails, continue, and raise at the end."""
     failures = _Failures()
     for context in contexts:
         with failures.collect():
-            maintain(context, on_table)
+            maintain(context, on_table, exports)
     failures.raise_all()
 
 
-def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lambda _: None) -> list[Maintained]:
+def maintain(
+    context: TableContext,
+    on_table: Callable[[Maintained], None] = lambda _: None,
+    exports: Sequence[Export] = (),
+) -> list[Maintained]:
     """Compact and vacuum every existing table of the declaration; returns the result for each.
 
     The change feed and the rollups are updated first, because VACUUM removes the changes that they read. If one cannot
-    be updated, it is skipped, and VACUUM keeps the changes that it has not read yet. A second run does nothing. A
-    concurrent merge wins, or plans again: no row changes.
+    be updated, it is skipped, and VACUUM keeps the changes that it has not read yet. VACUUM also waits for those of
+    ``exports``, all declared ones, that read changes of the table and lag. A second run does nothing. A concurrent
+    merge wins, or plans again: no row changes.
 
     If a table fails, the others are still maintained: ``on_table`` receives the result of each, and the errors are
     raised at the end. A merged table whose history does not record its progress is skipped.
@@ -82,19 +88,19 @@ def maintain(context: TableContext, on_table: Callable[[Maintained], None] = lam
                 retry_on_conflict(lambda: purge_deletes(context))  # VACUUM must keep the deletes that count
             stored_table = context.merged if layout.name == context.table.name else StoredTable(context.spark, layout)
             if stored_table.ledger().exists:
-                results.append(_maintain_table(context, stored_table, refresh_errors or {}))
+                readers = VacuumReaders(context.settings, context.table, layout.name, refresh_errors or {}, exports)
+                results.append(_maintain_table(context, stored_table, readers))
                 on_table(results[-1])
     failures.raise_all()
     return results
 
 
-def _maintain_table(context: TableContext, stored_table: StoredTable, refresh_errors: dict[str, str]) -> Maintained:
+def _maintain_table(context: TableContext, stored_table: StoredTable, readers: VacuumReaders) -> Maintained:
     name = stored_table.layout.name
-    if name in refresh_errors:
-        return _skip(stored_table, refresh_errors[name])
+    if name in readers.errors:
+        return _skip(stored_table, readers.errors[name])
     is_merged = name == context.table.name
-    readers = _DerivedReaders(context.settings, context.table, refresh_errors) if is_merged else None
-    return _TableMaintenance(stored_table, context.run).maintain(readers)
+    return _TableMaintenance(stored_table, context.run, is_merged=is_merged).maintain(readers)
 
 
 class _Failures:
@@ -148,48 +154,14 @@ def _skip(stored_table: StoredTable, reason: str) -> Maintained:
 
 
 @dataclass(frozen=True)
-class _DerivedReaders:
-    """The derived tables, which read the changes of the merged table; ``errors`` says why an update failed."""
-
-    settings: Settings
-    table: StreamTable
-    errors: dict[str, str]
-
-    def reason_to_wait(self) -> str | None:
-        """Why VACUUM has to wait; ``None`` if the derived tables have read all changes that it could remove."""
-        for layout in derived_layouts(self.settings, self.table):
-            consumed = ledger_of(self.settings, layout.name).consumed
-            if self._needs_old_files(consumed):
-                table = self.table.name
-                progress = (
-                    f"has read {table} only up to version {consumed.version}" if consumed else f"has not read {table}"
-                )
-                cause = f": {self.errors[layout.name]}" if layout.name in self.errors else "."
-                return f"{layout.name} {progress}{cause}"
-        return None
-
-    def _needs_old_files(self, consumed: Consumed | None) -> bool:
-        """Whether VACUUM may remove changes that are not consumed and can still be read.
-
-        A file is older than its commit. Half of the retention allows for that.
-        """
-        ledger = ledger_of(self.settings, self.table.name)
-        if is_consumed(ledger, consumed):
-            return False
-        first = ledger.next_change(consumed.version) if consumed and has_consumed_version(ledger, consumed) else 0
-        timestamps = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}
-        first_at = datetime.fromtimestamp(timestamps[first] / 1000, UTC) if first in timestamps else None
-        return first_at is not None and datetime.now(UTC) - first_at > self.table.retention / 2
-
-
-@dataclass(frozen=True)
 class _TableMaintenance:
     """The maintenance of one table."""
 
     stored_table: StoredTable
     run: str
+    is_merged: bool
 
-    def maintain(self, readers: _DerivedReaders | None) -> Maintained:
+    def maintain(self, readers: VacuumReaders) -> Maintained:
         """Compact, vacuum and carry the ledger forward, each only if needed."""
         ledger = retry_on_conflict(lambda: self.stored_table.ensured_ledger(None))
         file_sizes = _file_sizes(self.stored_table.layout)
@@ -201,10 +173,10 @@ class _TableMaintenance:
             retry_on_conflict(lambda: self.stored_table.run_upkeep(self.stored_table.layout.compaction, self.run))
         if uncompressed_partitions:
             retry_on_conflict(self._compress)
-        wait_reason = readers.reason_to_wait() if readers else None
+        wait_reason = readers.reason_to_wait()
         removed_count = None if wait_reason else self._vacuum(ledger.version)
         if wait_reason is None:
-            retry_on_conflict(lambda: self._carry_ledger_forward(is_merged=readers is not None))
+            retry_on_conflict(self._carry_ledger_forward)
         after = sum(len(sizes) for sizes in _file_sizes(self.stored_table.layout))
         return Maintained(
             self.stored_table.layout.name,
@@ -235,10 +207,10 @@ class _TableMaintenance:
         metrics: dict[str, Any] = ends[0].get("operationMetrics", {}) if ends else {}
         return int(metrics["numDeletedFiles"]) if "numDeletedFiles" in metrics else None
 
-    def _carry_ledger_forward(self, *, is_merged: bool) -> None:
+    def _carry_ledger_forward(self) -> None:
         """Commit the state of the ledger again; for the merged table, also which of all its commits do not add up."""
         commit = self.stored_table.next_commit("maintenance", self.run)
-        if is_merged:
+        if self.is_merged:
             commit = commit.with_fields(unaccounted=self.stored_table.ledger(whole=True).unaccounted)
         self.stored_table.commit_nothing(commit)
 

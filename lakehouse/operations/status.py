@@ -1,9 +1,11 @@
 """The status of a merged table: progress, lag, version and counts, without a JVM."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Export, StreamTable
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError, TopicError
+from lakehouse.exports.progress import ExportStatus, export_status
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import known_topics, split_by_topic
@@ -58,7 +60,8 @@ class Status:
     ``loss`` says which records were lost before they were merged, and what to do. No merge continues until then, unless
     the declaration accepts the loss. ``loss`` is ``None`` if no records are lost, or if this is unknown.
     ``source_text`` is what the table reads, and ``position_noun`` what is counted in it.
-    ``rejected`` is ``None`` if the rejected records cannot be counted without Spark.
+    ``rejected`` is ``None`` if the rejected records cannot be counted without Spark. ``exports`` are those of its
+    tables.
     """
 
     table: str
@@ -73,6 +76,7 @@ class Status:
     derived: tuple[DerivedStatus, ...]
     source_text: str = ""
     position_noun: str = "offset"
+    exports: tuple[ExportStatus, ...] = ()
 
     @property
     def lag(self) -> int | None:
@@ -96,8 +100,11 @@ class Status:
         return self.lag == 0 and self.loss is None and not derived_lags and not self.ledger.unaccounted
 
 
-def status(settings: Settings, table: StreamTable) -> Status:
-    """Read the state of the topic and the table's log. An unavailable broker is part of the status, not an error."""
+def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = ()) -> Status:
+    """Read the state of the topic and the table's log. An unavailable broker is part of the status, not an error.
+
+    ``exports`` are those whose state is part of it.
+    """
     ledger = merged_ledger(settings, table)
     servers = problem = None
     parts = known_topics(settings, table)
@@ -122,8 +129,20 @@ def status(settings: Settings, table: StreamTable) -> Status:
     rows, rejected = count_rows(ledger.uri), count_rejected(settings, table, ledger)
     derived, loss = _derived(settings, table, ledger), "; ".join(losses) or None
     words = (table.topic_text, table.position_noun)
+    states = tuple(export_status(settings, export, table.retention) for export in exports)
     return Status(
-        table.name, ledger.uri, servers, problem, loss, tuple(partitions), rows, ledger, rejected, derived, *words
+        table.name,
+        ledger.uri,
+        servers,
+        problem,
+        loss,
+        tuple(partitions),
+        rows,
+        ledger,
+        rejected,
+        derived,
+        *words,
+        states,
     )
 
 

@@ -34,6 +34,7 @@ def status_fields(table_status: Status) -> dict[str, Any]:
         "totals": ledger.totals.model_dump(),
         "rejected": asdict(table_status.rejected) if table_status.rejected else None,
         "derived": [asdict(derived) for derived in table_status.derived],
+        **({"exports": [asdict(export) for export in table_status.exports]} if table_status.exports else {}),
         "unaccounted": list(ledger.unaccounted),
         "up_to_date": table_status.is_up_to_date,
         "foreign": [asdict(foreign) for foreign in ledger.foreign],

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from lakehouse.discovery import declared_exports, exports_of
 from lakehouse.errors import LakehouseError
 from lakehouse.ledger.log import open_table, open_version
 from lakehouse.operations.status import status
@@ -134,7 +135,9 @@ def read_changes(request: Request, table: TableName, options: Annotated[ChangeOp
 def show_status(request: Request, table: TableName) -> Response:
     """Show progress, lag and counts of a declared table, as ``lakehouse status --json`` does."""
     settings = Serving.of(request).settings
-    fields = status_fields(status(settings, declared_table(settings, table)))
+    stream_table = declared_table(settings, table)
+    exports = exports_of(stream_table, declared_exports(settings))
+    fields = status_fields(status(settings, stream_table, exports))
     return answer_without_version(request, fields, fields["version"])
 
 

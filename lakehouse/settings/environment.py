@@ -72,6 +72,7 @@ class Settings(BaseSettings):
     files: Root | None = Field(
         None, description="Where relative folders of files begin: a folder or a URI. Default: the working directory."
     )
+    exports: Folder | None = Field(None, description="Where relative folders of exports begin. Default: HOME/exports.")
     kafka_bootstrap_servers: Servers | None = Field(
         None, description="host:port[,host:port]. Unset: the embedded broker of this home."
     )

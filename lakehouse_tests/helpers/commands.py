@@ -12,7 +12,7 @@ from lakehouse.cli import main
 COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
-        " rewrite serve status audit compare rejected query materialize"
+        " rewrite serve status audit compare rejected query materialize export"
         " accept-gap accept-difference recover-progress restore"
     ).split()
 )

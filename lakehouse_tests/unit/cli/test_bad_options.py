@@ -16,6 +16,7 @@ COMMANDS: dict[str, Any] = vars(typer.main.get_command(main.app))["commands"]
 WRONG_VALUES = {
     "table": "rain",
     "view": "rain",
+    "exports": "rain",
     "folder": "missing",
     "init folder": "/",
     "into": "/",

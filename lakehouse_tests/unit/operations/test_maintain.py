@@ -34,7 +34,8 @@ def test_a_vacuum_that_conflicts_with_another_writer_runs_again(
 
     monkeypatch.setattr(stored_table, "run_upkeep", run_upkeep)
     spark: Any = None
-    maintenance = maintain._TableMaintenance(StoredTable(spark, Layout(NAME, str(table.folder), "", ())), "cli")
+    table_layout = Layout(NAME, str(table.folder), "", ())
+    maintenance = maintain._TableMaintenance(StoredTable(spark, table_layout), "cli", is_merged=False)
     maintenance._vacuum(0)
     assert statements == [f"VACUUM delta.`{table.folder}`"] * 2
 

@@ -34,6 +34,7 @@ WRONG_SETTINGS = {
         "~nosuch/x",
     ),
     "files": ("{file}", "~nosuch/x", "50%", "ftp://host/files"),
+    "exports": ("{file}", "~nosuch/x", "s3://bucket/exports"),
     "tables": (
         "{file}",
         "~nosuch/x",

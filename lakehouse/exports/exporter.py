@@ -1,0 +1,163 @@
+"""Runs one export: publishes every row of its table, or what changed since its last version, exactly once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+
+from lakehouse.declaration import Export
+from lakehouse.errors import LakehouseError, TableError
+from lakehouse.exports.attempts import Attempt, stop_error
+from lakehouse.exports.leftovers import remove_leftovers
+from lakehouse.exports.manifests import Manifest, export_lock, manifest_path, publish, read_newest
+from lakehouse.exports.progress import folder_of, lag_of
+from lakehouse.ledger.consumption import has_consumed_version, is_consumed
+from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.settings import Settings
+
+
+@dataclass(frozen=True)
+class ExportUpdate:
+    """The result of one run of an export.
+
+    ``version`` is the newest version of the export and ``source_version`` that of the table that it has. ``kind`` says
+    what this run published: ``whole`` or ``changes``; ``None`` if there was no news. ``rows``, ``files`` and ``bytes``
+    are what it wrote. ``lag`` is the number of versions of the table that the export does not have yet.
+    """
+
+    name: str
+    version: int
+    table: str
+    source_version: int
+    kind: str | None
+    rows: int
+    files: int
+    bytes: int
+    lag: int
+    manifest: str
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """An export in an environment."""
+
+    settings: Settings
+    export: Export
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the export."""
+        return folder_of(self.settings, self.export)
+
+    def find_news(self) -> str | None:
+        """Return why a run would publish a version; ``None`` if there is no news. Raises as ``update`` does."""
+        self._require_runnable()
+        return self._find_news(self._ledger(), read_newest(self.folder))
+
+    def update(self, run: str = "cli", *, whole: bool = False) -> ExportUpdate:
+        """Publish a version if there is news, or with ``whole`` in any case, with all rows.
+
+        There is news if a row of the table may have changed, and for an export without changes also if the declaration
+        of the export changed or a file is missing. A run that dies at any moment leaves the version before it or the
+        one that it published, and files that no manifest names, which the next run removes. Raises ``TableError`` if
+        the table does not exist, if the changes can no longer be continued, or if the disk fails; ``ConflictError`` if
+        another run published first. Nothing is published then.
+        """
+        self._require_runnable()
+        self._ledger()  # without a table, no folder is created
+        with self._failures(), export_lock(self.folder, self.export.name):
+            newest, ledger = self._read_own_manifest(), self._ledger()
+            remove_leftovers(self.folder, self.export.name)
+            if not whole and newest is not None and self._find_news(ledger, newest) is None:
+                return self._describe(newest, None)
+            since = newest.consumed.version if newest and self.export.changes and not whole else None
+            manifest = self._publish(
+                Attempt(self.settings, self.export, self.folder, ledger, newest, since, uuid4().hex), run
+            )
+            return self._describe(manifest, manifest.kind)
+
+    def _publish(self, attempt: Attempt, run: str) -> Manifest:
+        try:
+            manifest = attempt.write(run)
+            publish(self.folder, manifest, sync=self.settings.sync)
+        finally:
+            with suppress(OSError, LakehouseError):  # the next run removes what stays
+                remove_leftovers(self.folder, self.export.name)
+        return manifest
+
+    def _require_runnable(self) -> None:
+        export, tables = self.export, self.settings.store
+        if not export.enabled:
+            raise TableError(f"Export {export.name} is disabled", action="Remove enabled=False from its declaration.")
+        if not tables.is_path:
+            message = f"Export {export.name} can run only if the tables are on a local disk"
+            raise TableError(message, where=self.settings.tables_root, action="Read the tables with Spark instead.")
+        if self.folder.is_relative_to(self.settings.tables_root):
+            message = f"The folder of export {export.name} is in the folder of the tables"
+            raise TableError(message, where=str(self.folder), action="Correct folder= of the export.")
+
+    def _read_own_manifest(self) -> Manifest | None:
+        newest = read_newest(self.folder)
+        if newest and newest.export != self.export.name:
+            message = f"The folder of export {self.export.name} belongs to export {newest.export}"
+            raise TableError(message, where=str(self.folder), action="Correct folder= of the export.")
+        return newest
+
+    def _ledger(self) -> Ledger:
+        ledger = ledger_of(self.settings, self.export.of)
+        if not ledger.exists:
+            message = f"Export {self.export.name} is of {self.export.of}, which does not exist yet"
+            raise TableError(message, where=ledger.uri, action="Create it first, by a merge or by loading its file.")
+        return ledger
+
+    def _find_news(self, ledger: Ledger, newest: Manifest | None) -> str | None:
+        """Say what news there is; raises ``TableError`` if changes cannot be continued."""
+        if newest is None:
+            return "nothing is exported yet"
+        is_redeclared = newest.declaration != self.export.fingerprint
+        if self.export.changes:
+            if is_redeclared:
+                raise self._stop(f"its declaration changed after version {newest.version} of the export")
+            if not has_consumed_version(ledger, newest.consumed):
+                raise self._stop(f"{self.export.of} was created again, or restored from a backup")
+        elif is_redeclared:
+            return "the declaration of the export changed"
+        elif not all((self.folder / file.path).exists() for file in newest.files):
+            return "a file of the export is missing"
+        return None if is_consumed(ledger, newest.consumed) else f"rows of {self.export.of} may have changed"
+
+    def _stop(self, reason: str) -> TableError:
+        return stop_error(self.export, self.folder, reason)
+
+    def _describe(self, manifest: Manifest, kind: str | None) -> ExportUpdate:
+        files = manifest.files if kind else ()
+        return ExportUpdate(
+            self.export.name,
+            manifest.version,
+            self.export.of,
+            manifest.consumed.version,
+            kind,
+            sum(file.rows for file in files),
+            len(files),
+            sum(file.bytes for file in files),
+            lag_of(self._ledger(), manifest.consumed),
+            str(manifest_path(self.folder, manifest.version)),
+        )
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise failures of the disk, and values that a format cannot hold, as ``TableError``."""
+        name, where = self.export.name, str(self.folder)
+        try:
+            yield
+        except OSError as error:
+            action = "Nothing was published. Make room, or correct the folder, and run it again."
+            message = f"Export {name} cannot be written: {error.strerror or error}"
+            raise TableError(message, where=where, action=action) from error
+        except (pa.ArrowException, ValueError) as error:
+            action = "Nothing was published. Choose another format, or leave the column out with columns=."
+            message = f"Export {name} has a value that cannot be written as {self.export.format}: {error}"
+            raise TableError(message, where=where, action=action) from error

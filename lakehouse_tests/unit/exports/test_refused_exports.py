@@ -1,0 +1,99 @@
+"""What is wrong with an export is reported when it is declared, or when its tables are known: what, and what to do."""
+
+from typing import Any
+
+import pytest
+
+from lakehouse.declaration import Day, Export, Hour, Month, Value, View, require_distinct_names
+from lakehouse.discovery import sort_exports
+from lakehouse.errors import DeclarationError
+from lakehouse_tests.unit.views.orders import CUSTOMERS, ORDERS
+
+STORED = View("stored", "SELECT id FROM orders", "An order.", materialized=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "Daily"}, "the name is not allowed"),
+        ({"of": "my table"}, "of='my table' is not the name of a table. Write the name of a declared table."),
+        ({"format": "xml"}, "format is 'xml'. Write one of parquet, csv, jsonl."),
+        (
+            {"folder": "s3://bucket/x"},
+            "folder is a URI, but a manifest is published safely only on a local disk. Name a folder on this machine,"
+            " and copy it from there.",
+        ),
+        ({"folder": "a\nb"}, "the name of the folder has a control character. Choose another folder."),
+        (
+            {"by": Value("id")},
+            "by is not a period. Write by=Hour, Day, Month or Year of a column: by=Day('ordered_at').",
+        ),
+        ({"columns": "id"}, "columns is the text 'id'. Write a list: ['id']."),
+        ({"columns": ["id", "id"]}, "id is listed twice in columns. List it once."),
+    ],
+)
+def test_a_wrong_export_is_refused_when_it_is_declared(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationError) as error:
+        Export(**{"name": "daily", "of": "orders", **options})
+    assert str(error.value).startswith(f"Export {options.get('name', 'daily')!r}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"of": "oders"}, "unknown table oders. Did you mean orders? It can be of stored, orders, orders_base,"),
+        (
+            {"of": "orders_by_customer", "changes": True},
+            "the changes of orders_by_customer are not kept: only a merged table and a change feed have them."
+            " Remove changes=True: each run then writes all rows, if there is news.",
+        ),
+        (
+            {"columns": ["id", "prize"]},
+            "unknown column prize. Did you mean price? The columns of orders are id, customer",
+        ),
+        ({"by": Day("at")}, "unknown column at. The columns of orders are"),
+        (
+            {"columns": ["price"], "changes": True},
+            "columns has no id of the key, so no change could be applied. Add it to columns.",
+        ),
+        (
+            {"by": Month("price")},
+            "by=Month needs a column of type TIMESTAMP or DATE. price is DECIMAL(18,2). Choose another column.",
+        ),
+    ],
+)
+def test_an_export_that_does_not_fit_to_its_table_is_refused(options: dict[str, Any], message: str) -> None:
+    export = Export(**{"name": "daily", "of": "orders", **options})
+    with pytest.raises(DeclarationError) as error:
+        sort_exports([export], [ORDERS, CUSTOMERS], [STORED])
+    assert str(error.value).startswith(f"Export 'daily': {message}")
+
+
+def test_two_exports_with_one_folder_are_refused() -> None:
+    exports = [Export("daily", of="orders", folder="x/"), Export("hourly", of="orders", folder="x")]
+    with pytest.raises(DeclarationError, match="Export 'hourly': the export daily has the same folder"):
+        sort_exports(exports, [ORDERS], [])
+
+
+def test_folders_of_hours_never_have_the_name_of_a_column() -> None:
+    from dataclasses import replace
+
+    from lakehouse.declaration import Column
+
+    table = replace(ORDERS, columns=[*ORDERS.columns, Column("ordered_hour", "INT", doc="Hour.")])
+    with pytest.raises(DeclarationError, match="the folders would be named ordered_hour, as a column of orders"):
+        sort_exports([Export("daily", of="orders", by=Hour("ordered_at"))], [table], [])
+
+
+def test_every_kind_of_table_can_be_exported() -> None:
+    names = ["orders", "orders_changes", "orders_by_customer", "orders_rejected", "orders_base", "stored"]
+    exports = [Export(f"of_{name}", of=name) for name in names]
+    exports += [Export(f"changed_{name}", of=name, changes=True) for name in names[:2]]
+    assert len(sort_exports(exports, [ORDERS], [STORED])) == len(names) + 2
+
+
+def test_a_name_that_is_used_twice_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="another declaration|also uses the name orders_sensor"):
+        require_distinct_names(ORDERS, Export("orders", of="orders"))
+    with pytest.raises(DeclarationError, match=r"Export 'stored': another declaration also uses the name stored"):
+        require_distinct_names(STORED, Export("stored", of="orders"))

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from lakehouse.discovery import declared_tables
     from lakehouse.errors import LakehouseError
     from lakehouse.ingest.sources import OpenMeteoFiles
+    from lakehouse.operations.foreach_batch import foreach_batch
     from lakehouse.query.reading import Reading, read
     from lakehouse.settings import Settings
 
@@ -158,6 +159,7 @@ __all__ = [
     "Zone",
     "build_defs",
     "declared_tables",
+    "foreach_batch",
     "read",
     "writer_schema",
 ]
@@ -171,6 +173,7 @@ _MODULES_BY_NAME = {
     "Settings": "lakehouse.settings",
     "build_defs": "lakehouse.defs.build",
     "declared_tables": "lakehouse.discovery",
+    "foreach_batch": "lakehouse.operations.foreach_batch",
     "read": "lakehouse.query.reading",
     "writer_schema": "lakehouse.decoding.formats.writer_schemas",
 }

@@ -106,7 +106,7 @@ def find_views(settings: Settings) -> tuple[View, ...]:
     """Return the declared views; empty if there is no project, or no view is declared in it."""
     if not settings.declarations and find_project() is None:
         return ()
-    return _declared_in(settings.declared_in, project_folder())[1]
+    return _declared_in(settings.declared_in, project_folder()).views
 
 
 @cache

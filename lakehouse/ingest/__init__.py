@@ -17,6 +17,8 @@
 - ``found_order``: the greatest or least order among rows, in the form that a commit names.
 - ``merge``: compares rows with the stored rows (of a ``merge_target``) and stores them; for a log table, ``append``.
 
+``micro_batches`` finds how far a streaming query has come, which is how far such batches go.
+
 Other sources of rows for the same merge are ``load`` and ``sources`` (base files), ``replay`` (ranges again; ``days``
 finds those of a day) and ``redrive`` (rejected records again). A new source is a module next to ``replay``. It uses
 ``lakehouse.storage`` and ``lakehouse.kafka``, and knows nothing of the tables that are derived from a table.

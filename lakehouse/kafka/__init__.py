@@ -22,7 +22,7 @@ from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, require_own_keys
 from lakehouse.kafka.read import read_records
 from lakehouse.kafka.record_times import first_records, offsets_at
-from lakehouse.kafka.state import PATIENCE, read_topic, read_topics, topic_names
+from lakehouse.kafka.state import PATIENCE, read_topic, read_topics, topic_names, written_ends
 from lakehouse.kafka.timeless import CutPlan, cut_around, is_timeless, timeless_detail
 
 __all__ = [
@@ -53,4 +53,5 @@ __all__ = [
     "timeless_detail",
     "to_arrow",
     "topic_names",
+    "written_ends",
 ]

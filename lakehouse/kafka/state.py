@@ -1,7 +1,7 @@
 """The state of topics: their identity and the offsets they hold."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -65,6 +65,20 @@ def _state_of(metadata: TopicMetadata, earliest: Offsets, end: Offsets, configs:
         is_compacted=None if policy is None else "compact" in policy.split(","),
         producer_time=configs.get(_TIMESTAMP_TYPE) != "LogAppendTime",
     )
+
+
+def written_ends(settings: Settings, topic: str, partitions: Iterable[int], limit: float = 4.0) -> dict[int, int]:
+    """Return the offset that the next record of each partition will get, also after records that are not committed.
+
+    Raises ``BrokerError`` within ``limit`` seconds if the broker is down or hangs.
+    """
+
+    async def read(clients: Clients) -> dict[int, int]:
+        async with clients.open(AIOKafkaConsumer, isolation_level="read_uncommitted") as consumer:
+            end = await consumer.end_offsets([TopicPartition(topic, number) for number in partitions])
+        return _by_topic(end)[topic]
+
+    return ask(settings, limit, read)
 
 
 def topic_names(settings: Settings, limit: float = 4.0) -> list[str]:

@@ -8,8 +8,8 @@ have not read, and ``materialize`` stores their rows. ``status`` reports the pro
 objects of JSON, ``json_values`` their values), ``open_rejections`` the number of open rejected records, ``rejections``
 the records themselves, ``sampled_reasons`` the reasons of one run. ``verify`` checks the data, and ``verify_changes``
 what a change stream did not send. ``compare`` compares a table with the table of a database (``source_database``), by
-the texts of ``canonical_rows``. ``table_pair`` reads the two, and ``comparison_passes`` reports how far that is. A new
-command that reads or maintains tables belongs here; ``lakehouse.cli`` and ``lakehouse.defs`` call it. This package may
-use batches, derived tables and queries, and
+the texts of ``canonical_rows``. ``table_pair`` reads the two, and ``comparison_passes`` reports how far that is.
+``foreach_batch`` merges as far as a streaming query has come. A new command that reads or maintains tables belongs
+here; ``lakehouse.cli`` and ``lakehouse.defs`` call it. This package may use batches, derived tables and queries, and
 everything below them. It does not know which tables are declared, nor Dagster.
 """

@@ -57,7 +57,7 @@ def rows_of_source(spark: SparkSession, broker: Settings, plan: Plan) -> list[tu
 
 @pytest.mark.invariant("2.1", "2.3", "2.4")
 def test_one_client_reads_the_same_rows_as_the_source_of_spark(spark, broker, topic):
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"value": None, "key": b"k"},
         {"value": b"", "key": b""},
         {"value": b"\x00\xff", "key": None, "headers": [("a", b"1"), ("a", b""), ("\u00e9", b"\xff")]},

@@ -164,7 +164,7 @@ def test_a_commit_whose_clock_was_behind_counts_as_committed_with_the_one_before
         ({"version": "1"}, "version= is '1'. Write the number of a version."),
         ({"version": True}, "version= is True. Write the number of a version."),
         ({"as_of": date(2026, 11, 1)}, "as_of= is datetime.date(2026, 11, 1), which is not a time. Write a time with"),
-        ({"columns": (name for name in ["id"])}, "columns= is <generator"),
+        ({"columns": {"id": 1}.keys()}, "columns= is dict_keys"),
         ({"columns": []}, "columns= is []. Write a list of names"),
         ({"columns": "id"}, "columns= is 'id'. Write a list of names"),
         ({"where": "nope > 1"}, '"nope" not found'),

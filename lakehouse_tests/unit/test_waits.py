@@ -18,7 +18,16 @@ from lakehouse.cli import services, stack, stopping
 from lakehouse.cli import table_session as cli_session
 from lakehouse.errors import BrokerError, RegistryError, SetupError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import admin, connection_causes, create_topic, publish, read_topic, timeless, topic_names
+from lakehouse.kafka import (
+    admin,
+    connection_causes,
+    create_topic,
+    publish,
+    read_topic,
+    timeless,
+    topic_names,
+    written_ends,
+)
 from lakehouse.kafka.newest_records import newest_records
 from lakehouse.local import dagster_home, embedded, ivy, jars, kafka_server, registry
 from lakehouse.local.process import Child
@@ -50,6 +59,7 @@ def settings(folder: Path, **options: Any) -> Settings:
 REQUESTS: dict[str, Callable[[Settings], object]] = {
     "status": lambda settings: read_topic(settings, "t", 0.5),
     "topics": lambda settings: topic_names(settings, 0.5),
+    "micro-batch": lambda settings: written_ends(settings, "t", [0], 0.5),
     "peek": lambda settings: newest_records(settings, "t", 1, 0.5),
     "publish": lambda settings: publish(settings, temperatures, [b"{}"]),
     "create": lambda settings: create_topic(settings, temperatures),

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.generated import Generated
 from lakehouse.errors import DataLossError, SourceError
-from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import Plan, Progress, SourceState
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 from lakehouse.sources.generated.look import start_of, state_of
-from lakehouse.storage.table_context import TableContext
+from lakehouse.sources.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +30,7 @@ def read_clock() -> int:
 
 
 @dataclass(frozen=True)
-class GeneratedSource:
+class GeneratedSource(Source):
     """Records that are computed; the table keeps the time of the first one, and a clock says how many there are."""
 
     settings: Settings
@@ -43,8 +42,6 @@ class GeneratedSource:
         progress = ledger.progress if ledger else None
         state = state_of(self.generated, self._start(progress), read_clock(), progress)
         return replace(state, starts=state.earliest) if ledger is not None and progress is None else state
-
-    look_ahead = look
 
     def _start(self, progress: Progress | None) -> int | None:
         """Return the time of record 0 in microseconds since 1970: as declared, as recorded, or as the table's own."""
@@ -68,9 +65,6 @@ class GeneratedSource:
             )
         return created_at * _MILLISECOND
 
-    def take_stock(self, context: TableContext) -> None:
-        """Do nothing: every record has a number."""
-
     def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":  # noqa: ARG002
         """Compute the records of the plan."""
         from lakehouse.sources.generated.read import read_generated  # noqa: PLC0415 - only a session needs Spark
@@ -83,10 +77,6 @@ class GeneratedSource:
                 action="Declare the generator of before, or a table with another name.",
             )
         return read_generated(spark, self.generated, start, plan)
-
-    def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
-        """Return nothing: a generator is not a table."""
-        return {}
 
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:  # noqa: ARG002
         """Explain nothing: what is computed cannot be gone."""

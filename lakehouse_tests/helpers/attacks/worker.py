@@ -33,13 +33,15 @@ from lakehouse.ingest.load import load_base
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.operations import repair
+from lakehouse.operations.foreach_batch import foreach_batch
 from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.writers import by_spark
-from lakehouse_tests.helpers.brokers.streams import DELETES
+from lakehouse_tests.helpers.brokers.queries import run_query
+from lakehouse_tests.helpers.brokers.streams import DELETES, Stream
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
 LOG_TABLE = log_table()
@@ -52,7 +54,7 @@ _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 class Job:
     """A task for one table; ``hottest`` is the maximum temperature of its declaration.
 
-    If it reads files, ``topic`` is their folder.
+    If it reads files, ``topic`` is their folder. ``folder`` is that of base files, or the checkpoint of a query.
     """
 
     do: str
@@ -97,13 +99,19 @@ class Job:
             load_base(TableContext(spark, settings, self.table), Path(self.folder or ""))
         elif self.do == "maintain":
             maintain(TableContext(spark, settings, self.table))
+        elif self.do == "stream":
+            stream, checkpoint = Stream(spark, settings, self.table), Path(self.folder or "")
+            run_query(stream, checkpoint, foreach_batch(self.table, settings), maxOffsetsPerTrigger=self.max_records)
         elif self.do == "accept_gap":
-            gap = repair.propose_gap(settings, self.table)
-            if gap:
-                repair.record(TableContext(spark, settings, self.table), gap)
+            self._accept_gap(spark, settings)
         else:
             refresh.refresh_all(TableContext(spark, settings, self.table))
         return [outcome.entry.commit.number for outcome in outcomes]
+
+    def _accept_gap(self, spark: SparkSession, settings: Settings) -> None:
+        gap = repair.propose_gap(settings, self.table)
+        if gap:
+            repair.record(TableContext(spark, settings, self.table), gap)
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,16 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Avro, BrokerTime, Check, Column, Csv, Debezium, RecordKey, StreamTable, TextBoolean
+from lakehouse.declaration import Check, Column, Debezium, StreamTable
 from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.specs import topic_spec
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.tables.log_tables import log_table
@@ -246,45 +243,3 @@ def test_only_a_table_of_a_change_stream_is_compared_with_the_database_that_is_s
     without_database = verified()
     monkeypatch.setenv("LAKEHOUSE_DATABASE_URL", "postgresql://reader@db/shop")
     assert verified() - without_database == compared
-
-
-def test_the_topic_schema_shows_whether_a_key_is_text_or_bytes():
-    latitude = temperatures.columns[0]
-    without_other_parts: dict[str, Any] = {"partition_by": None, "base": None, "references": (), "rollups": ()}
-    for source, expected_type in ((RecordKey("text"), "string"), (RecordKey("big_endian", window="time"), "bytes")):
-        id_column = replace(latitude, name="id", type="INT", source=source, between=None)
-        table = replace(temperatures, columns=[id_column], key=["id"], **without_other_parts)
-        schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
-        assert [(column.name, column.type) for column in schema.columns] == [("key of the record", expected_type)]
-
-
-def test_the_topic_schema_shows_the_kinds_of_values_in_another_form():
-    forms: dict[str, tuple[str, Any]] = {
-        "string": ("INT", "text"),
-        "string|number": ("INT", "text_or_number"),
-        "number": ("STRING", "number"),
-        "any": ("STRING", "json"),
-        "string|boolean": ("BOOLEAN", TextBoolean(["Y", True], ["N"])),
-    }
-    columns = [Column("id", "INT", "Which.", required=True)]
-    columns += [
-        Column(f"n{number}", type_, "", written=written) for number, (type_, written) in enumerate(forms.values())
-    ]
-    table = StreamTable("items", "items", "Items.", columns, ["id"])
-    schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
-    assert [column.type for column in schema.columns] == ["number", *forms]
-
-
-def test_the_topic_schema_shows_which_bytes_are_a_text() -> None:
-    columns = [Column("id", "INT", "Which.", required=True), Column("raw", "BINARY", "Bytes.")]
-    columns += [Column("digest", "BINARY", "Bytes.", written="hex"), Column("key", "BINARY", "", source=RecordKey())]
-    table = StreamTable("items", "items", "Items.", columns, ["id"], format=Avro())
-    schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
-    assert [column.type for column in schema.columns] == ["number", "bytes", "string", "bytes"]
-
-
-def test_the_topic_schema_of_csv_has_texts() -> None:
-    columns = [Column("id", "INT", "Which.", required=True), Column("at", "TIMESTAMP", "When.", source=BrokerTime())]
-    table = StreamTable("rows", "rows", "Rows.", columns, ["id"], format=Csv(["id"]))
-    schema = topic_spec(CatalogEntry(table)).metadata["dagster/column_schema"]
-    assert [column.type for column in schema.columns] == ["string", "timestamp"]

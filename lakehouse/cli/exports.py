@@ -43,7 +43,8 @@ def export(
             updates.append(Exporter(settings, selected).update(whole=whole))
         except LakehouseError as error:
             errors.append(error)
-    _print_updates(updates, json)
+    if updates or not errors or json:
+        _print_updates(updates, json)
     if len(errors) == 1:
         raise errors[0]
     if errors:
@@ -59,7 +60,9 @@ def _select_exports(settings: "Settings", names: list[str] | None) -> "list[Expo
     for name in names or ():
         if name not in exports_by_name:
             problem = f"Unknown export {name!r}. {spelling_hint(name, exports_by_name)}"
+            of_table = [export.name for export in exports_by_name.values() if export.of == name]
             known_names = f"Declared: {', '.join(exports_by_name)}" if exports_by_name else "None is declared"
+            known_names = f"Exports of the table {name}: {', '.join(of_table)}" if of_table else known_names
             raise typer.BadParameter(f"{problem}{known_names}", param_hint="EXPORT")
     if names:
         return [exports_by_name[name] for name in dict.fromkeys(names)]
@@ -70,7 +73,7 @@ def _print_updates(updates: "list[ExportUpdate]", json: bool) -> None:
     if json:
         return print_json([asdict(update) for update in updates])
     if not updates:
-        return print_line("No export ran: none is declared and enabled, or each failed.")
+        return print_line("No export ran: none is declared and enabled.")
     columns = ["export", "version", "of", "up to version", "wrote", "rows", "files", "lag"]
     rows = [
         (

@@ -135,8 +135,11 @@ def test_wrong_names_are_wrong_use_and_an_error_does_not_keep_other_exports_from
 ) -> None:
     assert main.run(["export", "all_sale"]) == main.WRONG_USE
     assert "Unknown export 'all_sale'. Did you mean all_sales? Declared: all_sales, old_sales" in capfd.readouterr().err
+    assert main.run(["export", "sales"]) == main.WRONG_USE
+    assert "Exports of the table sales: all_sales, old_sales, sales_changed" in capfd.readouterr().err
     assert main.run(["export", "old_sales"]) == main.FAILED
-    assert "Export old_sales is disabled" in capfd.readouterr().err
+    captured = capfd.readouterr()
+    assert ("Export old_sales is disabled" in captured.err, captured.out) == (True, "")
     DeltaTable(settings.table_uri("sales")).restore(0)
     assert main.run(["export", "sales_changed", "all_sales"]) == main.FAILED
     captured = capfd.readouterr()

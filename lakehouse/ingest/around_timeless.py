@@ -22,8 +22,8 @@ from lakehouse.kafka import (
     read_failures,
     read_records,
     timeless_detail,
-    to_arrow,
 )
+from lakehouse.kafka.arrow_records import to_arrow
 from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.positions import Plan
 from lakehouse.storage.table_context import TableContext

@@ -14,7 +14,6 @@ arithmetic of offsets in ``ledger``, and on the wire protocol in ``local``. It k
 """
 
 from lakehouse.kafka.admin import add_partitions, create_topic, delete_topic
-from lakehouse.kafka.arrow_records import RECORD_SCHEMA, to_arrow
 from lakehouse.kafka.clients import only_in_spark
 from lakehouse.kafka.failures import TimelessRecordError, read_failures, require_same_source
 from lakehouse.kafka.incarnation import Incarnation, TopicState
@@ -27,7 +26,6 @@ from lakehouse.kafka.timeless import CutPlan, cut_around, is_timeless, timeless_
 
 __all__ = [
     "PATIENCE",
-    "RECORD_SCHEMA",
     "CutPlan",
     "Incarnation",
     "PublishOptions",
@@ -51,7 +49,6 @@ __all__ = [
     "require_own_keys",
     "require_same_source",
     "timeless_detail",
-    "to_arrow",
     "topic_names",
     "written_ends",
 ]

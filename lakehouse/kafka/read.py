@@ -4,7 +4,6 @@ import json
 from typing import TYPE_CHECKING
 
 from lakehouse.decoding import staged
-from lakehouse.kafka.arrow_records import to_arrow
 from lakehouse.kafka.few_records import read_few_records
 from lakehouse.kafka.security import spark_security
 from lakehouse.ledger.positions import Plan
@@ -48,6 +47,8 @@ def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "Data
     """
     few_records = read_few_records(settings, plan)
     if few_records is not None:
+        from lakehouse.kafka.arrow_records import to_arrow  # noqa: PLC0415 - Arrow is slow to import
+
         return spark.createDataFrame(to_arrow(few_records))
     ranges = [offsets for offsets in plan.ranges if offsets.span] or plan.ranges
     plan_options = {

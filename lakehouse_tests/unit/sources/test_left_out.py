@@ -43,7 +43,7 @@ def without_access(*paths: Path) -> Iterator[None]:
 def folder(tmp_path: Path) -> Path:
     """A folder with the files a.json, b/c.json and b/d.json, which another user may read."""
     for parent in tmp_path.parents:
-        if parent.name.startswith("pytest-") and parent.stat().st_uid == os.geteuid():
+        if parent.name.startswith(("pytest-", "popen-")) and parent.stat().st_uid == os.geteuid():
             parent.chmod(0o755)
     tmp_path.chmod(0o755)
     for name in ("a.json", "b/c.json", "b/d.json"):

@@ -100,7 +100,8 @@ def _judged(records: DataFrame, judge: Judge) -> DataFrame:
 
 def _explain_faults(records: DataFrame) -> DataFrame:
     """Give records that stand for the unreadable rest of a file their own reason, with its place."""
-    fault = f"CAST(filter({staged.HEADERS}, header -> header.key = '{FAULT_HEADER}')[0].value AS STRING)"
+    faults = f"filter({staged.HEADERS}, header -> header.key = '{FAULT_HEADER}')"
+    fault = f"CAST(try_element_at({faults}, 1).value AS STRING)"
     is_fault = f"{staged.REASON} IS NOT NULL AND {fault} IS NOT NULL"
     explanation = {staged.REASON: f"'{UNREADABLE_FILE}'", staged.DETAIL: fault}
     return records.withColumns({n: F.expr(f"IF({is_fault}, {sql}, {n})") for n, sql in explanation.items()})

@@ -5,7 +5,7 @@ dropped some of its rows.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
-from lakehouse.kafka import PATIENCE, first_records, written_ends
+from lakehouse.kafka import PATIENCE, first_records, is_exact_in_spark, written_ends
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Plan, Positions, Range, SourceState, first_of
 from lakehouse.settings import Settings
@@ -94,14 +94,18 @@ def plan_micro_batch(context: TableContext, ends: Positions) -> MicroBatchPlan:
 def require_same_records(settings: Settings, state: SourceState, parts: list[MicroBatchPart]) -> None:
     """Raise ``TopicError`` if the topic has other records than a micro-batch, by the times of the last ones.
 
-    A record that the topic does not hold any more, or that was aborted, is not compared.
+    A record that the topic does not hold any more, or that was aborted, is not compared; nor is one with a time that
+    Spark shifts.
     """
     last_ranges = [Range(part.range.partition, part.range.end - 1, part.range.end) for part in parts]
     readable_ranges = [part for part in last_ranges if _is_readable(state, part)]
     records = first_records(settings, state.stream, readable_ranges) if readable_ranges else {}
     for part in parts:
         partition, record = part.range.partition, records.get(part.range.partition)
-        if record and record.time and (record.time - _EPOCH) // _MILLISECOND != part.last_milliseconds:
+        milliseconds = (record.time - _EPOCH) // _MILLISECOND if record and record.time else None
+        if milliseconds is None or not is_exact_in_spark(milliseconds):
+            continue
+        if milliseconds != part.last_milliseconds:
             raise _other_topic_error(
                 state, f"has another record at offset {part.range.end - 1} of partition {partition}"
             )
@@ -114,9 +118,14 @@ def describe_merged(plan: Plan, parts: list[MicroBatchPart]) -> str:
 
 
 def find_earlier(plan: Plan, parts: list[MicroBatchPart]) -> list[Range]:
-    """Return the ranges between the progress of the table and the first offsets of a micro-batch."""
-    starts = {part.partition: part.start for part in plan.ranges}
-    ranges = (Range(part.partition, starts[part.partition], part.start) for part in _ranges(parts))
+    """Return the ranges between the progress of the table and the first offsets of a micro-batch.
+
+    They end with the plan: records of an open transaction cannot be read.
+    """
+    planned_ranges = {part.partition: part for part in plan.ranges}
+    ranges = (
+        replace(planned_ranges[p.partition], end=min(p.start, planned_ranges[p.partition].end)) for p in _ranges(parts)
+    )
     return [part for part in ranges if part.span > 0]
 
 

@@ -2,8 +2,8 @@
 
 ``state`` and ``metadata`` describe a topic, ``incarnation`` holds its identity, and ``admin`` creates and widens it.
 ``publish`` sends records, ``newest_records`` shows the last ones, ``read`` gives ranges of records to Spark,
-``few_records`` reads few of many partitions itself, and ``timeless`` reads what Spark cannot; ``arrow_records`` has the
-columns of both. ``record_times`` finds the offsets at which a time begins. ``clients``,
+``few_records`` reads few of many partitions itself, within ``batch_limits``, and ``timeless`` reads what Spark cannot;
+``arrow_records`` has the columns of both. ``record_times`` finds the offsets at which a time begins. ``clients``,
 ``connection`` and ``security`` connect to a broker; ``connection_causes`` and ``failures`` explain why that failed.
 ``registry_client`` calls a schema registry, and ``writing`` chooses the schema by which lines are written. New requests
 to a broker belong in this package.
@@ -22,7 +22,7 @@ from lakehouse.kafka.publish import PublishOptions, publish, require_own_keys
 from lakehouse.kafka.read import read_records
 from lakehouse.kafka.record_times import first_records, offsets_at
 from lakehouse.kafka.state import PATIENCE, read_topic, read_topics, topic_names, written_ends
-from lakehouse.kafka.timeless import CutPlan, cut_around, is_timeless, timeless_detail
+from lakehouse.kafka.timeless import CutPlan, cut_around, is_exact_in_spark, is_timeless, timeless_detail
 
 __all__ = [
     "PATIENCE",
@@ -37,6 +37,7 @@ __all__ = [
     "cut_around",
     "delete_topic",
     "first_records",
+    "is_exact_in_spark",
     "is_timeless",
     "newest_records",
     "offsets_at",

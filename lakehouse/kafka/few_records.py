@@ -5,6 +5,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from lakehouse.kafka.batch_limits import batches_limited
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.kafka.newest_records import Record, to_record
@@ -39,7 +40,8 @@ def read_few_records(settings: Settings, plan: Plan) -> list[Record] | None:
         return records if is_whole else None
 
     try:
-        return ask(settings, _LIMIT, read_all)
+        with batches_limited(2 * ROOM):  # a batch may also have records outside of the ranges
+            return ask(settings, _LIMIT, read_all)
     except Exception as error:
         _log.debug("Spark reads %s instead: %s", plan.stream, error)
         return None
@@ -58,7 +60,7 @@ async def _read(consumer: Any, plan: Plan) -> list[Record] | None:
         for partition, messages in batches.items():
             new_records = [to_record(message) for message in messages if message.offset < ends[partition]]
             size += sum(map(size_of, new_records))
-            if size > ROOM or not all(map(is_exact_in_spark, new_records)):
+            if size > ROOM or not all(is_exact_in_spark(record.milliseconds) for record in new_records):
                 return None
             records += new_records
         for partition in [part for part, end in ends.items() if await consumer.position(part) >= end]:

@@ -55,9 +55,9 @@ def is_timeless(milliseconds: int) -> bool:
     return not MIN_MILLISECONDS <= milliseconds <= MAX_MILLISECONDS
 
 
-def is_exact_in_spark(record: Record) -> bool:
-    """Whether Spark's source gives the record the time that it has in the topic."""
-    return _SHIFTED_BEFORE <= record.milliseconds <= MAX_MILLISECONDS
+def is_exact_in_spark(milliseconds: int) -> bool:
+    """Whether Spark's source gives a record with that time in the topic, in milliseconds since 1970, the same time."""
+    return _SHIFTED_BEFORE <= milliseconds <= MAX_MILLISECONDS
 
 
 def timeless_detail(milliseconds: int) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Csv, Files, StreamTable
+from lakehouse.declaration import Column, Csv, Files, RecordHeader, StreamTable
 from lakehouse.decoding.files import contents
 from lakehouse.errors import DataLossError, SourceError
 from lakehouse.ingest.batches import merge_all
@@ -140,6 +141,21 @@ def test_a_file_that_cannot_be_read_to_its_end_is_one_rejected_record(landing: L
     landing.assert_accounted()
 
 
+@pytest.mark.invariant("8.10")
+def test_a_bad_record_is_rejected_also_if_a_column_has_the_path_of_its_file(landing: Landing) -> None:
+    path_column = Column("file", "STRING", source=RecordHeader("file"), doc="Path of the file.")
+    landing.table = replace(landing.table, columns=[*landing.table.columns, path_column])
+    landing.land("01.json", array([reading(1, 60), {"device_id": "x"}]))
+    landing.land("02.json", array([reading(2, 70)])[:-1])
+    landing.merge()
+    rows = landing.context.merged.rows().select("device_id", "file").collect()
+    assert sorted(map(tuple, rows)) == [(1, "01.json"), (2, "02.json")]
+    assert len(landing.rejected()) == 2
+    assert "unreadable_file" in dict(landing.rejected())
+    redrive(landing.context)
+    assert len(landing.rejected()) == 2
+
+
 @pytest.mark.slow
 def test_a_changed_file_is_a_new_file(landing: Landing) -> None:
     landing.land("01.json", array([reading(1, 60)]))
@@ -149,6 +165,18 @@ def test_a_changed_file_is_a_new_file(landing: Landing) -> None:
     assert (outcome.entry.commit.read, landing.rows()) == (2, [(1, 61.0), (2, 70.0)])
     (replayed,) = replay(landing.context)
     assert (replayed.entry.commit.read, landing.rows()) == (2, [(1, 61.0), (2, 70.0)])
+
+
+@pytest.mark.invariant("4.1")
+def test_a_later_file_replaces_rows_also_if_the_clock_was_set_back(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landing.land("01.json", array([reading(1, 60)]))
+    landing.merge()
+    monkeypatch.setattr(file_log, "time", SimpleNamespace(time_ns=lambda: 10**15))
+    landing.land("02.json", array([reading(1, 61)]))
+    landing.merge()
+    assert landing.rows() == [(1, 61.0)]
 
 
 @pytest.mark.invariant("9.11")

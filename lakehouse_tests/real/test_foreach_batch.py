@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -157,6 +158,9 @@ def test_records_of_open_and_aborted_transactions_are_not_merged(
         await asyncio.to_thread(lambda: merge(micro_batch(stream), 0))
         assert {open_hour, aborted_hour, committed_hour} & stream.temperatures().keys() == {committed_hour}
         assert "open transaction" in warnings(caplog)[-1]
+        end = (await producer.send_and_wait(topic, record(time=open_hour), partition=1)).offset
+        await asyncio.to_thread(lambda: merge(micro_batch(stream).where(f"offset = {end}"), 0))
+        assert "open transaction" in warnings(caplog)[-1], "also before the micro-batch"
         await producer.commit_transaction()
 
     with_client(AIOKafkaProducer, stream.settings, run_transactions, transactional_id=topic)
@@ -226,6 +230,21 @@ def test_a_query_over_another_cluster_is_refused(stream: Stream, column: str, va
         merger(stream)(records.withColumn(column, F.expr(value)), 0)
     assert stream.ledger.version == version
     stream.merge()
+
+
+def test_a_time_that_spark_shifts_is_the_same_record(stream: Stream, broker: Settings) -> None:
+    configs = {"message.timestamp.type": "CreateTime", "message.timestamp.before.max.ms": str(2**63 - 1)}
+    topic = NewTopic(unique_table().topic, 1, 1, topic_configs=configs)
+    with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([topic]))
+    old_stream = replace(stream, table=replace(unique_table(base=None), topic=topic.name))
+
+    async def send_old(producer: AIOKafkaProducer) -> None:
+        value = record(time="2023-01-01T00:00")
+        await producer.send_and_wait(topic.name, value, timestamp_ms=-14_000_000_000_000)  # in 1526
+
+    with_client(AIOKafkaProducer, broker, send_old)
+    merger(old_stream)(micro_batch(old_stream), 0)
+    assert progress(old_stream) == {0: 1}
 
 
 def test_columns_that_the_query_changed_are_refused(stream: Stream) -> None:

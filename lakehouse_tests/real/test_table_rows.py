@@ -44,9 +44,10 @@ class Follower:
         )
         self.run("INSERT INTO ACCOUNTS SELECT id, id / 3, timestamp_micros(id), concat('ä\"', id) FROM range(50)")
 
-    def vacuum(self) -> None:
+    def vacuum(self, *, compact: bool = True) -> None:
         """Delete every file that the newest version does not need."""
-        self.run("OPTIMIZE ACCOUNTS")
+        if compact:
+            self.run("OPTIMIZE ACCOUNTS")
         with session_settings(self.spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
             self.run("VACUUM ACCOUNTS RETAIN 0 HOURS")
 
@@ -161,6 +162,26 @@ def test_after_change_data_was_vacuumed_an_accepted_gap_reads_all_rows_again(
     assert follower.merge() == []
     if truncates:
         follower.assert_equal()
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("9.13")
+def test_a_vacuumed_deletion_vector_is_a_gap(follower: Follower) -> None:
+    follower.run("ALTER TABLE ACCOUNTS SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    follower.merge()
+    follower.run("DELETE FROM ACCOUNTS WHERE id = 3")
+    follower.run("DELETE FROM ACCOUNTS WHERE id = 4")
+    follower.vacuum(compact=False)
+    with pytest.raises(DataLossError, match=r"can no longer be read, and were not.*accept-gap"):
+        follower.merge()
+    proposal = propose_gap(follower.settings, follower.table)
+    assert proposal
+    record(follower.context, proposal)
+    follower.merge()
+    follower.run("DELETE FROM ACCOUNTS WHERE id = 5")
+    follower.merge()
+    ids = sorted(row[0] for row in follower.context.merged.rows().select("id").collect())
+    assert ids == [number for number in range(50) if number != 5]
 
 
 @pytest.mark.slow

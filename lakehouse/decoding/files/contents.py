@@ -46,9 +46,12 @@ def require_chunk(data: bytes, hashes: Sequence[str], index: int) -> bytes:
     return data
 
 
-def read_chunks(file: BinaryIO, hashes: Sequence[str]) -> Iterator[bytes]:
-    """Yield the chunks of a whole file, each of which is the one that was numbered."""
-    for index in range(len(hashes) + 1):
+def read_chunks(file: BinaryIO, hashes: Sequence[str], first: int = 0) -> Iterator[bytes]:
+    """Yield the chunks of a file from the first one on, at which it is; each is the one that was numbered.
+
+    After the last one, the file must end.
+    """
+    for index in range(first, len(hashes) + 1):
         data = require_chunk(file.read(CHUNK), hashes, index)
         if data:
             yield data

@@ -1,18 +1,19 @@
 """One part of a file → batches of records. Runs in a worker, and on the driver to show the records of a file."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.files.contents import CHUNK, decompress, open_file, read_chunks, require_chunk
+from lakehouse.decoding.files.contents import CHUNK, decompress, open_file, read_chunks
 from lakehouse.decoding.files.elements import split_elements
 from lakehouse.decoding.files.fault import FileFault
 from lakehouse.decoding.files.lines import MAX_LINE, PIECE, PlacedValues, lines_of, split_lines
 from lakehouse.decoding.files.table_rows import avro_rows, parquet_rows
 
-_READ = 64 * 1024  # bytes beyond the end of a part that are read at once, for its last line
+_READ = 64 * 1024  # bytes beyond the end of a part that are searched at once for the end of its last line
 _BATCH = 100_000  # records that are sent to Spark at once
 MAX_WHOLE = 1024 * 1024 * 1024
 """Bytes of contents of a file that is read as a whole; a larger one is a rejected record."""
@@ -93,20 +94,21 @@ def _lines_of_file(part: FilePart, form: FileForm) -> Iterator[PlacedValues]:
 
 
 def _lines_of_part(part: FilePart) -> Iterator[PlacedValues]:
-    """Yield the lines that begin in these chunks; the last one may end in a later chunk."""
+    """Yield the lines that begin in these chunks, after their first byte, or right after them.
+
+    So no other byte decides where lines begin, and every byte of a line is in a chunk that was numbered.
+    """
     with open_file(part.folder, part.path) as file:
-        begin = max(0, part.first * CHUNK - 1)
-        file.seek(begin)
-        before = file.read(1) if part.first else b"\n"
         position = part.first * CHUNK
+        file.seek(position)
+        chunks = read_chunks(file, part.hashes, part.first)
         rest, rest_begin = b"", position
-        is_begun = before == b"\n"
-        for index in range(part.first, part.first + (part.chunks or 0)):
-            data = require_chunk(file.read(CHUNK), part.hashes, index)
+        is_begun = part.first == 0
+        for data in islice(chunks, part.chunks):
             if not is_begun:
                 skipped = data.find(b"\n") + 1
                 position += skipped or len(data)
-                data, is_begun = (data[skipped:], True) if skipped else (b"", False)
+                data, is_begun = (data[skipped:], True) if skipped else (b"", False)  # noqa: PLW2901
                 rest_begin = position
             for first in range(0, len(data), PIECE):
                 piece = rest + data[first : first + PIECE]
@@ -114,19 +116,22 @@ def _lines_of_part(part: FilePart) -> Iterator[PlacedValues]:
                 if end:
                     yield lines_of(piece[:end], rest_begin)
                 rest, rest_begin = piece[end:], rest_begin + end
-        if rest:
-            yield lines_of(_until_line_end(file, rest, rest_begin), rest_begin)
+        if is_begun and (line := _until_line_end(chunks, rest, rest_begin)):
+            yield lines_of(line, rest_begin)
 
 
-def _until_line_end(file: Any, line: bytes, begin: int) -> bytes:
-    while data := file.read(_READ):
-        end = data.find(b"\n") + 1
-        line += data[:end] if end else data
-        if end:
-            break
-        if len(line) > MAX_LINE:
-            raise FileFault(begin, f"the line that begins at byte {begin:,} has more than {len(line):,} bytes")
-    return line
+def _until_line_end(chunks: Iterator[bytes], rest: bytes, begin: int) -> bytes:
+    line = bytearray(rest)
+    for data in chunks:
+        for first in range(0, len(data), _READ):
+            piece = data[first : first + _READ]
+            end = piece.find(b"\n") + 1
+            line += piece[:end] if end else piece
+            if end:
+                return bytes(line)
+            if len(line) > MAX_LINE:
+                raise FileFault(begin, f"the line that begins at byte {begin:,} has more than {len(line):,} bytes")
+    return bytes(line)
 
 
 def _without_header(lines: Iterator[PlacedValues], header: str) -> Iterator[PlacedValues]:

@@ -4,10 +4,10 @@ A file whose size, time or contents changed has another number. The log says whi
 position always has the same record.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -53,13 +53,22 @@ _SCHEMA = pa.schema(
 class FileLog:
     """What the log says: for each path the number, size and time of the file that was last seen there.
 
-    ``count`` is the number that the next file gets. ``table_id`` is empty if the table does not exist.
+    ``count`` is the number that the next file gets, and ``last_seen`` the time of the last one, in microseconds since
+    1970. ``table_id`` is empty if the table does not exist.
     """
 
     table_id: str = ""
     version: int = -1
     count: int = 0
     newest: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    last_seen: int = 0
+
+    def next_time(self, now: int) -> int:
+        """Return the time at which the next file is seen: also by a clock that was set back, not before the last one.
+
+        Times order the records of files, so those of a later file are never older.
+        """
+        return max(now, self.last_seen)
 
     @property
     def source(self) -> SourceId:
@@ -91,11 +100,13 @@ def _read(uri: str) -> FileLog:
         log_table = open_table(uri)
         if log_table is None:
             return FileLog()
-        rows = pa.table(log_table.to_pyarrow_table(columns=["number", "path", "size", "modified"])).sort_by("number")
+        names = ["number", "path", "size", "modified", "seen"]
+        rows = pa.table(log_table.to_pyarrow_table(columns=names)).sort_by("number")
     numbers, times = rows["number"].to_pylist(), rows["modified"].cast(pa.int64()).to_pylist()
     facts = zip(numbers, rows["size"].to_pylist(), times, strict=True)
     newest = dict(zip(rows["path"].to_pylist(), facts, strict=True))  # the last of each path
-    return FileLog(str(log_table.metadata().id), log_table.version(), max(numbers, default=-1) + 1, newest)
+    count, last_seen = max(numbers, default=-1) + 1, max(rows["seen"].cast(pa.int64()).to_pylist(), default=0)
+    return FileLog(str(log_table.metadata().id), log_table.version(), count, newest, last_seen)
 
 
 def read_numbered(settings: Settings, table: StreamTable, numbers: Sequence[int]) -> pa.Table:
@@ -140,7 +151,7 @@ def number_files(
         "path": [path for path, _ in whole],
         "size": [facts[path].size for path, _ in whole],
         "modified": [facts[path].modified for path, _ in whole],
-        "seen": [datetime.now(UTC)] * len(whole),
+        "seen": [log.next_time(time.time_ns() // 1_000)] * len(whole),
         "hashes": [parts for _, parts in whole],
     }
     rows = pa.table([pa.array(columns[item.name], item.type) for item in _SCHEMA], _SCHEMA)

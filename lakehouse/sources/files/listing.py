@@ -22,6 +22,7 @@ Place = tuple[int, int]
 """The device and the number of a folder on it."""
 LOST = (os.strerror(errno.ENOENT), os.strerror(errno.ELOOP))
 """Why a file that was removed, and a link to nothing, cannot be read."""
+_HIDING = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 _NOT_TEXT = "its name is not UTF-8"
 
 
@@ -60,7 +61,7 @@ def list_files(folder: str, files: Files) -> Listing:
             return Listing({path: facts for path, facts in _list_store(folder) if _is_declared(path, files)})
         root = Path(folder).stat()
         walk = _Walk(folder, re.compile(translate(files.names)))
-        walk.enter("", frozenset({(root.st_dev, root.st_ino)}))
+        walk.enter_all((root.st_dev, root.st_ino))
         return Listing(walk.facts, walk.left_out)
     except OSError as error:
         raise SourceError(
@@ -83,13 +84,28 @@ class _Walk:
     names: re.Pattern[str]
     facts: dict[str, FileFacts] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    _folders: list[tuple[str, frozenset[Place]]] = field(default_factory=list)
 
-    def enter(self, prefix: str, above: frozenset[Place]) -> None:
-        """Collect what is in a folder; ``above`` are the folders around it, so that no link leads in a circle."""
+    def enter_all(self, root: Place) -> None:
+        """Collect what is in the folder and in those within it, one after the other: they may be nested deeply."""
+        self._enter("", frozenset({root}))
+        while self._folders:
+            path, places = self._folders.pop()
+            try:
+                self._enter(f"{path}/", places)
+            except FileNotFoundError:
+                continue  # the folder has gone away meanwhile
+            except OSError as error:
+                if error.errno not in _HIDING:
+                    raise
+                self.left_out[path] = str(error.strerror)
+
+    def _enter(self, prefix: str, places: frozenset[Place]) -> None:
+        """Collect what is in a folder; ``places`` are its own and those around it, so no link leads in a circle."""
         with os.scandir(f"{self.folder}/{prefix}") as entries:
             for entry in entries:
                 if not entry.name.startswith(_IGNORED):
-                    self._look_at(entry, prefix, above)
+                    self._look_at(entry, prefix, places)
 
     def _look_at(self, entry: "os.DirEntry[str]", prefix: str, above: frozenset[Place]) -> None:
         path, is_declared = f"{prefix}{entry.name}", self.names.match(entry.name) is not None
@@ -102,25 +118,15 @@ class _Walk:
             if not is_lost or (is_declared and entry.is_symlink()):
                 self.left_out[path] = str(error.strerror)
             return
-        is_folder = S_ISDIR(stat.st_mode)
+        is_folder, place = S_ISDIR(stat.st_mode), (stat.st_dev, stat.st_ino)
         if not is_folder and not (is_declared and S_ISREG(stat.st_mode)):
             return
         if not is_text(entry.name):
             self.left_out[path] = _NOT_TEXT
-        elif is_folder:
-            self._enter_below(path, above, (stat.st_dev, stat.st_ino))
-        else:
+        elif not is_folder:
             self.facts[path] = _facts_in(stat)
-
-    def _enter_below(self, path: str, above: frozenset[Place], place: Place) -> None:
-        if place in above:
-            return
-        try:
-            self.enter(f"{path}/", above | {place})
-        except FileNotFoundError:
-            return  # the folder has gone away meanwhile
-        except PermissionError as error:
-            self.left_out[path] = str(error.strerror)
+        elif place not in above:
+            self._folders.append((path, above | {place}))
 
 
 def _facts_in(stat: os.stat_result) -> FileFacts:

@@ -159,9 +159,9 @@ def _reader(folder: str, files: Files, *, with_names: bool) -> Any:
         try:
             yield from (to_batch(part, records) for records in read(file_part, form) if len(records.values))
         except changed_error as error:
-            raise changed_error(f"file {part['number']}, {part['path']}: {error}") from None
+            raise changed_error(f"file {part['number']}: {error}") from None
         except OSError as error:
             detail = error.strerror or str(error)
-            raise unreadable_error(f"file {part['number']}, {part['path']}: {detail}") from None
+            raise unreadable_error(f"file {part['number']}: {detail}") from None
 
     return read_batches

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 _SUSPECTS: dict[str, set[int]] = defaultdict(set)
 """Numbers of files whose bytes had changed when this process read them, by the URI of the log: they get new numbers."""
-_CHANGED = re.compile(r"FileChangedError: file (\d+), (.+?): (.+)")
-_UNREADABLE = re.compile(r"FileUnreadableError: file \d+, (.+): (.+)")
+_FAILURE = re.compile(r"File(Changed|Unreadable)Error: file (\d+): (.+)")  # no names: they may have any text
 _log = logging.getLogger(__name__)
 
 
@@ -65,7 +64,9 @@ class FilesSource(Source):
         return folder.state(first, is_new=is_new, looks_ahead=looks_ahead)
 
     def _list(self) -> Folder:
-        return self._compare(list_files(self._folder, self.files), read_file_log(self.settings, self.table))
+        # the log first: a file that another run numbers after the listing would seem to be removed
+        log = read_file_log(self.settings, self.table)
+        return self._compare(list_files(self._folder, self.files), log)
 
     def _compare(self, listing: Listing, log: FileLog) -> Folder:
         return Folder(self.files, log, listing, self._suspects, self._folder)
@@ -85,10 +86,12 @@ class FilesSource(Source):
         """Number the files that are new and have settled. Warns of files that changed, or that cannot be read.
 
         The folder is listed once: a file that changes before it is numbered gets no number, and one that changes later
-        is not the one that was numbered.
+        is not the one that was numbered. If a file seems to be removed, the folder is listed again: another run may
+        have numbered a file that came after the listing.
         """
         listing = retry_on_conflict(lambda: self._number(context, ledger))
-        return self._state(self._compare(listing, read_file_log(self.settings, self.table)), ledger)
+        state = self._state(self._compare(listing, read_file_log(self.settings, self.table)), ledger)
+        return self._state(self._list(), ledger) if state.removed else state
 
     def _number(self, context: TableContext, ledger: Ledger) -> Listing:
         folder = self._list()
@@ -148,21 +151,24 @@ class FilesSource(Source):
             yield
         except (PySparkException, Py4JJavaError) as error:
             text = "\n".join([str(error), *(cause.line for cause in causes_of(error))])
-            if unreadable := _UNREADABLE.search(text):
-                raise SourceError(
-                    f"File {unreadable[1]} cannot be read: {unreadable[2]}",
-                    where=f"folder {self._folder}",
-                    action="Nothing was merged, and nothing is lost. Make it readable for the user who runs Spark, then"
-                    f" run it again: {command}. Or remove it, and accept the loss: lakehouse accept-gap"
-                    f" {self.table.name}",
-                ) from error
-            match = _CHANGED.search(text)
+            match = _FAILURE.search(text)
             if not match:
                 raise
-            self._suspects.add(int(match[1]))
+            path = ", ".join(read_numbered(self.settings, self.table, [int(match[2])])["path"].to_pylist())
+            if match[1] == "Unreadable":
+                raise self._unreadable_error(path, match[3], command) from error
+            self._suspects.add(int(match[2]))
             raise ReadLossError(
-                f"File {match[2]} changed while it was read: {match[3]}",
+                f"File {path} changed while it was read: {match[3]}",
                 where=f"folder {plan.stream}",
                 action=f"Nothing was merged. Run it again: {command}. Write files elsewhere and rename them into the"
                 " folder when they are complete.",
             ) from error
+
+    def _unreadable_error(self, path: str, detail: str, command: str) -> SourceError:
+        return SourceError(
+            f"File {path} cannot be read: {detail}",
+            where=f"folder {self._folder}",
+            action="Nothing was merged, and nothing is lost. Make it readable for the user who runs Spark, then run it"
+            f" again: {command}. Or remove it, and accept the loss: lakehouse accept-gap {self.table.name}",
+        )

@@ -1,9 +1,11 @@
 """Which versions of a table can no longer be read, since their files were deleted, or not together with others."""
 
+from base64 import b85decode
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote
+from uuid import UUID
 
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType
@@ -14,14 +16,21 @@ from lakehouse.ledger.log_files import Action, LogFiles
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings.store import Store
 
+_IN_OWN_FOLDER = "u"  # a deletion vector may also be in the log itself, or in another table
+_CODE_LENGTH = 20
+_FROM_Z85 = str.maketrans(
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
+)
+
 
 def lost_versions(uri: str, first: int, last: int) -> set[int]:
     """Return the versions in this range, both ends included, whose commit or change data is gone."""
     with log_failures(uri):
-        commits = dict(islice(LogFiles(uri).commits(last), max(0, last - first + 1)))
-        paths = {version: set(_files_with_changes(commit)) for version, commit in commits.items()}
+        commits = islice(LogFiles(uri).commits(last), max(0, last - first + 1))
+        paths = {version: set(_files_with_changes(commit)) for version, commit in commits}
         missing_paths = _missing(uri, set().union(*paths.values()))
-    return {v for v in range(first, last + 1) if v not in commits or not paths[v].isdisjoint(missing_paths)}
+    return {v for v in range(first, last + 1) if v not in paths or not paths[v].isdisjoint(missing_paths)}
 
 
 def changed_columns(uri: str, versions: Collection[int]) -> set[int]:
@@ -47,6 +56,16 @@ def _files_with_changes(commit: Iterable[Action]) -> Iterator[str]:
     files = [action[kind] for action in actions for kind in ("add", "remove") if action.get(kind)]
     for file in change_files or [file for file in files if file.get("dataChange")]:
         yield unquote(file["path"])
+        vector = file.get("deletionVector") or {}
+        if vector.get("storageType") == _IN_OWN_FOLDER:
+            yield _vector_path(vector["pathOrInlineDv"])
+
+
+def _vector_path(text: str) -> str:
+    """Return the path of the file with a deletion vector: a prefix, and an id that Delta writes in the base of Z85."""
+    prefix, code = text[:-_CODE_LENGTH], text[-_CODE_LENGTH:]
+    name = f"deletion_vector_{UUID(bytes=b85decode(code.translate(_FROM_Z85)))}.bin"
+    return f"{prefix}/{name}" if prefix else name
 
 
 def _missing(uri: str, paths: Collection[str]) -> set[str]:

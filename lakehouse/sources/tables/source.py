@@ -1,5 +1,6 @@
 """Another Delta table as a source of records."""
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MILLISECOND = 1_000  # microseconds
+_VERSIONS_BEFORE = 100  # whose times count for a version
 _CHANGE_DATA = "delta.enableChangeDataFeed"
 
 
@@ -126,7 +128,7 @@ class TableSource(Source):
         """Read the rows as of the first version, and the changes of the planned versions."""
         from lakehouse.sources.tables.read import Kinds, read_table_rows  # noqa: PLC0415 - only a session needs Spark
 
-        times = {version: self._committed_at(version) for part in plan.ranges for version in versions_in(part)}
+        times = self._times_of([version for part in plan.ranges for version in versions_in(part)])
         rule = self.table.apply_as_truncates
         begins_with_truncate = rule is not None and rule.path == (KIND_FIELD,)
         kinds = Kinds(former_rows=self.rows.former_rows, truncates=begins_with_truncate)
@@ -134,6 +136,19 @@ class TableSource(Source):
         versions = changed_columns(self.uri, versions_in(change_range) if change_range else ())
         ranges = [piece for part in plan.ranges for piece in split_at(part, versions)]
         return read_table_rows(spark, self.uri, ranges, times, kinds)
+
+    def _times_of(self, versions: Collection[int]) -> dict[int, int]:
+        """Return the time of the records of each version, in microseconds since 1970.
+
+        Programs with different clocks write a table, and times order the rows of a key: a version is not older than
+        those before it. The records of a log have no order, and are found again by the time of their own commit.
+        """
+        if not self.table.key or not versions:
+            return {version: self._committed_at(version) for version in versions}
+        times, newest_time = dict[int, int](), 0
+        for version in range(max(0, min(versions) - _VERSIONS_BEFORE), max(versions) + 1):
+            newest_time = times[version] = max(newest_time, self._committed_at(version))
+        return {version: times[version] for version in versions}
 
     def _committed_at(self, version: int) -> int:
         """Return when a version was committed, in microseconds since 1970; 0 if its commit does not say."""

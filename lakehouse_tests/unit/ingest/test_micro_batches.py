@@ -1,5 +1,7 @@
 """What a micro-batch has before and after the progress of a table, in words."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from lakehouse.errors import TopicError
@@ -38,6 +40,16 @@ def test_only_ranges_with_a_record_come_before_a_micro_batch(monkeypatch: pytest
     assert find_earlier(PLAN, parts) == [Range(0, 10, 12), Range(2, 0, 3)]
     monkeypatch.setattr(micro_batches, "first_records", lambda *_: {2: FirstRecord(None, producer_time=True)})
     assert describe_earlier(SETTINGS, PLAN, parts) == "partition 2: offsets 0 to 2"
+
+
+def test_records_of_an_open_transaction_before_a_micro_batch_are_not_asked_for() -> None:
+    assert find_earlier(PLAN, [part(0, 25, 30), part(1, 7, 9)]) == [Range(0, 10, 20)]
+
+
+def test_a_time_that_spark_shifts_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    time = datetime(1526, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(micro_batches, "first_records", lambda *_: {0: FirstRecord(time, producer_time=True)})
+    require_same_records(SETTINGS, STATE, [part(0, 0, 20)])
 
 
 def test_nobody_is_asked_if_a_micro_batch_begins_at_the_progress(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,4 +111,4 @@ def test_a_broker_that_delivers_no_record_is_an_error(monkeypatch: pytest.Monkey
     ],
 )
 def test_a_time_that_spark_shifts_or_cannot_read_is_not_exact_in_spark(milliseconds: int, is_exact: bool) -> None:
-    assert is_exact_in_spark(Record(0, 0, milliseconds, None, None)) is is_exact
+    assert is_exact_in_spark(milliseconds) is is_exact

@@ -112,3 +112,13 @@ def test_a_listing_has_the_files_that_match_in_all_folders(tmp_path: Path) -> No
     assert sorted(list_files(folder, Files("in", names="*.json")).facts) == ["a.json", "b/c.json"]
     with pytest.raises(SourceError, match="cannot be read"):
         list_files(folder_of(settings, Files("missing")), Files("missing"))
+
+
+def test_folders_may_be_nested_deeply(tmp_path: Path) -> None:
+    folder = tmp_path
+    for _ in range(400):
+        folder /= "d"
+        folder.mkdir()
+    (folder / "deep.json").write_bytes(b"12345")
+    files = Files(str(tmp_path), names="*.json")
+    assert [facts.size for facts in list_files(str(tmp_path), files).facts.values()] == [5]

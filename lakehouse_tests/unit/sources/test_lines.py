@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse.decoding.files import contents, reader
+from lakehouse.decoding.files.fault import FileChangedError
 from lakehouse.decoding.files.lines import lines_of, split_lines
 from lakehouse.decoding.files.reader import FileForm, FilePart, read_part
 
@@ -61,6 +62,26 @@ def test_every_split_of_a_file_gives_its_lines(small_chunks: Path, lines: list[b
     ]
     assert read(small_chunks, whole) == expected(data)
     assert read(small_chunks, parts) == expected(data)
+
+
+@pytest.mark.invariant("9.10")
+def test_a_part_of_a_changed_file_gives_its_numbered_lines_or_fails(small_chunks: Path) -> None:
+    data = b"".join(b"%03d %s\n" % (number, b"x" * (number * 7 % 90)) for number in range(12)) + b"end"
+    small_chunks.write_bytes(data)
+    folder, hashes = str(small_chunks.parent), contents.chunk_hashes(str(small_chunks.parent), small_chunks.name)
+    parts = [FilePart(folder, small_chunks.name, hashes, first, 1) for first in range(len(hashes))]
+    numbered_lines = [read(small_chunks, [part]) for part in parts]
+    places = [(at, octet) for at in range(len(data)) for octet in b"?\n" if data[at] != octet]
+    changed = [data[:at] + bytes([octet]) + data[at + 1 :] for at, octet in places]
+    failures = 0
+    for bytes_ in (*changed, data + b"ing\n", data[:-1]):
+        small_chunks.write_bytes(bytes_)
+        for part, lines in zip(parts, numbered_lines, strict=True):
+            try:
+                assert read(small_chunks, [part]) == lines
+            except FileChangedError:
+                failures += 1
+    assert failures >= len(changed)
 
 
 def test_a_line_break_within_quotes_belongs_to_the_line() -> None:

@@ -18,6 +18,7 @@ from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import VERSION_PLACES, Plan, Range, find_gap
 from lakehouse.settings import Settings
 from lakehouse.sources.tables.look import CHANGES, ROWS
+from lakehouse.sources.tables.lost import lost_versions
 from lakehouse.sources.tables.source import TableSource
 from lakehouse_tests.helpers.sensors import MERGED
 
@@ -147,3 +148,33 @@ def test_a_table_without_change_data_and_no_table_are_refused(tmp_path: Path) ->
     write_deltalake(str(tmp_path / "plain"), pa.table({"id": [1]}))
     with pytest.raises(SourceError, match="keeps no change data"):
         source_of(tmp_path / "plain").look(None, 1)
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.invariant("4.1")
+def test_a_version_of_a_slow_clock_is_not_older_than_those_before_it(accounts: Path, is_log: bool) -> None:
+    for version, seconds in enumerate([10, 30, 20, 40]):
+        file = accounts / "_delta_log" / f"{version:020d}.json"
+        actions = [json.loads(line) for line in file.read_text().splitlines()]
+        for info in (action["commitInfo"] for action in actions if "commitInfo" in action):
+            info["timestamp"] = seconds * 1_000
+        file.write_text("\n".join(map(json.dumps, actions)))
+    source = source_of(accounts, key=() if is_log else ("id",))
+    times = source._times_of(range(1, 4))
+    assert [time // 1_000_000 for time in times.values()] == ([30, 20, 40] if is_log else [30, 30, 40])
+    assert source._times_of([2]) == {2: times[2]}, "in any split into batches"
+
+
+@pytest.mark.invariant("9.13")
+def test_a_version_whose_deletion_vector_was_deleted_is_lost(accounts: Path) -> None:
+    """Double: a commit as Spark writes it for a second DELETE; deltalake writes none with deletion vectors."""
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1}
+    file = {"path": Path(DeltaTable(accounts).file_uris()[0]).name, "dataChange": True}
+    commit = [{"commitInfo": {}}, {"remove": {**file, "deletionVector": vector}}, {"add": file}]
+    lines = "\n".join(map(json.dumps, commit))
+    (accounts / "_delta_log" / f"{4:020d}.json").write_text(lines)
+    assert lost_versions(str(accounts), 1, 4) == {4}
+    vector_file = accounts / "ab" / "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    vector_file.parent.mkdir()
+    vector_file.touch()
+    assert lost_versions(str(accounts), 1, 4) == set()

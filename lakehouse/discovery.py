@@ -98,7 +98,7 @@ def sort_exports(exports: Iterable[Export], tables: Iterable[StreamTable], views
         exported_tables |= dict.fromkeys(table.tables, ExportedTable())
         exported_tables |= {} if table.is_log else {table.changes_name: ExportedTable(has_changes=True)}
         types = {column.name: column.type for column in table.stored_columns} | {RECORD: "STRUCT"}
-        exported_tables[table.name] = ExportedTable(types, table.key, has_changes=True)
+        exported_tables[table.name] = ExportedTable(types, table.key, has_changes=True, period=table.partition_by)
     return check_exports(exports, exported_tables)
 
 

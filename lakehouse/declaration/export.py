@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from os.path import normpath
+from pathlib import Path
+from typing import Literal
 
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.names import is_name, name_problems
 from lakehouse.declaration.partitions import Day, Hour, Month, Year
+from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.decoding.column_types import Problem
 from lakehouse.errors import DeclarationError
@@ -15,11 +18,8 @@ from lakehouse.settings.store import Store
 
 ExportFormat = Literal["parquet", "csv", "jsonl"]
 Period = Hour | Day | Month | Year
-FORMATS: tuple[str, ...] = get_args(ExportFormat)
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 """What each row of changes has after the columns of the table: the names that Delta gives them."""
-
-_PERIODS = (Hour, Day, Month, Year)
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,13 @@ class Export:
             raise _error(self, message, action)
 
     def _problems(self) -> Iterator[Problem]:
+        yield from field_problems(self)
         yield from name_problems(self.name)
         yield from self._folder_problems()
         if not is_name(self.of):
             yield f"of={self.of!r} is not the name of a table", "Write the name of a declared table."
-        if self.format not in FORMATS:
-            yield f"format is {self.format!r}", f"Write one of {', '.join(FORMATS)}."
-        if self.by is not None and not isinstance(self.by, _PERIODS):
-            yield "by is not a period", "Write by=Hour, Day, Month or Year of a column: by=Day('ordered_at')."
-        if isinstance(self.columns, str):
-            yield f"columns is the text {self.columns!r}", f"Write a list: [{self.columns!r}]."
+        if self.by and "/" in self.by.column:
+            yield f"folders cannot be named by the column {self.by.column}: it has a slash", "Choose another column."
         for name, count in Counter(self.columns).items():
             if count > 1:
                 yield f"{name} is listed twice in columns", "List it once."
@@ -76,6 +73,10 @@ class Export:
             yield message, "Name a folder on this machine, and copy it from there."
         if not self.folder.isprintable():
             yield "the name of the folder has a control character", "Choose another folder."
+        try:
+            Path(self.folder).expanduser()
+        except RuntimeError:
+            yield f"the home folder of {self.folder} is not known", "Name a user of this machine, or an absolute path."
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,12 +110,14 @@ class ExportedTable:
     """What a declaration shows of a table that can be exported.
 
     ``types`` are the types of its columns by name; ``None`` if they are known only when it exists. ``key`` are the
-    columns that identify a row. ``has_changes``: whether its changes can be read.
+    columns that identify a row. ``has_changes``: whether its changes can be read. ``period`` is that of the column that
+    partitions the table, if it has such a column.
     """
 
     types: Mapping[str, str] | None = None
     key: Sequence[str] = ()
     has_changes: bool = False
+    period: object = None
 
 
 def check_exports(exports: Iterable[Export], tables: Mapping[str, ExportedTable]) -> tuple[Export, ...]:
@@ -124,14 +127,20 @@ def check_exports(exports: Iterable[Export], tables: Mapping[str, ExportedTable]
     a column has another type than ``by`` needs, or if two exports have the same folder.
     """
     sorted_exports = tuple(sorted(exports, key=lambda export: export.name))
-    owners: dict[str, str] = {}
     for export in sorted_exports:
-        for message, action in _problems_with_tables(export, tables):
+        for message, action in (*_problems_with_tables(export, tables), *_problems_with_others(export, sorted_exports)):
             raise _error(export, message, action)
-        other_name = owners.setdefault(export.folder_name.rstrip("/"), export.name)
-        if other_name != export.name:
-            raise _error(export, f"the export {other_name} has the same folder", "Give each its own folder.")
     return sorted_exports
+
+
+def _problems_with_others(export: Export, exports: Iterable[Export]) -> Iterator[Problem]:
+    """Folders of other exports that are this one or contain it, as far as their names show."""
+    folder = Path(normpath(export.folder_name))
+    for other_export in exports:
+        other_folder = Path(normpath(other_export.folder_name))
+        if other_export.name != export.name and folder.is_relative_to(other_folder):
+            relation = "has the same folder" if folder == other_folder else "has a folder that contains this one"
+            yield f"the export {other_export.name} {relation}", "Give each its own folder, none within another."
 
 
 def _problems_with_tables(export: Export, tables: Mapping[str, ExportedTable]) -> Iterator[Problem]:
@@ -143,11 +152,17 @@ def _problems_with_tables(export: Export, tables: Mapping[str, ExportedTable]) -
         message = f"the changes of {export.of} are not kept: only a merged table and a change feed have them"
         yield message, "Remove changes=True: each run then writes all rows, if there is news."
     if table.types is not None:
-        yield from column_problems(export, table.types, table.key)
+        period_names = [export.by.name] if export.by and export.by == table.period else []
+        yield from column_problems(export, table.types, table.key, period_names)
 
 
-def column_problems(export: Export, types: Mapping[str, str], key: Sequence[str]) -> Iterator[Problem]:
-    """What is wrong with the columns of an export of a table with these columns; ``types`` are those of Spark."""
+def column_problems(
+    export: Export, types: Mapping[str, str], key: Sequence[str], period_names: Sequence[str]
+) -> Iterator[Problem]:
+    """What is wrong with the columns of an export of a table with these columns; ``types`` are those of Spark.
+
+    The folders replace a column of their name, so only one of ``period_names`` may have it: it has their values.
+    """
     for name in (*export.columns, *([export.by.column] if export.by else [])):
         if name not in types:
             columns = ", ".join(types)
@@ -160,9 +175,9 @@ def column_problems(export: Export, types: Mapping[str, str], key: Sequence[str]
         needed_types = " or ".join(_types_of(export.by))
         message = f"by={type(export.by).__name__} needs a column of type {needed_types}"
         yield message, f"{export.by.column} is {types[export.by.column]}. Choose another column."
-    if export.by and isinstance(export.by, Hour) and export.by.name in types:
+    if export.by and export.by.name in types and export.by.name not in period_names:
         message = f"the folders would be named {export.by.name}, as a column of {export.of}"
-        yield message, "Partition by another period."
+        yield message, "Partition by another period or column, or rename that column."
 
 
 def _types_of(period: Period) -> tuple[str, ...]:

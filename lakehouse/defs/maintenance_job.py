@@ -10,6 +10,7 @@ import dagster as dg
 
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource, explained
+from lakehouse.defs.runs import unfinished_run_of_job
 from lakehouse.defs.specs import table_specs
 from lakehouse.defs.steps import name_run
 from lakehouse.discovery import find_exports
@@ -33,9 +34,15 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
     def job() -> None:
         maintain_tables()
 
+    def evaluate(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        if unfinished_run_of_job(context.instance, job.name):
+            return dg.SkipReason(f"A run of {job.name} has not ended.")
+        return dg.RunRequest()
+
     schedule = dg.ScheduleDefinition(
         name=table.maintenance_schedule,
         job=job,
+        execution_fn=evaluate,
         cron_schedule=_cron_of(table.maintain_every),
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,

@@ -26,6 +26,15 @@ def unfinished_run(instance: dg.DagsterInstance, key: dg.AssetKey, job: str | No
     return next((run for run in writers if not _fail_if_dead(instance, run)), None)
 
 
+def unfinished_run_of_job(instance: dg.DagsterInstance, job: str) -> dg.DagsterRun | None:
+    """Return an unfinished run of the job; ``None`` if there is none. A run whose process died is reported as failed.
+
+    Unlike ``unfinished_run``, it ignores runs of other jobs that write the same tables.
+    """
+    runs = instance.get_runs(filters=dg.RunsFilter(job_name=job, statuses=_UNFINISHED))
+    return next((run for run in runs if not _fail_if_dead(instance, run)), None)
+
+
 def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) -> bool:
     """Whether the steps of a run write the asset, independent of the job or button that started it."""
     if run.execution_plan_snapshot_id is None:

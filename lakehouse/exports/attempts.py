@@ -11,7 +11,13 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Export
 from lakehouse.errors import TableError
-from lakehouse.exports.changes import ChangesGoneError, list_changes, read_changes, schema_of_changes
+from lakehouse.exports.changes import (
+    ChangesGoneError,
+    list_changes,
+    read_changes,
+    require_partitions,
+    schema_of_changes,
+)
 from lakehouse.exports.files import FilePlan, sync_names, write_files
 from lakehouse.exports.leftovers import SPILL
 from lakehouse.exports.manifests import STATE, ExportedFile, Manifest
@@ -83,6 +89,7 @@ class Attempt:
         if table.metadata().configuration.get(_COLUMN_MAPPING, "none") != "none":
             raise ChangesGoneError("the table has column mapping")
         files = list_changes(self.ledger.uri, since, self.ledger.rows_version)
+        require_partitions(files, table.metadata().partition_columns)
         types = pa.schema(table.schema().to_arrow())
         columns = pa.schema([types.field(name) for name in names])
 

@@ -21,7 +21,7 @@ from lakehouse.ledger.log_files import Action, LogFiles
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings.store import Store
 
-_BATCH_ROWS = 50_000
+_BATCH_ROWS = 2_048  # a row may be as large as a record
 _TYPE, _VERSION, _TIME = CHANGE_COLUMNS
 _CHANGE_FIELDS = (
     pa.field(_TYPE, pa.string()),
@@ -73,8 +73,8 @@ def _files_of(table: Path, version: int, actions: Sequence[Action]) -> Iterator[
             if kind == "cdc" or file.get("dataChange", True):
                 if file.get("deletionVector"):
                     raise ChangesGoneError(f"version {version} has deletion vectors")
-                path = _path_of(table, file["path"])
-                yield ChangedFile(path, file.get("partitionValues") or {}, changes[kind], version, committed_at(info))
+                path, partition = _path_of(table, file["path"]), file.get("partitionValues") or {}
+                yield ChangedFile(path, partition, changes[kind], version, committed_at(info))
 
 
 def _path_of(table: Path, path: str) -> Path:
@@ -86,6 +86,16 @@ def _path_of(table: Path, path: str) -> Path:
 def schema_of_changes(columns: pa.Schema) -> pa.Schema:
     """Return the schema of changes of rows with these columns."""
     return pa.schema([*columns, *_CHANGE_FIELDS])
+
+
+def require_partitions(files: Sequence[ChangedFile], names: Sequence[str]) -> None:
+    """Raise ``ChangesGoneError`` if the log does not say of which partition a file is: it may, if it removes the file.
+
+    ``names`` are the partition columns of the table. Without their values, they would be NULL in deleted rows.
+    """
+    for file in files:
+        if not file.partition.keys() >= set(names):
+            raise ChangesGoneError(f"version {file.version} has a file without the values of its partition")
 
 
 def read_changes(files: Sequence[ChangedFile], columns: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -12,10 +12,11 @@ from lakehouse.declaration import Export
 from lakehouse.errors import LakehouseError, TableError
 from lakehouse.exports.attempts import Attempt, stop_error
 from lakehouse.exports.leftovers import remove_leftovers
-from lakehouse.exports.manifests import Manifest, export_lock, manifest_path, publish, read_newest
+from lakehouse.exports.manifests import Manifest, export_lock, list_versions, manifest_path, publish, read_newest
 from lakehouse.exports.progress import folder_of, lag_of
 from lakehouse.ledger.consumption import has_consumed_version, is_consumed
 from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.log_files import LOG
 from lakehouse.settings import Settings
 
 
@@ -98,6 +99,9 @@ class Exporter:
         if self.folder.is_relative_to(self.settings.tables_root):
             message = f"The folder of export {export.name} is in the folder of the tables"
             raise TableError(message, where=str(self.folder), action="Correct folder= of the export.")
+        if any((place / LOG).is_dir() for place in (self.folder, *self.folder.parents)):
+            message = f"The folder of export {export.name} is in a Delta table, whose VACUUM would remove the files"
+            raise TableError(message, where=str(self.folder), action="Correct folder= of the export.")
 
     def _read_own_manifest(self) -> Manifest | None:
         newest = read_newest(self.folder)
@@ -123,9 +127,12 @@ class Exporter:
                 raise self._stop(f"its declaration changed after version {newest.version} of the export")
             if not has_consumed_version(ledger, newest.consumed):
                 raise self._stop(f"{self.export.of} was created again, or restored from a backup")
+            lost_versions = {*range(newest.first, newest.version)} - {*list_versions(self.folder)}
+            if lost_versions:
+                raise self._stop(f"the manifest of version {min(lost_versions)} of the export is gone")
         elif is_redeclared:
             return "the declaration of the export changed"
-        elif not all((self.folder / file.path).exists() for file in newest.files):
+        elif _misses_a_file(self.folder, newest):
             return "a file of the export is missing"
         return None if is_consumed(ledger, newest.consumed) else f"rows of {self.export.of} may have changed"
 
@@ -161,3 +168,8 @@ class Exporter:
             action = "Nothing was published. Choose another format, or leave the column out with columns=."
             message = f"Export {name} has a value that cannot be written as {self.export.format}: {error}"
             raise TableError(message, where=where, action=action) from error
+
+
+def _misses_a_file(folder: Path, manifest: Manifest) -> bool:
+    """Whether a file that the manifest names is gone."""
+    return not all((folder / file.path).exists() for file in manifest.files)

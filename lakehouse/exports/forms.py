@@ -9,6 +9,7 @@ from pyarrow.parquet import ParquetWriter
 from lakehouse.exports.row_texts import csv_fields, csv_line, json_line
 
 _TIME = pa.timestamp("us", "UTC")
+_GROUP_ROWS, _GROUP_BYTES = 100_000, 2**26  # of a row group of Parquet
 
 
 class Form(Protocol):
@@ -22,14 +23,29 @@ class Form(Protocol):
 
 
 class _Parquet:
+    """Writes row groups, each of many rows unless they are large."""
+
     def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
         self._writer = ParquetWriter(file, schema, compression="zstd")
+        self._group: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
 
     def write(self, rows: pa.RecordBatch) -> None:
-        self._writer.write_batch(rows)
+        self._group.append(rows)
+        self._rows += len(rows)
+        self._bytes += rows.nbytes
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+            self._write_group()
 
     def close(self) -> None:
+        if self._group:
+            self._write_group()
         self._writer.close()
+
+    def _write_group(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._group), row_group_size=self._rows)
+        self._group.clear()
+        self._rows = self._bytes = 0
 
 
 class _Csv:

@@ -13,7 +13,8 @@ from lakehouse.exports.manifests import STATE, Manifest, list_versions, manifest
 
 SPILL = "spill-"  # the start of the name of a folder for rows that do not fit into memory
 _DRAFT = re.compile(r"\.\d+\.json\.[0-9a-f]{32}")
-_PARTITION = re.compile(r"[a-z][a-z0-9_]*=[\w-]+")
+_SPILL = re.compile(rf"{SPILL}[0-9a-f]{{32}}")
+_PARTITION = re.compile(r".*_(hour|day|month|year)=[\w-]+")
 
 
 def file_name(name: str, version: int, attempt: str, number: int, suffix: str) -> str:
@@ -41,7 +42,7 @@ def remove_leftovers(folder: Path, name: str) -> None:
 
 def _remove_drafts(state: Path) -> None:
     for path in state.iterdir():
-        if path.name.startswith(SPILL):
+        if _SPILL.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)
         elif _DRAFT.fullmatch(path.name):
             remove_file(path)

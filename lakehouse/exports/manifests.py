@@ -21,7 +21,7 @@ from lakehouse.ledger.commit_values import Consumed, Frozen
 from lakehouse.storage.lock_holder import holder_of, note_holder
 
 STATE = "_export"  # the folder of the manifests, within the folder of the export
-FORM = 1  # the version of the form of manifests
+FORM: Literal[1] = 1  # the version of the form of manifests
 _DIGITS = 20
 _NAME = re.compile(rf"[0-9]{{{_DIGITS}}}\.json")
 _PATIENCE = 120.0  # seconds to wait for another run of the export
@@ -43,7 +43,7 @@ class Manifest(Frozen):
     reader reads: the last one with every row. ``attempt`` is the unique id of the run in the names of its files.
     """
 
-    manifest: int = FORM
+    manifest: Literal[1] = FORM
     export: str
     version: int
     first: int
@@ -90,14 +90,21 @@ def read_manifest(folder: Path, version: int) -> Manifest:
     """Read the manifest of a version. ``TableDamagedError`` if it cannot be read."""
     path = manifest_path(folder, version)
     try:
-        return Manifest.model_validate_json(path.read_bytes())
+        manifest = Manifest.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a manifest of this lakehouse"
-        raise TableDamagedError(
-            f"The manifest of version {version} of an export cannot be read: {reason}",
-            where=str(path),
-            action="Restore it from a backup; or move the folder of the export away, and run the export again.",
-        ) from None
+        raise _damaged(path, version, reason) from None
+    if manifest.version != version:
+        raise _damaged(path, version, f"it is a copy of that of version {manifest.version}")
+    return manifest
+
+
+def _damaged(path: Path, version: int, reason: str | None) -> TableDamagedError:
+    return TableDamagedError(
+        f"The manifest of version {version} of an export cannot be read: {reason}",
+        where=str(path),
+        action="Restore it from a backup; or move the folder of the export away, and run the export again.",
+    )
 
 
 def publish(folder: Path, manifest: Manifest, *, sync: bool) -> None:

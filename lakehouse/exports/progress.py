@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from os.path import realpath
 from pathlib import Path
 
 from lakehouse.declaration import Export
@@ -36,7 +37,7 @@ class ExportStatus:
 def folder_of(settings: Settings, export: Export) -> Path:
     """Return the folder of an export, with symbolic links followed; it may not exist yet."""
     root = settings.exports or settings.home_folder / "exports"
-    return (root / Path(export.folder_name).expanduser()).resolve()
+    return Path(realpath(root / Path(export.folder_name).expanduser()))  # unlike resolve(), it accepts a loop
 
 
 def export_status(settings: Settings, export: Export, retention: timedelta) -> ExportStatus:
@@ -73,17 +74,20 @@ def needs_old_files(export: Export, manifest: Manifest | None, ledger: Ledger, r
 
 
 def is_overdue(ledger: Ledger, consumed: Consumed | None, retention: timedelta) -> bool:
-    """Whether the first change that a reader has not consumed is older than half of the retention.
+    """Whether a change that a reader has not consumed is older than half of the retention.
 
     VACUUM may then remove files that the reader needs: a file is older than its commit, and half of the retention
-    allows for that. A reader that consumed nothing, or another table, begins with the first version.
+    allows for that. The first change need not have the oldest time, because a clock may have been ahead. A reader that
+    consumed nothing, or another table, begins with the first version.
     """
     if is_consumed(ledger, consumed):
         return False
     first = ledger.next_change(consumed.version) if consumed and has_consumed_version(ledger, consumed) else 0
     timestamps = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}
-    first_at = datetime.fromtimestamp(timestamps[first] / 1000, UTC) if first in timestamps else None
-    return first_at is not None and datetime.now(UTC) - first_at > retention / 2
+    if first not in timestamps:  # the log expired: the reader cannot continue
+        return False
+    oldest = min(timestamp for version, timestamp in timestamps.items() if version >= first)
+    return datetime.now(UTC) - datetime.fromtimestamp(oldest / 1000, UTC) > retention / 2
 
 
 def reason_to_wait(settings: Settings, export: Export, retention: timedelta) -> str | None:

@@ -21,7 +21,7 @@ from lakehouse.settings import Settings
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The value of the folder for rows without a time, as Spark and Hive name it."""
 
-_BATCH_ROWS = 100_000
+_BATCH_ROWS = 2_048  # the fewest of DuckDB: a row may be as large as a record
 _MEMORY = "1GB"  # more rows than fit are sorted on the disk
 _SOURCE = "source"
 _STARTS = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "month": "%Y-%m-01", "year": "%Y-01-01"}
@@ -71,11 +71,12 @@ def partition_sql(period: Period) -> str:
 def choose_columns(export: Export, table: DeltaTable, uri: str) -> tuple[str, ...]:
     """Return the columns of a table that an export writes.
 
-    The column that the folders are named by is left out if the table has it, as readers of such folders expect. Raises
-    ``TableError`` if a declared column is missing, or if its type is another than the export needs.
+    The column that the folders are named by is left out if it partitions the table, as readers of such folders expect.
+    Raises ``TableError`` if a declared column is missing, if its type is another than the export needs, or if another
+    column has the name of the folders.
     """
     types = {field.name: _spark_type(field.type) for field in pa.schema(table.schema().to_arrow())}
-    for message, action in column_problems(export, types, ()):
+    for message, action in column_problems(export, types, (), table.metadata().partition_columns):
         raise TableError(f"Export {export.name}: {message}", where=uri, action=action)
     names = export.columns or [name for name in types if not name.startswith("_")]
     return tuple(name for name in names if export.by is None or name != export.by.name)

@@ -101,4 +101,4 @@ def _any_of(nouns: Sequence[str]) -> str:
 
 
 def _with_article(kind: type[Any]) -> str:
-    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+    return f"{'an' if kind.__name__.startswith((*'AEIOU', 'Hour')) else 'a'} {kind.__name__}"

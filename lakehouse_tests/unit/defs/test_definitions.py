@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import dagster as dg
@@ -175,6 +175,18 @@ def test_maintenance_runs_as_often_as_declared(every: timedelta, cron: str) -> N
     repository = build_defs(tables=[replace(temperatures, maintain_every=every)]).get_repository_def()
     assert not repository.has_schedule_def("temperatures_maintenance_daily")
     assert repository.get_schedule_def("temperatures_maintenance_schedule").cron_schedule == cron
+
+
+def test_maintenance_is_not_requested_again_before_a_run_of_it_has_ended() -> None:
+    repository = build_defs([replace(temperatures, maintain_every=timedelta(minutes=5))]).get_repository_def()
+    schedule = repository.get_schedule_def("temperatures_maintenance_schedule")
+    with dg.instance_for_test() as instance:
+        for unfinished_job, request_count in (("merge_temperatures", 1), ("maintain_temperatures", 0)):
+            instance.create_run_for_job(repository.get_job(unfinished_job), status=dg.DagsterRunStatus.STARTED)
+            with dg.build_schedule_context(instance, datetime(2026, 1, 1, tzinfo=UTC)) as context:
+                tick = schedule.evaluate_tick(context)
+            assert len(tick.run_requests or ()) == request_count
+    assert tick.skip_message == "A run of maintain_temperatures has not ended."
 
 
 def test_every_job_runs_in_one_process(repository):

@@ -1,6 +1,7 @@
 """The page about exports: its declarations are accepted, and its readers read what the table has."""
 
 import re
+import shutil
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,11 @@ def test_the_readers_of_the_page_follow_the_table(names: dict[str, Any], tmp_pat
     assert names["follow"](changed.folder, rows, last_version) == 3
     assert sorted(rows) == ["a", "d"]
     assert names["follow"](changed.folder, {}, 0) == 3
+    shutil.rmtree(changed.folder)  # a lost folder: the versions begin with 1 again
+    delete(settings, "id = 'd'")
+    changed.update()
+    assert names["follow"](changed.folder, rows, 3) == 1
+    assert sorted(rows) == ["a"]
 
 
 def test_the_page_names_every_option_and_every_field() -> None:

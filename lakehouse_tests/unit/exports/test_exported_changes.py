@@ -1,5 +1,6 @@
 """What changed since the last version of an export: its rows, and when the changes cannot be continued."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakehouse.declaration import Day, Export
 from lakehouse.errors import TableError
 from lakehouse.exports.exporter import Exporter
+from lakehouse.exports.manifests import manifest_path
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.tables.exported import (
     append,
@@ -98,6 +100,23 @@ def test_changes_of_a_partitioned_table_have_the_value_of_the_partition(tmp_path
     }
 
 
+def test_a_removed_file_without_the_values_of_its_partition_stops_the_changes(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, sync=False)
+    uri, configuration = settings.table_uri("sales"), {"delta.enableChangeDataFeed": "true"}
+    rows = pa.table({"id": ["a"], "sold_day": pa.array([day(1).date()], pa.date32())})
+    write_deltalake(uri, rows, partition_by=["sold_day"], configuration=configuration)
+    exporter = Exporter(settings, Export("sales_changed", of="sales", changes=True))
+    exporter.update()
+    DeltaTable(uri).delete()
+    commit = Path(uri, "_delta_log", f"{1:020d}.json")
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        action.get("remove", {}).pop("partitionValues", None)  # the protocol allows it
+    commit.write_text("\n".join(map(json.dumps, actions)))
+    with pytest.raises(TableError, match="version 1 has a file without the values of its partition .* Start again"):
+        exporter.update()
+
+
 def test_a_column_that_was_added_is_null_in_older_changes(settings: Settings) -> None:
     exporter = Exporter(settings, CHANGES)
     exporter.update()
@@ -145,6 +164,23 @@ def expire_log(settings: Settings) -> None:
     table.create_checkpoint()
     for version in (0, 1):
         Path(settings.table_uri("sales"), "_delta_log", f"{version:020d}.json").unlink()
+
+
+def test_changes_whose_readers_lack_a_manifest_stop_until_a_whole_run(settings: Settings) -> None:
+    exporter = Exporter(settings, CHANGES)
+    for number in range(4):
+        exporter.update()
+        append(settings, (f"n{number}", 4.0, day(3)))
+    manifest_path(exporter.folder, 2).unlink()
+    with pytest.raises(TableError, match="the manifest of version 2 of the export is gone .* Start again"):
+        exporter.update()
+    with pytest.raises(TableError, match="the manifest of version 2 of the export is gone .* Start again"):
+        exporter.find_news()
+    assert exporter.update(whole=True).version == 5
+    append(settings, ("z", 9.0, day(9)))
+    exporter.update()
+    assert apply_changes(exporter.folder) == rows_of_table(settings)
+    assert exporter.find_news() is None
 
 
 @pytest.mark.invariant("10.12")

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
 from lakehouse.declaration import Day, Export, Hour, Month, View, Year
-from lakehouse.errors import ConflictError, TableError
+from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.exports import exporter as exporter_module
 from lakehouse.exports.exporter import Exporter
-from lakehouse.exports.manifests import publish, read_newest
+from lakehouse.exports.manifests import manifest_path, publish, read_newest
 from lakehouse.operations.materialize import Materialization
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.tables.exported import (
@@ -142,6 +143,14 @@ def test_the_column_of_the_folders_is_not_repeated_in_the_files(tmp_path: Path) 
     assert rows.fetchall()[0][1] == day(1).date()
 
 
+def test_a_column_with_other_values_than_the_folders_of_its_name_is_not_left_out(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, sync=False)
+    columns = {"sold_at": pa.array([day(1)], pa.timestamp("us", "UTC")), "sold_day": ["Thursday"]}
+    write_deltalake(settings.table_uri("sales"), pa.table(columns))
+    with pytest.raises(TableError, match="the folders would be named sold_day, as a column of sales"):
+        Exporter(settings, WHOLE).update()
+
+
 def test_a_materialized_view_is_exported_as_it_was_stored(settings: Settings) -> None:
     view = View("dear", "SELECT id FROM sales WHERE price > 1", "A dear sale.", materialized=True)
     Materialization(settings, view, (view,)).update()
@@ -194,6 +203,41 @@ def test_files_of_others_stay(settings: Settings) -> None:
     assert data_files(own_folder) - {"other-1-ab-00000.parquet"} == named_files
 
 
+def test_folders_of_others_stay(settings: Settings) -> None:
+    for name in ("region=north", "_export/spill-reports"):
+        (folder(settings) / name).mkdir(parents=True)
+    (folder(settings) / "sold_month=2026-01-01").mkdir()
+    Exporter(settings, WHOLE).update()
+    names = {path.name for path in folder(settings).rglob("*") if path.is_dir()}
+    assert names >= {"region=north", "spill-reports"}
+    assert "sold_month=2026-01-01" not in names
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_manifest_under_the_number_of_another_one_removes_nothing(settings: Settings, *, changes: bool) -> None:
+    exporter = Exporter(settings, replace(WHOLE, changes=changes))
+    exporter.update()
+    append(settings, ("d", 4.0, day(2)))
+    exporter.update()
+    before = data_files(exporter.folder)
+    manifest_path(exporter.folder, 7).write_bytes(manifest_path(exporter.folder, 1).read_bytes())
+    for _ in range(2):
+        with pytest.raises(TableDamagedError, match="it is a copy of that of version 1 .* move the folder .* away"):
+            exporter.update(whole=True)
+    assert data_files(exporter.folder) == before
+    manifest_path(exporter.folder, 7).unlink()
+    assert exporter.update().kind is None
+
+
+def test_a_manifest_of_another_form_stops_the_export(settings: Settings) -> None:
+    exporter = Exporter(settings, WHOLE)
+    exporter.update()
+    place = manifest_path(exporter.folder, 1)
+    place.write_text(place.read_text().replace('"manifest": 1', '"manifest": 2'))
+    with pytest.raises(TableDamagedError, match="it is not a manifest of this lakehouse"):
+        exporter.update()
+
+
 def test_a_large_partition_has_several_files(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakehouse.exports.files._MAX_ROWS", 2)
     append(settings, *((f"n{number}", 1.0, day(1)) for number in range(6)))
@@ -202,12 +246,39 @@ def test_a_large_partition_has_several_files(settings: Settings, monkeypatch: py
     assert exported_rows(folder(settings)) == rows_of_table(settings)
 
 
+@pytest.mark.parametrize("changes", [False, True])
+def test_large_rows_are_held_in_memory_only_some_thousands_at_a_time(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, *, changes: bool
+) -> None:
+    exporter = Exporter(settings, replace(WHOLE, by=None, changes=changes))
+    group_counts = []
+    for group_bytes in (2**26, 1):
+        monkeypatch.setattr("lakehouse.exports.forms._GROUP_BYTES", group_bytes)
+        append(settings, *((f"n{number}", 1.0, day(1)) for number in range(5_000)))
+        exporter.update()
+        append(settings, *((f"m{number}", 1.0, day(1)) for number in range(5_000)))
+        exporter.update()
+        (path,) = [file.path for file in manifests(exporter.folder)[-1].files]
+        group_counts.append(pq.ParquetFile(exporter.folder / path).num_row_groups)
+    assert group_counts[0] == 1
+    assert group_counts[1] >= 3
+
+
 def test_a_folder_of_another_export_and_wrong_places_are_refused(settings: Settings) -> None:
     Exporter(settings, WHOLE).update()
     with pytest.raises(TableError, match="belongs to export daily_sales"):
         Exporter(settings, replace(WHOLE, name="other", folder="daily_sales")).update()
     with pytest.raises(TableError, match="is in the folder of the tables"):
         Exporter(settings, replace(WHOLE, folder=f"{settings.tables_root}/x")).update()
+    other_table = settings.home_folder / "other"
+    write_deltalake(other_table, pa.table({"id": [1]}))
+    settings.home_folder.joinpath("link").symlink_to(other_table)
+    for place in (other_table, other_table / "x", settings.home_folder / "link" / "x" / "y"):
+        with pytest.raises(TableError, match="is in a Delta table, whose VACUUM would remove the files"):
+            Exporter(settings, replace(WHOLE, folder=str(place))).update()
+    settings.home_folder.joinpath("loop").symlink_to("loop")
+    with pytest.raises(TableError, match="Export daily_sales cannot be written: Too many levels of symbolic links"):
+        Exporter(settings, replace(WHOLE, folder=str(settings.home_folder / "loop"))).update()
     with pytest.raises(TableError, match="Export daily_sales is disabled"):
         Exporter(settings, replace(WHOLE, enabled=False)).update()
     with pytest.raises(TableError, match="is of prices, which does not exist yet"):

@@ -1,10 +1,12 @@
 """What is wrong with an export is reported when it is declared, or when its tables are known: what, and what to do."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Day, Export, Hour, Month, Value, View, require_distinct_names
+from lakehouse.declaration import Column, Day, Export, Hour, Month, Value, View, require_distinct_names
 from lakehouse.discovery import sort_exports
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.views.orders import CUSTOMERS, ORDERS
@@ -17,7 +19,7 @@ STORED = View("stored", "SELECT id FROM orders", "An order.", materialized=True)
     [
         ({"name": "Daily"}, "the name is not allowed"),
         ({"of": "my table"}, "of='my table' is not the name of a table. Write the name of a declared table."),
-        ({"format": "xml"}, "format is 'xml'. Write one of parquet, csv, jsonl."),
+        ({"format": "xml"}, "format must be parquet, csv or jsonl, not 'xml'. Declare parquet, csv or jsonl."),
         (
             {"folder": "s3://bucket/x"},
             "folder is a URI, but a manifest is published safely only on a local disk. Name a folder on this machine,"
@@ -26,9 +28,19 @@ STORED = View("stored", "SELECT id FROM orders", "An order.", materialized=True)
         ({"folder": "a\nb"}, "the name of the folder has a control character. Choose another folder."),
         (
             {"by": Value("id")},
-            "by is not a period. Write by=Hour, Day, Month or Year of a column: by=Day('ordered_at').",
+            "by must be an Hour, a Day, a Month or a Year, not Value(column='id').",
         ),
-        ({"columns": "id"}, "columns is the text 'id'. Write a list: ['id']."),
+        ({"columns": "id"}, "columns must be a list or tuple, not 'id'."),
+        ({"columns": [1]}, "columns: each item must be a string, not 1."),
+        ({"changes": "no"}, "changes must be True or False, not 'no'."),
+        ({"folder": Path("x")}, "folder must be a string, not PosixPath('x')."),
+        ({"of": None}, "of must be a string, not None."),
+        ({"by": Day("../x")}, "folders cannot be named by the column ../x: it has a slash. Choose another column."),
+        ({"by": Day(5)}, "by: column must be a string, not 5."),  # type: ignore[arg-type]
+        (
+            {"folder": "~nobody-of-this-name/x"},
+            "the home folder of ~nobody-of-this-name/x is not known. Name a user of this machine, or an absolute path.",
+        ),
         ({"columns": ["id", "id"]}, "id is listed twice in columns. List it once."),
     ],
 )
@@ -69,20 +81,36 @@ def test_an_export_that_does_not_fit_to_its_table_is_refused(options: dict[str, 
     assert str(error.value).startswith(f"Export 'daily': {message}")
 
 
-def test_two_exports_with_one_folder_are_refused() -> None:
-    exports = [Export("daily", of="orders", folder="x/"), Export("hourly", of="orders", folder="x")]
-    with pytest.raises(DeclarationError, match="Export 'hourly': the export daily has the same folder"):
+@pytest.mark.parametrize("folder", ["x", "x//", "./x", "y/../x"])
+def test_two_exports_with_one_folder_are_refused(folder: str) -> None:
+    exports = [Export("daily", of="orders", folder="x/"), Export("hourly", of="orders", folder=folder)]
+    with pytest.raises(DeclarationError, match=r"Export 'daily': the export hourly has the same folder"):
         sort_exports(exports, [ORDERS], [])
 
 
-def test_folders_of_hours_never_have_the_name_of_a_column() -> None:
-    from dataclasses import replace
+@pytest.mark.parametrize("folder", ["x/hours", "x/_export", "x/ordered_day=2026-01-01"])
+def test_an_export_in_the_folder_of_another_one_is_refused(folder: str) -> None:
+    exports = [Export("daily", of="orders", folder="x"), Export("hourly", of="orders", folder=folder)]
+    with pytest.raises(DeclarationError, match=r"Export 'hourly': the export daily has a folder that contains this"):
+        sort_exports(exports, [ORDERS], [])
 
-    from lakehouse.declaration import Column
 
-    table = replace(ORDERS, columns=[*ORDERS.columns, Column("ordered_hour", "INT", doc="Hour.")])
-    with pytest.raises(DeclarationError, match="the folders would be named ordered_hour, as a column of orders"):
-        sort_exports([Export("daily", of="orders", by=Hour("ordered_at"))], [table], [])
+@pytest.mark.parametrize("by", [Hour("ordered_at"), Day("ordered_at")])
+def test_folders_have_the_name_of_a_column_only_if_it_has_their_values(by: Hour | Day) -> None:
+    table = replace(ORDERS, columns=[*ORDERS.columns, Column(by.name, "INT", doc="Number of the hour or day.")])
+    export = Export("daily", of="orders", by=by)
+    with pytest.raises(DeclarationError, match=f"the folders would be named {by.name}, as a column of orders"):
+        sort_exports([export], [table], [])
+    assert sort_exports([export], [ORDERS], []) == (export,)
+
+
+def test_folders_may_have_the_name_of_the_partition_that_they_repeat() -> None:
+    table = replace(ORDERS, partition_by=Day("ordered_at"))
+    assert sort_exports([Export("daily", of="orders", by=Day("ordered_at"))], [table], [])
+    other_column = Column("ordered", "TIMESTAMP", doc="Another time.", pattern="iso8601")
+    table = replace(ORDERS, columns=[*ORDERS.columns, other_column], partition_by=Day("ordered"))
+    with pytest.raises(DeclarationError, match="the folders would be named ordered_day, as a column of orders"):
+        sort_exports([Export("daily", of="orders", by=Day("ordered_at"))], [table], [])
 
 
 def test_every_kind_of_table_can_be_exported() -> None:

@@ -50,6 +50,14 @@ def test_vacuum_waits_for_an_export_that_lags_beyond_half_of_the_retention(setti
     assert reason(settings) is None
 
 
+def test_a_commit_of_a_clock_that_was_ahead_does_not_hide_older_changes(settings: Settings) -> None:
+    append(settings, ("c", 1.0, day(1)))
+    commit = Path(settings.table_uri("sales"), "_delta_log", f"{1:020d}.json")
+    info = next(info for info in DeltaTable(settings.table_uri("sales")).history() if info["version"] == 1)
+    commit.write_text(commit.read_text().replace(str(info["timestamp"]), str(info["timestamp"] + 10**9)))
+    assert "export sales_changed has read sales only up to version 0" in (reason(settings) or "")
+
+
 @pytest.mark.invariant("10.9")
 def test_a_disabled_export_and_one_of_all_rows_hold_nothing(settings: Settings) -> None:
     assert reason(settings, replace(CHANGED, enabled=False)) is None

@@ -105,7 +105,7 @@ class Stream:
 
     def written_rows(self, *names: str) -> list[tuple[Any, ...]]:
         """Return all rows that the stream has written, sorted; none before its first batch."""
-        if not (self.folder / "rows" / "_delta_log").exists():
+        if not (self.folder / "rows" / "_delta_log" / f"{0:020}.json").exists():
             return []
         frame = self.lake.spark.read.format("delta").load(str(self.folder / "rows"))
         return sorted(map(tuple, frame.selectExpr(*names).collect()))

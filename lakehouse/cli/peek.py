@@ -95,7 +95,7 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
     if isinstance(table.source, Generated):
         from lakehouse.ledger.ledger import ledger_of
         from lakehouse.sources.generated.newest import newest_records as newest_of_generator
-        from lakehouse.sources.source import source_of
+        from lakehouse.sources.table_sources import source_of
 
         state = source_of(settings, table).look(ledger_of(settings, table.name), 0)
         return newest_of_generator(table.source, state, limit)

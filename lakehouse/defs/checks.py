@@ -24,7 +24,7 @@ from lakehouse.operations import verify
 from lakehouse.operations.compare import equals_database
 from lakehouse.operations.verify_changes import ROWS_IN_SNAPSHOT, VALUES_SENT, verify_snapshot, verify_values
 from lakehouse.settings import Settings
-from lakehouse.sources.source import look_at_each
+from lakehouse.sources.table_sources import look_at_each
 from lakehouse.storage.table_context import TableContext, merged_ledger
 
 _DAILY = "0 4 * * *"  # UTC; one hour after maintenance

@@ -24,7 +24,7 @@ from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Plan, SourceState, source_words
 from lakehouse.settings import Settings
-from lakehouse.sources.source import look_at_each
+from lakehouse.sources.table_sources import look_at_each
 from lakehouse.storage.table_context import merged_ledger
 
 CHECK = "batch_can_be_planned"

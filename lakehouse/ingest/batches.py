@@ -30,7 +30,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, lag_of
 from lakehouse.ledger.positions import Plan, SourceState, source_words
 from lakehouse.settings import Settings
-from lakehouse.sources.source import source_of
+from lakehouse.sources.table_sources import source_of
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict

@@ -18,7 +18,7 @@ from lakehouse.kafka import PATIENCE, first_records, is_exact_in_spark, written_
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Plan, Positions, Range, SourceState, first_of
 from lakehouse.settings import Settings
-from lakehouse.sources.source import source_of
+from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.table_context import TableContext
 
 _COLUMNS = {

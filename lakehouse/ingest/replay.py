@@ -13,7 +13,7 @@ from lakehouse.ingest.start import first_positions
 from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.positions import Plan, Range, SourceState, find_gap, source_words
-from lakehouse.sources.source import source_of
+from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 

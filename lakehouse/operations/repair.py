@@ -30,7 +30,7 @@ from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Gap, Plan, Range, SourceId, SourceState, source_words
 from lakehouse.ledger.reached import ReachedEnds, merge_reached
 from lakehouse.settings import Settings
-from lakehouse.sources.source import source_of
+from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import TableContext, merged_ledger, whole_ledger
 

@@ -17,7 +17,7 @@ from lakehouse.ledger.positions import Progress, SourceState, source_words
 from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
-from lakehouse.sources.source import source_of
+from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.table_context import merged_ledger
 
 _LOOK_LIMIT = 1.5  # seconds for the broker

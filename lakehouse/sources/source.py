@@ -1,17 +1,12 @@
-"""What every source can do, and the source of a table."""
+"""What every source can do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from lakehouse.declaration import StreamTable
-from lakehouse.declaration.generated import Generated
-from lakehouse.declaration.table_rows import TableRows
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, SourceId, SourceState
-from lakehouse.settings import Settings
 from lakehouse.sources.records import Undecoded
 from lakehouse.storage.table_context import TableContext
 
@@ -59,33 +54,3 @@ class Source(ABC):
     def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
         """Return the version up to which a plan reads each table that the source consists of, if it is a table."""
         return {}
-
-
-def look_at_each(
-    settings: Settings, parts: Sequence[StreamTable], ledgers: Sequence[Ledger], limit: float
-) -> Sequence[SourceState]:
-    """Look ahead at each source of a table, one for each declaration: the broker is asked once about all topics."""
-    if all(part.source is None for part in parts):
-        from lakehouse.sources.topic import look_at_topics  # noqa: PLC0415 - a client of Kafka is slow to import
-
-        return look_at_topics(settings, [part.topic for part in parts], limit)
-    return [source_of(settings, part).look_ahead(ledger, limit) for part, ledger in zip(parts, ledgers, strict=True)]
-
-
-def source_of(settings: Settings, table: StreamTable) -> Source:
-    """Return the source of a table; of one that reads several topics, the declaration of one of them is needed."""
-    if table.source is None:
-        from lakehouse.sources.topic import TopicSource  # noqa: PLC0415 - a client of Kafka is slow to import
-
-        return TopicSource(settings, table.topic)
-    if isinstance(table.source, TableRows):
-        from lakehouse.sources.tables.source import TableSource  # noqa: PLC0415
-
-        return TableSource(settings, table, table.source)
-    if isinstance(table.source, Generated):
-        from lakehouse.sources.generated.source import GeneratedSource  # noqa: PLC0415
-
-        return GeneratedSource(settings, table, table.source)
-    from lakehouse.sources.files.source import FilesSource  # noqa: PLC0415
-
-    return FilesSource(settings, table, table.source)

@@ -164,18 +164,20 @@ def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Ou
     if plan.span == 0:
         return None
     commit = ledger.next_commit("batch", context.run).with_fields(source=plan.source)
-    entry, plan, unmapped_fields = run_batch(context, plan, commit, ledger)
+    entry, plan, state_after, unmapped_fields = run_batch(context, plan, commit, ledger)
     lag_before, lag_after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
     positions = plan.progress.positions
-    has_more = any(positions.get(p, 0) < bounds.until.get(p, end) for p, end in state.end.items())
+    ends = {**state.end, **state_after.end}  # partitions may have been added meanwhile
+    has_more = any(positions.get(p, 0) < bounds.until.get(p, end) for p, end in ends.items())
     return Outcome(entry, plan, lag_before, lag_after, time.monotonic() - start_time, has_more, unmapped_fields)
 
 
 class MergedBatch(NamedTuple):
-    """A merged batch: its ledger entry, the plan it read, and unmapped fields."""
+    """A merged batch: its ledger entry, the plan it read, a look at its source afterwards, and unmapped fields."""
 
     entry: Entry
     plan: Plan
+    state_after: SourceState
     unmapped_fields: Mapping[str, int]
 
 
@@ -195,7 +197,8 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
                 records = stage_records(context, source.read(spark, plan, ledger), commit.kind, is_beyond)
         except TimelessRecordError as error:
             plan, records = stage_around_timeless(context, plan, commit.kind, error, is_beyond)
-        require_same_source(plan, source.identity(ledger, PATIENCE), command)
+        state_after = source.look_after(ledger, PATIENCE)
+        require_same_source(plan, state_after.source, command)
         is_batch = commit.kind == "batch"
         progress = dict(plan.progress.positions) if is_batch else commit.progress
         consumed_tables = source.consumed(plan) if is_batch else commit.consumed_tables
@@ -208,7 +211,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
     with rows_expected(spark, counts.rows, stored_rows):
         entry = merge_decided(context, DecodedBatch(records, plan, commit, ledger), counts)
-    return MergedBatch(entry, plan, counts.unmapped_fields)
+    return MergedBatch(entry, plan, state_after, counts.unmapped_fields)
 
 
 def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Plan, SourceId, SourceState
+from lakehouse.ledger.positions import Plan, SourceState
 from lakehouse.sources.records import Undecoded
 from lakehouse.storage.table_context import TableContext
 
@@ -47,9 +47,12 @@ class Source(ABC):
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:
         """Turn a failure to read a plan into an error that says what to do; ``command`` continues."""
 
-    def identity(self, ledger: Ledger | None, limit: float) -> SourceId:
-        """Return the identity of the source after a plan was read; raises what ``look`` raises."""
-        return self.look(ledger, limit).source
+    def look_after(self, ledger: Ledger | None, limit: float) -> SourceState:
+        """Look once more after a plan was read, for the identity; a source may leave out the positions that it holds.
+
+        Raises what ``look`` raises.
+        """
+        return self.look(ledger, limit)
 
     def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
         """Return the version up to which a plan reads each table that the source consists of, if it is a table."""

@@ -14,7 +14,7 @@ from lakehouse.decoding.record_parts import FILE_HEADER, HEADER
 from lakehouse.errors import ReadLossError, SourceError
 from lakehouse.errors.causes import causes_of
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import FILE_PLACES, Plan, SourceId
+from lakehouse.ledger.positions import FILE_PLACES, Plan, SourceState
 from lakehouse.settings import Settings
 from lakehouse.sources.files.file_log import FileLog, number_files, read_file_log, read_numbered
 from lakehouse.sources.files.left_out import warn_of_left_out
@@ -71,9 +71,9 @@ class FilesSource(Source):
     def _compare(self, listing: Listing, log: FileLog) -> Folder:
         return Folder(self.files, log, listing, self._suspects, self._folder)
 
-    def identity(self, ledger: Ledger | None, limit: float) -> SourceId:  # noqa: ARG002
-        """Return that of the log of files; the folder is not listed, since each file was compared when it was read."""
-        return read_file_log(self.settings, self.table).source
+    def look_after(self, ledger: Ledger | None, limit: float) -> SourceState:  # noqa: ARG002
+        """Look at the log of files; the folder is not listed, since each file was compared when it was read."""
+        return SourceState(self.files.folder, read_file_log(self.settings, self.table).source, {}, {})
 
     @property
     def waiting_text(self) -> str:

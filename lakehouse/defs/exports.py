@@ -1,7 +1,6 @@
 """Exports in Dagster: an asset for each, and a job and a sensor for each that is enabled."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -9,17 +8,15 @@ from pydantic import Field
 
 from lakehouse.declaration import Export, StreamTable
 from lakehouse.defs.catalog_entries import step_name
-from lakehouse.defs.finished_runs import sensor_location
+from lakehouse.defs.followers import Following, build_follower
 from lakehouse.defs.resources import LakehouseResource, explained
-from lakehouse.defs.retries import reason_to_wait
-from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import code_references
 from lakehouse.defs.steps import name_run
 from lakehouse.defs.views import ViewCatalog
 from lakehouse.exports.exporter import Exporter, ExportUpdate
 from lakehouse.ledger.ledger import ledger_of
+from lakehouse.settings import Settings
 
-_TICK_INTERVAL = 15  # seconds between two looks at the table of an export
 _GROUP = "exports"
 
 
@@ -70,41 +67,18 @@ def _build_export(spec: dg.AssetSpec, export: Export) -> dg.Definitions:
             version = dg.DataVersion(str(update.version))
             yield dg.MaterializeResult(asset_key=spec.key, metadata=_figures(update), data_version=version)
 
-    job = dg.define_asset_job(
-        export.job_name,
-        executor_def=dg.in_process_executor,
-        selection=dg.AssetSelection.assets(spec.key),
-        description=f"Writes the files of {export.name}, if there is news in {export.of}.",
+    purpose = f"Writes the files of {export.name}"
+    return build_follower(
+        run_export, spec, Following(export, purpose, export.of, lambda settings: _find_news(settings, export))
     )
 
-    @dg.sensor(
-        name=export.sensor_name,
-        job=job,
-        minimum_interval_seconds=_TICK_INTERVAL,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Requests a run of {export.job_name} if rows of {export.of} changed since the last one.",
-    )
-    def evaluate(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
-        request = _request_run(context, spec, Exporter(lakehouse.settings, export))
-        if isinstance(request, str):
-            return dg.SensorResult(skip_reason=request)
-        return dg.SensorResult(run_requests=[request])
 
-    return dg.Definitions(assets=[run_export], jobs=[job], sensors=[evaluate])
-
-
-def _request_run(context: dg.SensorEvaluationContext, spec: dg.AssetSpec, exporter: Exporter) -> dg.RunRequest | str:
-    """Request a run if there is news, or return the skip reason; an export that cannot continue fails the tick."""
-    export, instance = exporter.export, context.instance
-    if not ledger_of(exporter.settings, export.of).exists:
-        return f"{export.of} does not exist yet."
-    news = exporter.find_news()
-    if not news:
-        return f"No news: {export.name} has every row of {export.of}."
-    if unfinished_run(instance, spec.key):
-        return f"A run is writing {export.name}."
-    reason = reason_to_wait(instance, export.job_name, spec.key, datetime.now(UTC), sensor_location(context))
-    return reason or dg.RunRequest(tags={"lakehouse/news": news})
+def _find_news(settings: Settings, export: Export) -> str | dg.SkipReason:
+    """Return the news for an export, or why there is none; an export that cannot continue raises an error."""
+    if not ledger_of(settings, export.of).exists:
+        return dg.SkipReason(f"{export.of} does not exist yet.")
+    news = Exporter(settings, export).find_news()
+    return news or dg.SkipReason(f"No news: {export.name} has every row of {export.of}.")
 
 
 def _figures(update: ExportUpdate) -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -10,17 +9,15 @@ import dagster as dg
 from lakehouse.declaration import StreamTable, View
 from lakehouse.defs import results
 from lakehouse.defs.catalog_entries import step_name
-from lakehouse.defs.finished_runs import sensor_location
+from lakehouse.defs.followers import Following, build_follower
 from lakehouse.defs.resources import LakehouseResource, explained
-from lakehouse.defs.retries import reason_to_wait
-from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.specs import code_references
 from lakehouse.defs.steps import name_run
 from lakehouse.errors import LakehouseError
 from lakehouse.operations.materialize import Materialization, ViewUpdate
 from lakehouse.operations.view_columns import TypedView, type_views
+from lakehouse.settings import Settings
 
-_TICK_INTERVAL = 15  # seconds between two looks at the tables of a view
 _GROUP = "views"
 _VERSIONS = dg.TableSchema(columns=[dg.TableColumn("table", "string"), dg.TableColumn("version", "int")])
 
@@ -89,44 +86,15 @@ def _build_materialized(spec: dg.AssetSpec, view: View, views: Sequence[View]) -
             update = Materialization(lakehouse.settings, view, views).update(context.run.run_id)
             yield results.materialize_result(spec, lakehouse.settings, _figures(update))
 
-    job = dg.define_asset_job(
-        view.job_name,
-        executor_def=dg.in_process_executor,
-        selection=dg.AssetSelection.assets(spec.key),
-        description=f"Computes and stores the rows of {view.name}, if there is news in its tables.",
-    )
+    def find_news(settings: Settings) -> str | dg.SkipReason:
+        try:
+            news = ",".join(Materialization(settings, view, views).find_news())
+        except LakehouseError as error:
+            return dg.SkipReason(str(error))
+        return news or dg.SkipReason(f"No news: {view.name} has read every row of its tables.")
 
-    @dg.sensor(
-        name=view.sensor_name,
-        job=job,
-        minimum_interval_seconds=_TICK_INTERVAL,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Requests a run of {view.job_name} if rows of {', '.join(view.reads)} changed since the last one.",
-    )
-    def evaluate(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.SensorResult:
-        request = _request_run(context, spec, Materialization(lakehouse.settings, view, views))
-        if isinstance(request, str):
-            return dg.SensorResult(skip_reason=request)
-        return dg.SensorResult(run_requests=[request])
-
-    return dg.Definitions(assets=[materialize], jobs=[job], sensors=[evaluate])
-
-
-def _request_run(
-    context: dg.SensorEvaluationContext, spec: dg.AssetSpec, materialization: Materialization
-) -> dg.RunRequest | str:
-    """Request a run if there is news, or return the skip reason."""
-    view, instance = materialization.view, context.instance
-    try:
-        news = materialization.find_news()
-    except LakehouseError as error:
-        return str(error)
-    if not news:
-        return f"No news: {view.name} has read every row of its tables."
-    if unfinished_run(instance, spec.key):
-        return f"A run is materializing {view.name}."
-    reason = reason_to_wait(instance, view.job_name, spec.key, datetime.now(UTC), sensor_location(context))
-    return reason or dg.RunRequest(tags={"lakehouse/news": ",".join(news)})
+    purpose = f"Computes and stores the rows of {view.name}"
+    return build_follower(materialize, spec, Following(view, purpose, ", ".join(view.reads), find_news))
 
 
 def _figures(update: ViewUpdate) -> Mapping[str, Any]:

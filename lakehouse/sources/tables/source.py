@@ -141,14 +141,15 @@ class TableSource(Source):
         """Return the time of the records of each version, in microseconds since 1970.
 
         Programs with different clocks write a table, and times order the rows of a key: a version is not older than
-        those before it. The records of a log have no order, and are found again by the time of their own commit.
+        the hundred before it. It depends on no other, so that a replay of any range finds the same time. The records of
+        a log have no order, and are found again by the time of their own commit.
         """
         if not self.table.key or not versions:
             return {version: self._committed_at(version) for version in versions}
-        times, newest_time = dict[int, int](), 0
-        for version in range(max(0, min(versions) - _VERSIONS_BEFORE), max(versions) + 1):
-            newest_time = times[version] = max(newest_time, self._committed_at(version))
-        return {version: times[version] for version in versions}
+        first = max(0, min(versions) - _VERSIONS_BEFORE)
+        committed = [self._committed_at(version) for version in range(first, max(versions) + 1)]
+        indices = {version: version - first for version in versions}
+        return {v: max(committed[max(0, at - _VERSIONS_BEFORE) : at + 1]) for v, at in indices.items()}
 
     def _committed_at(self, version: int) -> int:
         """Return when a version was committed, in microseconds since 1970; 0 if its commit does not say."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Export
-from lakehouse.defs.exports import _TICK_INTERVAL
+from lakehouse.defs.followers import TICK_INTERVAL
 from lakehouse.discovery import sort_exports
 from lakehouse.exports.exporter import Exporter
 from lakehouse.exports.files import _MAX_ROWS
@@ -68,6 +68,6 @@ def test_the_page_names_every_option_and_every_field() -> None:
 
 
 def test_the_figures_of_the_page_are_those_of_the_code() -> None:
-    assert f"About every {_TICK_INTERVAL} seconds" in PAGE
+    assert f"About every {TICK_INTERVAL} seconds" in PAGE
     assert ("one gigabyte" in PAGE, _MEMORY) == (True, "1GB")
     assert ("at most one million rows" in PAGE, _MAX_ROWS) == (True, 1_000_000)

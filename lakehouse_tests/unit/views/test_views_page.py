@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import View
-from lakehouse.defs.views import _TICK_INTERVAL
+from lakehouse.defs.followers import TICK_INTERVAL
 from lakehouse.errors import DeclarationError
 from lakehouse.operations.materialize import Materialization
 from lakehouse.operations.view_columns import type_views
@@ -74,4 +74,4 @@ def test_what_the_page_says_to_write_is_accepted(sql: str) -> None:
 
 
 def test_the_page_says_how_often_the_sensor_looks() -> None:
-    assert f"About every {_TICK_INTERVAL} seconds" in PAGE
+    assert f"About every {TICK_INTERVAL} seconds" in PAGE

@@ -7,10 +7,11 @@ results that a step reports, ``figures`` and ``picture`` their metadata, ``confi
 ``automation`` builds the merge job and its sensor. The sensor uses ``waiting`` (records to merge), ``runs`` (unfinished
 runs), ``retries`` (when to request a failed run again) and ``reported`` (commits that no run reported). ``checks``
 builds the checks of whole tables with their job and schedule, ``maintenance_job`` the maintenance of tables,
-``replayed`` the replay of days, ``views`` the assets of views, and ``exports`` those of exports. ``freshness`` builds
-the checks of promises, from what ``cursor`` remembers. ``alerts`` builds the sensor of alerts: it reads ``completions``
-of runs and ``check_histories``, ``alert_cursor`` decides what to send, and ``webhook`` sends it. ``finished_runs``
-reads the runs of one code location. ``resources`` holds the one Spark session of a run.
+``replayed`` the replay of days, ``views`` the assets of views, ``exports`` those of exports, and ``followers`` what
+requests both. ``freshness`` builds the checks of promises, from what ``cursor`` remembers. ``alerts`` builds the sensor
+of alerts: it reads ``completions`` of runs and ``check_histories``, ``alert_cursor`` decides what to send, and
+``webhook`` sends it. ``finished_runs`` reads the runs of one code location. ``resources`` holds the one Spark session
+of a run.
 
 The work itself is in ``lakehouse.ingest``, ``lakehouse.derived`` and ``lakehouse.operations``. A new kind of asset is a
 function in ``assets`` and one in ``specs``. Only this package and ``lakehouse.definitions`` import Dagster.

@@ -183,12 +183,8 @@ def test_a_row_that_cannot_be_computed_the_first_time_leaves_no_table(settings: 
         query(settings, "FROM as_numbers", views=views)
     with pytest.raises(TableError, match="View count_of_numbers reads as_numbers, which does not exist yet"):
         Materialization(settings, count, views).update()
-    assert sorted(folder.name for folder in Path(settings.tables_root).glob("*")) == [
-        ".locks",
-        "customers",
-        "numbers",
-        "orders",
-    ]
+    names = {folder.name for folder in Path(settings.tables_root).iterdir()} - {".locks"}  # DuckDB may fail before it
+    assert names == {"customers", "numbers", "orders"}
     DeltaTable(settings.table_uri("numbers")).delete("id = 'x'")
     assert Materialization(settings, NUMBERS, views).update().rows == len(NUMBER_TEXTS)
 

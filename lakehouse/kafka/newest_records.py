@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from lakehouse.errors import TopicError
+from lakehouse.kafka.batch_limits import BatchesTooLargeError, batches_limited
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.kafka.state import find_topic
@@ -17,6 +18,7 @@ from lakehouse.settings import Settings
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _POLL_MS = 500
+_ROOM = 512 * 1024 * 1024  # bytes that the batches with the newest records may have, decompressed
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def newest_records(settings: Settings, topic: str, count: int, limit: float = 15
 
     The time that a record has in its topic decides which is newest. Records of open and aborted transactions are left
     out. Raises ``BrokerError`` within ``limit`` seconds if the broker is down or reports no offsets. Raises
-    ``TopicError`` if the topic is missing, or if the records cannot be read within that time.
+    ``TopicError`` if the topic is missing, or if the records cannot be read within that time, or are too large.
     """
     deadline = time.monotonic() + 0.9 * limit  # before the limit of the request, so that the error can name the cause
 
@@ -67,17 +69,23 @@ def newest_records(settings: Settings, topic: str, count: int, limit: float = 15
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
                     tails = [await _read_tail(consumer, p, (starts[p], ends[p]), count) for p in partitions]
+            except BatchesTooLargeError:
+                raise _read_error(topic, count, f"have more than {_ROOM >> 20} MB") from None
             except TimeoutError:
-                raise TopicError(
-                    f"The newest {count:,} records of each of {len(partitions)} partitions were not read within"
-                    f" {limit:.0f} seconds",
-                    where=f"topic {topic}",
-                    action="Ask for fewer records, or check whether the broker answers: lakehouse doctor",
-                ) from None
+                raise _read_error(topic, count, f"were not read within {limit:.0f} seconds") from None
         records = [record for tail in tails for record in tail]
         return sorted(records, key=lambda record: (record.milliseconds, record.partition, record.offset))[-count:]
 
-    return ask(settings, limit, read)
+    with batches_limited(_ROOM):
+        return ask(settings, limit, read)
+
+
+def _read_error(topic: str, count: int, problem: str) -> TopicError:
+    return TopicError(
+        f"The batches with the newest {count:,} records of each partition {problem}",
+        where=f"topic {topic}",
+        action="Ask for fewer records, or check whether the broker answers: lakehouse doctor",
+    )
 
 
 async def _read_tail(consumer: Any, partition: TopicPartition, bounds: tuple[int, int], count: int) -> list[Record]:

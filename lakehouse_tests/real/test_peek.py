@@ -53,12 +53,12 @@ def declare(settings: Settings, text: str) -> None:
     _declared_in.cache_clear()
 
 
-def send(settings: Settings, *values: bytes | None, partition: int = 0) -> None:
+def send(settings: Settings, *values: bytes | None, partition: int = 0, compression: str | None = None) -> None:
     async def send_all(producer: AIOKafkaProducer) -> None:
         for value in values:
             await producer.send_and_wait(declared_table(settings).topic, value, b"key", partition)
 
-    with_client(AIOKafkaProducer, settings, send_all)
+    with_client(AIOKafkaProducer, settings, send_all, compression_type=compression)
 
 
 def peek(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
@@ -120,6 +120,14 @@ def test_a_first_declaration_is_written_from_the_records_of_a_topic(settings, ca
     declaration = (Path(settings.declarations) / "orders.py").read_text()
     assert f'topic="{topic}"' in declaration and 'key=["id"]' in declaration
     assert 'Column("at", "TIMESTAMP", doc="", required=True, pattern="%Y-%m-%dT%H:%M:%SZ")' in declaration
+
+
+def test_batches_that_would_fill_the_memory_are_not_read(settings, capsys, monkeypatch) -> None:
+    send(settings, b'{"id": 1, "note": "' + b"0" * 200_000 + b'"}', compression="zstd")
+    assert peek(capsys, "prices")
+    monkeypatch.setitem(newest_records.__globals__, "_ROOM", 100_000)
+    assert main.run(["peek", "prices"]) == main.FAILED
+    assert "have more than 0 MB" in capsys.readouterr().err
 
 
 def test_a_project_without_a_declaration_peeks_at_any_topic(settings, capsys) -> None:

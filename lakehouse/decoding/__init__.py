@@ -12,8 +12,8 @@ decode many at once, into ``verdict_arrays``, and ``fast`` handles those that ar
 which have values of a reference, ``deletes`` which delete or truncate, ``changes`` what a record says. ``memory``
 limits the memory of one record. ``record_keys`` parses keys, ``key_windows`` splits windows from them. ``opened_texts``
 opens texts that hold JSON, on the way to a field. ``unmapped_fields`` counts fields that no column reads,
-``unmapped_values`` collects their values. ``staged`` names the columns of records within a batch. ``column_types``
-defines the types of columns, ``arrow_types`` their Arrow types.
+``unmapped_values`` collects their values. ``staged`` names the columns of records within a batch, ``record_schema``
+has their types before decoding. ``column_types`` defines the types of columns, ``arrow_types`` their Arrow types.
 
 A new format is a module in ``formats``. The package has no declaration and no Spark, and nothing in it but ``files``
 reads or writes. It runs on the driver, and it is the only package of this project that is sent to Spark's workers.

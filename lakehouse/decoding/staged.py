@@ -24,6 +24,8 @@ HEADERS = "_headers"
 PLACE = (TIME, PARTITION, POSITION, SEQUENCE)
 RAW = (KEY, VALUE, HEADERS)
 
+VERDICT = "_verdict"
+"""What decoding says about the record, STRUCT, before its fields are columns of their own."""
 SCHEMA = "_schema"
 """Id of the schema in front of the value, BIGINT; NULL if there is none."""
 KEY_SCHEMA = "_key_schema"
@@ -37,6 +39,8 @@ EMPTY = "empty"
 KEEPS_RAW = "_keeps_raw"
 """Whether the row is the first rejected one of its record, BOOLEAN: only it keeps the raw parts of the record. Only in
 tables with ``rows_from``."""
+WRITTEN = "written"
+"""In place of a reason: the row is not a record. Its detail describes a data file with valid records of the batch."""
 NO_ROWS = (FILTERED, EMPTY)
 """What is in place of a reason if a record is not rejected and has no row."""
 DETAIL = "_detail"

@@ -5,6 +5,7 @@
 - ``topics``: the topics of a table that reads several; each batch reads one. ``lakehouse.sources`` reads them.
 - ``gaps``: whether a batch may continue after records that are gone; ``start``: where a new table begins.
 - ``staging``: decodes and stages records; ``around_timeless`` works around records that Spark cannot read.
+- ``data_files``: workers write the rows of a log table that are certainly new, if they are the same rows.
 - ``decode``: records → rows, or a reason. ``rejecting_rules``: the rules of the declaration that reject rows.
 - ``kept_schemas``: the schemas by which records were read; ``schema_resolution`` requests them from a registry.
 - ``counts``: the counts of a batch, and a condition that prunes files. ``accounting_check``: whether they add up.

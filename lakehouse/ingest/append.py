@@ -15,6 +15,8 @@ from lakehouse.decoding import staged
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.rejected_records import DecodedBatch, covered_sql, position_fields
 from lakehouse.ledger.commits import Entry
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.positions import Plan
 from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.row_order import identity_fields, same_record
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
@@ -30,16 +32,18 @@ def append_records(table: StreamTable, merged_table: StoredTable, batch: Decoded
     commit = batch.commit
     if not counts.rows:
         return merged_table.commit_nothing(commit)
+    if batch.files:
+        return merged_table.add_files(batch.files, commit)
     rows = _to_rows(table, batch, merged_table.layout.names)
-    if commit.kind != "batch" or not _is_new(batch):
+    if commit.kind != "batch" or not is_new(batch.ledger, batch.plan):
         return _insert_missing(table, merged_table, rows, batch, counts)
     return merged_table.append(rows, commit, ExpectedRows(counts.rows, counts.text_from(commit.source)))
 
 
-def _is_new(batch: DecodedBatch) -> bool:
+def is_new(ledger: Ledger, plan: Plan) -> bool:
     """Whether no commit, not even an undone one, has read records of these ranges."""
-    reached_ends = batch.ledger.reached.get(batch.plan.source.text, {})
-    return all(part.start >= reached_ends.get(part.partition, 0) for part in batch.plan.ranges if part.span)
+    reached_ends = ledger.reached.get(plan.source.text, {})
+    return all(part.start >= reached_ends.get(part.partition, 0) for part in plan.ranges if part.span)
 
 
 def _to_rows(table: StreamTable, batch: DecodedBatch, column_names: Sequence[str]) -> DataFrame:

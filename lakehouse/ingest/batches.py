@@ -6,12 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from pyspark.sql import DataFrame
+
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, ReadLossError
 from lakehouse.ingest.accounting_check import require_accounted
 from lakehouse.ingest.append import append_records
 from lakehouse.ingest.around_timeless import stage_around_timeless
 from lakehouse.ingest.counts import Counts, count_batch, with_counts
+from lakehouse.ingest.data_files import (
+    WrittenRecords,
+    count_data_files,
+    take_data_files,
+    with_data_files,
+    write_failures,
+)
 from lakehouse.ingest.deletes import deletes_layout, merge_by_key
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
@@ -32,6 +41,7 @@ from lakehouse.ledger.positions import Plan, SourceState, source_words
 from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import source_of
 from lakehouse.spark.few_rows import rows_expected
+from lakehouse.storage.data_file import DataFile
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict
 
@@ -192,11 +202,7 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     words, is_beyond = source_words(plan.source), is_beyond_horizon(table, ledger, plan.source)
     _log.info("Reading %s %ss of %s %s", f"{words.count(plan.span):,}", words.position, words.source, plan.stream)
     with rows_expected(spark, plan.span):
-        try:
-            with source.failures(plan, command):
-                records = stage_records(context, source.read(spark, plan, ledger), commit.kind, is_beyond)
-        except TimelessRecordError as error:
-            plan, records = stage_around_timeless(context, plan, commit.kind, error, is_beyond)
+        plan, records, files = _stage(context, plan, commit, ledger, command)
         state_after = source.look_after(ledger, PATIENCE)
         require_same_source(plan, state_after.source, command)
         is_batch = commit.kind == "batch"
@@ -204,14 +210,31 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
         consumed_tables = source.consumed(plan) if is_batch else commit.consumed_tables
         fields = {"ranges": plan.ranges, "progress": progress, "consumed_tables": consumed_tables}
         commit = commit.with_fields(stream=plan.stream, **fields)
-        counts = count_batch(records, table, is_beyond)
+        counts = count_data_files(count_batch(records, table, is_beyond), files)
         records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
     stored_rows += count_rows(settings.table_uri(table.deletes_name)) if table.delete_rule else 0
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
     with rows_expected(spark, counts.rows, stored_rows):
-        entry = merge_decided(context, DecodedBatch(records, plan, commit, ledger), counts)
+        entry = merge_decided(context, DecodedBatch(records, plan, commit, ledger, files), counts)
     return MergedBatch(entry, plan, state_after, counts.unmapped_fields)
+
+
+def _stage(
+    context: TableContext, plan: Plan, commit: Commit, ledger: Ledger, command: str
+) -> tuple[Plan, DataFrame, list[DataFile]]:
+    """Read and decode; return what was read of the plan, its records, and files with the rows of other valid ones."""
+    source = source_of(context.settings, context.table)
+    is_beyond = is_beyond_horizon(context.table, ledger, plan.source)
+    try:
+        with source.failures(plan, command):
+            undecoded = with_data_files(context, source.read(context.spark, plan, ledger), plan, commit, ledger)
+            are_written = isinstance(undecoded, WrittenRecords)
+            with write_failures(context.merged.layout.uri):
+                records = stage_records(context, undecoded, commit.kind, is_beyond)
+    except TimelessRecordError as error:
+        return *stage_around_timeless(context, plan, commit.kind, error, is_beyond), []
+    return plan, *(take_data_files(records) if are_written else (records, []))
 
 
 def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:

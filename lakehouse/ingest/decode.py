@@ -32,7 +32,7 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdict_arrays import DecodedRecords
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse.ingest.rejecting_rules import is_rejected_sql, reject_by_rules, unknown_flags
-from lakehouse.sources.records import VERDICT, Judge, Undecoded
+from lakehouse.sources.records import Judge, Undecoded
 
 # unsigned, 32 bits, as in lakehouse.decoding.formats.framing
 _SCHEMA = (
@@ -80,9 +80,9 @@ def decode_records(
     schema += [F.expr(_SCHEMA.format(staged.KEY)).alias(staged.KEY_SCHEMA)] if table.key_format else []
     place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
     if table.has_elements:
-        rows = _explode(judged_records.select(*place, *staged.RAW, *schema, VERDICT), table)
+        rows = _explode(judged_records.select(*place, *staged.RAW, *schema, staged.VERDICT), table)
         return reject_by_rules(with_computed(_explain_faults(rows) if table.reads_files else rows, table), table)
-    decoded_records = judged_records.select(*place, *staged.RAW, *schema, f"{VERDICT}.*")
+    decoded_records = judged_records.select(*place, *staged.RAW, *schema, f"{staged.VERDICT}.*")
     decoded_records = reject_by_rules(with_computed(decoded_records, table), table)
     keeps_raw = f"{staged.REASON} <> '{staged.FILTERED}'" + (f" OR {keep_raw}" if keep_raw else "")
     raw = {name: F.expr(f"CASE WHEN {keeps_raw} THEN {name} END") for name in staged.RAW}
@@ -95,7 +95,9 @@ def _judged(records: DataFrame, judge: Judge) -> DataFrame:
     decode = F.arrow_udf(judge.decode, judge.type)  # type: ignore[attr-defined]
     # else Spark decodes a second time for a filter, which it puts before the columns
     decode_once = decode.asNondeterministic()
-    return records.withColumn(VERDICT, decode_once(staged.VALUE, *(F.expr(_part_sql(part)) for part in judge.parts)))
+    return records.withColumn(
+        staged.VERDICT, decode_once(staged.VALUE, *(F.expr(_part_sql(part)) for part in judge.parts))
+    )
 
 
 def _explain_faults(records: DataFrame) -> DataFrame:

@@ -1,5 +1,6 @@
 """Rejected records: stored with their bytes, their position and a reason, in a separate table."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -17,6 +18,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
+from lakehouse.storage.data_file import DataFile
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.row_order import POSITION, position_columns, same_place
@@ -78,13 +80,22 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
 class DecodedBatch:
     """The decoded records of a commit: their positions are in ``plan``, and ``_reason`` is NULL if one is valid.
 
-    ``ledger`` is the ledger of the merged table that they are decided for.
+    ``ledger`` is the ledger of the merged table that they are decided for. The rows of ``files`` are valid records of
+    the batch too.
     """
 
     records: DataFrame
     plan: Plan
     commit: Commit
     ledger: Ledger
+    files: Sequence[DataFile] = ()
+
+
+def has_rejected(rejected_table: StoredTable, plan: Plan) -> bool:
+    """Whether records in the ranges of a plan are stored as rejected ones."""
+    if not count_rows(rejected_table.layout.uri):
+        return False
+    return not rejected_table.rows().where(covered_sql("position", plan)).isEmpty()
 
 
 def store_rejected(

@@ -4,23 +4,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lakehouse.decoding import staged
+from lakehouse.decoding.record_schema import RECORD_SCHEMA
 from lakehouse.kafka.newest_records import Record
 from lakehouse.kafka.timeless import is_timeless
-
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-RECORD_SCHEMA = pa.schema(
-    [
-        (staged.TIME, pa.timestamp("us", "UTC")),
-        (staged.PARTITION, pa.int32()),
-        (staged.POSITION, pa.int64()),
-        (staged.SEQUENCE, pa.int64()),
-        (staged.KEY, pa.binary()),
-        (staged.VALUE, pa.binary()),
-        (staged.HEADERS, _HEADERS),
-    ]
-)
-"""The columns of ``read_records`` in Arrow's types."""
 
 
 def to_arrow(records: Sequence[Record]) -> pa.Table:

@@ -2,5 +2,5 @@
 
 ``source`` says what every source can do, and ``table_sources`` returns that of a table. ``topic`` is a topic of Kafka,
 ``files`` the files in a folder, ``tables`` another Delta table, ``generated`` records that are computed. ``records``
-says how readers decode records, and ``record_columns`` are the columns of records that Python's workers yield.
+says how readers decode records.
 """

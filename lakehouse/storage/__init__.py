@@ -9,10 +9,10 @@ rows), ``schema_change`` (from the schema of a table to the declared one), ``sql
 the SQL of a declaration), ``comparison`` (of rows in SQL), ``table_files`` (reads few rows of the newest version
 directly from files). The writers: ``spark_writer`` (the one fenced commit, with the MERGE of ``merge_spec``), and
 ``delta_rs_writer`` for few rows if ``eligibility`` allows it, in files like Spark's (``parquet_properties``);
-``first_rows`` creates a table together with its rows. ``lock`` allows one writer at a time on a local disk
-(``lock_holder`` names it), ``statement`` waits for the end of a writing statement, and ``writer_note`` records its
-writer. ``other_tables`` reads any table. ``spark_failures`` translates errors of Spark into ours. ``table_context`` has
-the session, settings and table of a step.
+``data_file`` is a file that workers wrote for it. ``first_rows`` creates a table together with its rows. ``lock``
+allows one writer at a time on a local disk (``lock_holder`` names it), ``statement`` waits for the end of a writing
+statement, and ``writer_note`` records its writer. ``other_tables`` reads any table. ``spark_failures`` translates
+errors of Spark into ours. ``table_context`` has the session, settings and table of a step.
 
 This package uses declarations, the ledger and Spark. Batches, derived tables and operations are built on it. A rule for
 all of our tables belongs here; a table property belongs into ``layout``.

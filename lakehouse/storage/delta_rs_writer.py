@@ -5,7 +5,9 @@ Spark needs half a second to plan such a commit and to compute the table's state
 into a table for which deltalake writes the same as Spark. In all other cases ``spark_writer`` writes the same rows.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import json
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from deltalake import (
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
 
 from lakehouse.decoding.staged import REMOVES, STALE
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
@@ -28,6 +31,7 @@ from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_files import LOG
 from lakehouse.ledger.table_failures import write_failures
+from lakehouse.storage.data_file import DataFile
 from lakehouse.storage.eligibility import supports_links
 from lakehouse.storage.layout import Layout, partitions_sql
 from lakehouse.storage.lock import table_lock
@@ -47,6 +51,22 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
 
     def write(table: DeltaTable) -> None:
         write_deltalake(table, _cast_rows(rows, table), mode="append", **_fence(layout, rows, commit))
+
+    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
+
+
+def add_files(layout: Layout, files: Sequence[DataFile], commit: Commit) -> Entry:
+    """Commit data files that are in the folder of the table. Raises what ``append_quickly`` raises."""
+    now = time.time_ns() // 1_000_000
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(file.path, file.size, {}, now, True, json.dumps(file.stats)) for file in files
+    ]
+    metrics = {"numFiles": len(files), "numOutputRows": sum(file.rows for file in files)}
+    counts = {"operationMetrics": {name: str(count) for name, count in metrics.items()}}  # as Spark has them
+
+    def write(table: DeltaTable) -> None:
+        properties = _commit_properties(layout, commit, counts)
+        table.create_write_transaction(actions, "append", table.schema(), **properties)
 
     return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
@@ -207,14 +227,14 @@ def _cast_rows(rows: pa.Table, table: DeltaTable) -> pa.Table:
 
 def _fence(layout: Layout, rows: pa.Table, commit: Commit) -> dict[str, Any]:
     """Return the transaction number and the metadata of a commit of rows; it fails if its version is taken."""
+    return {**_commit_properties(layout, commit), "writer_properties": writer_properties(rows)}
+
+
+def _commit_properties(layout: Layout, commit: Commit, info: Mapping[str, Any] | None = None) -> dict[str, Any]:
     transaction = Transaction(app_id(layout.name), commit.number)
-    metadata = {"userMetadata": commit.model_dump_json()}
+    metadata: dict[str, Any] = {"userMetadata": commit.model_dump_json(), **(info or {})}
     properties = CommitProperties(custom_metadata=metadata, max_commit_retries=0, app_transactions=[transaction])
-    return {
-        "commit_properties": properties,
-        "post_commithook_properties": _HOOKS,
-        "writer_properties": writer_properties(rows),
-    }
+    return {"commit_properties": properties, "post_commithook_properties": _HOOKS}
 
 
 def _write_planned(layout: Layout, planned_on: int, write: Callable[[DeltaTable], None]) -> None:

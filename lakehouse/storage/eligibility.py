@@ -51,6 +51,11 @@ def can_append_quickly(layout: Layout, rows: int | None, text: int | None = None
     return table is not None and _fits_memory(table, layout, rows or 0, text)
 
 
+def can_add_files(layout: Layout) -> bool:
+    """Whether a commit may name data files that were written into the folder of the table, without Spark."""
+    return layout.partition_by is None and _open_eligible(layout, 0) is not None
+
+
 def can_merge_quickly(
     layout: Layout, rows: int | None, partitions: Collection[str] | None = None, text: int | None = None
 ) -> bool:

@@ -16,7 +16,8 @@ from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.spark.few_rows import collect_rows
-from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
+from lakehouse.storage.data_file import DataFile
+from lakehouse.storage.delta_rs_writer import add_files, append_quickly, merge_quickly, store_quickly
 from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_merge_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
@@ -106,6 +107,10 @@ class StoredTable:
     def changes(self, first: int, last: int) -> DataFrame:
         """Return the row changes of the versions from ``first`` to ``last``, from Delta's change data feed."""
         return read_changes(self.spark, self.layout, first, last)
+
+    def add_files(self, files: Sequence[DataFile], commit: Commit) -> Entry:
+        """Commit data files that workers wrote into the folder of the table; raises what ``append_quickly`` raises."""
+        return add_files(self.layout, files, commit)
 
     def append(self, rows: DataFrame, commit: Commit, expected: ExpectedRows) -> Entry:
         """Append rows in one commit that carries ``commit``, without reading the table.

@@ -15,3 +15,7 @@ class FileChangedError(Exception):
 
 class FileUnreadableError(Exception):
     """A file that exists cannot be opened, or a disk cannot read it."""
+
+
+class DataFileError(Exception):
+    """A data file cannot be written: ``errno`` and its number."""

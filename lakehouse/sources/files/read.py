@@ -15,8 +15,9 @@ from lakehouse.decoding.files.contents import CHUNK
 from lakehouse.decoding.files.fault import FileChangedError, FileUnreadableError
 from lakehouse.decoding.files.reader import FileForm, FilePart, FileRecords, read_part
 from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER, TIME
+from lakehouse.decoding.record_schema import HEADERS_TYPE, RECORD_SCHEMA, RECORD_TYPE, TIME_TYPE
 from lakehouse.ledger.positions import FILE_PLACES
-from lakehouse.sources.records import VERDICT, Judge
+from lakehouse.sources.records import Judge
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,19 +25,10 @@ if TYPE_CHECKING:
 _PART_CHUNKS = 2  # chunks of a large file that one task reads
 _FEW_TASKS = 4  # for fewer, Spark divides the parts by itself
 _COMPRESSED = (".gz", ".zst", ".zstd")
-_HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
-_HEADERS = pa.list_(_HEADER)
-_NAMES = [*staged.PLACE, *staged.RAW]
-_TYPE = (
-    f"{staged.TIME} TIMESTAMP, {staged.PARTITION} INT, {staged.POSITION} BIGINT, {staged.SEQUENCE} BIGINT,"
-    f" {staged.KEY} BINARY, {staged.VALUE} BINARY, {staged.HEADERS} ARRAY<STRUCT<key STRING, value BINARY>>"
-)
-
-
 _PART = pa.schema(
     {
         "number": pa.int64(),
-        "seen": pa.timestamp("us", "UTC"),
+        "seen": TIME_TYPE,
         "path": pa.string(),
         "hashes": pa.list_(pa.string()),
         "first": pa.int32(),
@@ -60,6 +52,11 @@ class NumberedFiles:
     files: Files
     with_names: bool
 
+    @property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(self.rows["size"].to_pylist())
+
     def judged(self, judge: Judge) -> "DataFrame":
         """Return a row for each record, as ``Undecoded.judged`` does."""
         cloudpickle.register_pickle_by_value(decoding)  # type: ignore[no-untyped-call]
@@ -67,10 +64,10 @@ class NumberedFiles:
             [part for row in self.rows.to_pylist() for part in _parts_of(row, self.files)], _PART
         )
         frame = self.spark.createDataFrame(parts)
-        tasks = sum(self.rows["size"].to_pylist()) // (_PART_CHUNKS * CHUNK)
+        tasks = self.size // (_PART_CHUNKS * CHUNK)
         frame = frame.repartition(min(tasks, len(parts))) if tasks > _FEW_TASKS else frame
         read = _reader(self.folder, self.files, with_names=self.with_names)
-        return frame.mapInArrow(_decoding_reader(read, judge), f"{_TYPE}, {VERDICT} {judge.type}")
+        return frame.mapInArrow(_decoding_reader(read, judge), f"{RECORD_TYPE}, {staged.VERDICT} {judge.type}")
 
 
 def _parts_of(row: dict[str, Any], files: Files) -> Iterator[dict[str, Any]]:
@@ -86,7 +83,8 @@ def _parts_of(row: dict[str, Any], files: Files) -> Iterator[dict[str, Any]]:
 
 def _decoding_reader(read: Any, judge: Judge) -> Any:
     """Build the function that reads the parts of files, and decodes their records batch by batch."""
-    decode, parts_of, with_verdicts = judge.decode, _parts_reader(judge.parts), _verdict_adder(judge)  # locals
+    parts_of, with_verdicts = _parts_reader(judge.parts), _verdict_adder(judge)
+    decode, finish = judge.decode, judge.finish  # locals
 
     def read_and_decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         unjudged: list[pa.RecordBatch] = []
@@ -102,12 +100,12 @@ def _decoding_reader(read: Any, judge: Judge) -> Any:
             yield with_verdicts(batch.slice(0, len(verdicts)), verdicts)
             unjudged[:] = [batch.slice(len(verdicts))]
 
-    return read_and_decode
+    return (lambda batches: finish(read_and_decode(batches))) if finish else read_and_decode
 
 
 def _parts_reader(parts: Sequence[str]) -> Any:
     """Build the function that returns the values of a batch, with the other parts of its records if there are any."""
-    value_place, time_place, time_part = _NAMES.index(staged.VALUE), _NAMES.index(staged.TIME), TIME  # locals
+    value_place, time_place, time_part = *map(RECORD_SCHEMA.names.index, (staged.VALUE, staged.TIME)), TIME  # locals
 
     def parts_of(batch: pa.RecordBatch, path: str) -> Any:
         times = batch.column(time_place).cast(pa.int64())
@@ -120,7 +118,8 @@ def _parts_reader(parts: Sequence[str]) -> Any:
 
 def _verdict_adder(judge: Judge) -> Any:
     """Build the function that adds the verdicts to a batch, and removes the raw parts that nothing needs."""
-    names, needs_raw, first, reason = [*_NAMES, VERDICT], judge.needs_raw, len(staged.PLACE), staged.REASON  # locals
+    names, first, reason = [*RECORD_SCHEMA.names, staged.VERDICT], len(staged.PLACE), staged.REASON  # locals
+    needs_raw = judge.needs_raw
 
     def with_verdicts(batch: pa.RecordBatch, verdicts: pa.Array) -> pa.RecordBatch:
         columns = batch.columns
@@ -136,15 +135,16 @@ def _reader(folder: str, files: Files, *, with_names: bool) -> Any:
     """Build the function that reads a part of a file: batches of records."""
     form = FileForm(files.each, files.header, files.quoted_line_breaks, FILE_PLACES)
     # locals: this module is not shipped
-    names, places, fault_header, file_header = _NAMES, FILE_PLACES, FAULT_HEADER, FILE_HEADER
-    headers_type, read, changed_error, unreadable_error = _HEADERS, read_part, FileChangedError, FileUnreadableError
+    names, places, fault_header, file_header = RECORD_SCHEMA.names, FILE_PLACES, FAULT_HEADER, FILE_HEADER
+    headers_type, time_type, read = HEADERS_TYPE, TIME_TYPE, read_part
+    changed_error, unreadable_error = FileChangedError, FileUnreadableError
 
     def to_batch(part: dict[str, Any], records: FileRecords) -> pa.RecordBatch:
         count = len(records.values)
         headers = [{"key": file_header, "value": part["path"].encode()}] if with_names else []
         headers += [{"key": fault_header, "value": records.fault.encode()}] if records.fault else []
         columns = [
-            pa.repeat(pa.scalar(part["seen"], pa.timestamp("us", "UTC")), count),
+            pa.repeat(pa.scalar(part["seen"], time_type), count),
             pa.repeat(pa.scalar(0, pa.int32()), count),
             pa.array(records.places + part["number"] * places, pa.int64()),
             pa.nulls(count, pa.int64()),

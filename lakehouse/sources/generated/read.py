@@ -9,8 +9,8 @@ from pyspark import cloudpickle
 from lakehouse import decoding
 from lakehouse.declaration.generated import Generated
 from lakehouse.decoding.generated import microseconds_of, value_writer
+from lakehouse.decoding.record_schema import HEADERS_TYPE, RECORD_SCHEMA, RECORD_TYPE, TIME_TYPE
 from lakehouse.ledger.positions import Plan
-from lakehouse.sources.record_columns import HEADERS_TYPE, NAMES, TIME_TYPE, TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,7 @@ _PARTS = pa.schema({"partition": pa.int32(), "first": pa.int64(), "end": pa.int6
 
 
 def read_generated(spark: "SparkSession", generated: Generated, start: int, plan: Plan) -> "DataFrame":
-    """Return the records of a plan that begin at ``start``: one row for each, with ``record_columns.TYPE``."""
+    """Return the records of a plan that begin at ``start``: one row for each, with the columns of ``RECORD_SCHEMA``."""
     cloudpickle.register_pickle_by_value(decoding)  # type: ignore[no-untyped-call]
     parts = [
         {"partition": part.partition, "first": first, "end": min(first + _PART, part.end)}
@@ -30,14 +30,14 @@ def read_generated(spark: "SparkSession", generated: Generated, start: int, plan
         for first in range(part.start, part.end, _PART)
     ]
     frame = spark.createDataFrame(pa.Table.from_pylist(parts, _PARTS))
-    return frame.mapInArrow(_generator(generated, start), TYPE)
+    return frame.mapInArrow(_generator(generated, start), RECORD_TYPE)
 
 
 def _generator(generated: Generated, start: int) -> Any:
     """Build the function that Spark ships to its workers, which need only the package of decoding."""
     # locals: neither this module nor that of the declaration is shipped
     fields, seed, rate, partitions = dict(generated.fields), generated.seed, generated.rate, generated.partitions
-    names, time_type, headers_type, slice_size = NAMES, TIME_TYPE, HEADERS_TYPE, _SLICE
+    names, time_type, headers_type, slice_size = RECORD_SCHEMA.names, TIME_TYPE, HEADERS_TYPE, _SLICE
     build_writer, time_of = value_writer, microseconds_of
 
     def to_batch(partition: int, positions: range) -> pa.RecordBatch:

@@ -37,6 +37,10 @@ CASES: dict[str, tuple[Form, Point]] = {
     "log table: after files are numbered": ("log of files", Point(NUMBERED, "after")),
     "log table: first data file": ("log of files", write("file", nth=1)),
     "log table: after the commit": ("log of files", write("after", nth=1)),
+    "data files: after workers wrote them": ("data files", Point("ingest.batches.take_data_files", "after")),
+    "data files: after the rejected write": ("data files", write("after", "_rejected")),
+    "data files: log entry": ("data files", write("version", nth=1)),
+    "data files: after the commit": ("data files", write("after", nth=1)),
 }
 
 
@@ -92,7 +96,7 @@ def test_a_rerun_after_a_kill_reads_each_file_once(label: str, world: World, att
 
 
 @pytest.mark.invariant("9.10", "11.1")
-@pytest.mark.parametrize("form", ["files", "log of files"])
+@pytest.mark.parametrize("form", ["files", "log of files", "data files"])
 def test_two_runs_at_the_same_time_number_and_read_each_file_once(form: Form, world: World, attack: Any) -> None:
     undisturbed, job = world.job(form), world.job(form)
     undisturbed.run(world.spark, world.settings)

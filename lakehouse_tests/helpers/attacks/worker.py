@@ -27,9 +27,10 @@ from pyspark.sql import SparkSession
 from lakehouse.declaration import Avro, FieldIs, Files, StreamTable
 from lakehouse.derived import refresh
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest import batches
+from lakehouse.ingest import batches, data_files
 from lakehouse.ingest.batches import Request
 from lakehouse.ingest.load import load_base
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.operations import repair
@@ -46,7 +47,7 @@ from lakehouse_tests.helpers.tables.log_tables import log_table
 
 LOG_TABLE = log_table()
 IS_WEATHER = FieldIs("type", ["weather"])
-Form = Literal["json", "avro", "log", "truncates", "elements", "topics", "files", "log of files"]
+Form = Literal["json", "avro", "log", "truncates", "elements", "topics", "files", "log of files", "data files"]
 _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 
 
@@ -68,7 +69,7 @@ class Job:
     @property
     def table(self) -> StreamTable:
         """The temperatures table under another name, in a form: each but a log table has a key and deletes."""
-        template = LOG_TABLE if self.form in ("log", "log of files") else temperatures
+        template = LOG_TABLE if self.form in ("log", "log of files", "data files") else temperatures
         rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in template.rollups]
         column = replace(template.by_name["temperature_2m"], between=(-100, self.hottest))
         changes: dict[str, Any] = dict(rollups=rollups, columns=[*template.columns[:3], column], references=())
@@ -77,8 +78,9 @@ class Job:
         changes |= {"apply_as_truncates": FieldIs("operation", ["TRUNCATE"])} if self.form == "truncates" else {}
         changes |= dict(base=None, rows_from="readings", where=IS_WEATHER) if self.form == "elements" else {}
         changes |= {"topics": self.topics, "topic": ""} if self.form == "topics" else {"topic": self.topic}
-        if self.form in ("files", "log of files"):
+        if self.form in ("files", "log of files", "data files"):
             changes |= dict(base=None, topic="", source=Files(self.topic, settle=timedelta(0), batch_bytes=2_000))
+        changes |= dict(partition_by=None, rollups=()) if self.form == "data files" else {}
         return replace(template, name=self.name, **changes)
 
     @property
@@ -90,7 +92,7 @@ class Job:
         """Run the job; return the numbers of the batches that it committed to the merged table."""
         outcomes: Any = ()
         if self.do == "merge":
-            outcomes = batches.merge_all(TableContext(spark, settings, self.table), Request(self.max_records))
+            outcomes = self._merge(TableContext(spark, settings, self.table))
         elif self.do == "replay":
             outcomes = replay(TableContext(spark, settings, self.table), None, Request(self.max_records))
         elif self.do == "redrive":
@@ -107,6 +109,12 @@ class Job:
         else:
             refresh.refresh_all(TableContext(spark, settings, self.table))
         return [outcome.entry.commit.number for outcome in outcomes]
+
+    def _merge(self, context: TableContext) -> list[Outcome]:
+        with pytest.MonkeyPatch.context() as patch:
+            if self.form == "data files":
+                patch.setattr(data_files, "MANY_BYTES", 0)
+            return batches.merge_all(context, Request(self.max_records))
 
     def _accept_gap(self, spark: SparkSession, settings: Settings) -> None:
         gap = repair.propose_gap(settings, self.table)

@@ -1,0 +1,114 @@
+"""New records of a log table, whose rows the workers write as data files: Spark neither keeps nor writes them.
+
+The rows are the same as with Spark. Only workers on this machine do so, for tables into which deltalake may commit, and
+only for records that are certainly new: their rows need no comparison with any other.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from lakehouse.declaration.names import RECORD
+from lakehouse.decoding import staged
+from lakehouse.decoding.files.data_files import DataFileTarget, write_valid
+from lakehouse.errors.causes import causes_of
+from lakehouse.ingest.append import is_new
+from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts
+from lakehouse.ingest.rejected_records import has_rejected, rejected_layout
+from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.log import open_table
+from lakehouse.ledger.positions import Plan
+from lakehouse.ledger.table_failures import disk_failure
+from lakehouse.sources.records import Judge, Undecoded
+from lakehouse.storage.data_file import DataFile
+from lakehouse.storage.eligibility import can_add_files
+from lakehouse.storage.layout import TEXT_BOUND, paths
+from lakehouse.storage.table_context import TableContext
+
+MANY_BYTES = 32 * 1024 * 1024
+"""Bytes of undecoded records from which on workers write rows: fewer give Spark one file, instead of one per worker."""
+_FAILURE = re.compile(r"DataFileError: errno (\d+)")
+
+
+@dataclass(frozen=True)
+class WrittenRecords:
+    """Undecoded records whose valid rows are written as soon as they are decoded."""
+
+    records: Undecoded
+    target: DataFileTarget
+
+    @property
+    def size(self) -> int:
+        """Bytes of the records."""
+        return self.records.size
+
+    def judged(self, judge: Judge) -> DataFrame:
+        """Return a row for each record that is not valid, and for each data file, as ``write_valid`` yields them."""
+        return self.records.judged(judge._replace(finish=partial(write_valid, target=self.target)))
+
+
+def with_data_files(
+    context: TableContext, records: DataFrame | Undecoded, plan: Plan, commit: Commit, ledger: Ledger
+) -> DataFrame | Undecoded:
+    """Return the records so that workers write their valid rows, if that gives the same rows; else unchanged."""
+    table, layout = context.table, context.merged.layout
+    if isinstance(records, DataFrame) or records.size < MANY_BYTES or commit.kind != "batch":
+        return records
+    is_plain = table.is_log and not (table.has_elements or table.has_schemas or table.computed or table.rejects)
+    is_here = context.settings.spark_is_local and can_add_files(layout)
+    if not (is_plain and is_here and is_new(ledger, plan)):
+        return records
+    # a record that was rejected before a crash, and is valid now, has to be marked there
+    if has_rejected(context.stored_table(rejected_layout), plan):
+        return records
+    log_table = open_table(layout.uri)
+    schema = pa.schema(log_table.schema()) if log_table else pa.schema([])
+    columns = [column for column in layout.columns if column.name in layout.statistics]
+    bounded = [path for path, column in paths(columns) if not column.fields]
+    target = DataFileTarget(layout.uri, schema, RECORD, plan.source.text, bounded, TEXT_BOUND)
+    return WrittenRecords(records, target)
+
+
+@contextmanager
+def write_failures(uri: str) -> Iterator[None]:
+    """Raise ``TableError`` if the disk does not let a worker write a data file of this table."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        texts = (str(error), *(cause.message for cause in causes_of(error)))
+        match = next(filter(None, map(_FAILURE.search, texts)), None)
+        if match is None:
+            raise
+        number = int(match[1])
+        raise disk_failure(OSError(number, os.strerror(number)), uri) from error
+
+
+def take_data_files(rows: DataFrame) -> tuple[DataFrame, list[DataFile]]:
+    """Split staged rows into those of records and the data files that others describe."""
+    details = rows.where(f"{staged.REASON} = '{staged.WRITTEN}'").select(staged.DETAIL).collect()
+    files = [DataFile(**json.loads(detail)) for (detail,) in details]
+    return rows.where(f"{staged.REASON} <> '{staged.WRITTEN}'"), files
+
+
+def count_data_files(counts: Counts, files: Sequence[DataFile]) -> Counts:
+    """Add the rows of data files to the counts of the other records of a batch."""
+    unmapped_fields = Counter(counts.unmapped_fields)
+    for file in files:
+        unmapped_fields.update(file.unmapped_fields)
+    return replace(
+        counts,
+        read=counts.read + sum(file.rows for file in files),
+        late=counts.late + sum(file.late for file in files),
+        unmapped_fields=dict(unmapped_fields.most_common(MAX_UNMAPPED_FIELDS)),
+    )

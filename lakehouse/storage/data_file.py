@@ -1,0 +1,20 @@
+"""A data file that workers have written, and that no commit names yet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of rows: its path within the table, its size in bytes, and its statistics for the log of the table.
+
+    ``late`` is the number of rows that are late, ``unmapped_fields`` the number of rows with each unmapped field.
+    """
+
+    path: str
+    size: int
+    rows: int
+    stats: Mapping[str, Any]
+    late: int
+    unmapped_fields: Mapping[str, int]

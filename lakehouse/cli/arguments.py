@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakehouse.cli.output import print_notice
+
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
+    from lakehouse.errors import LakehouseError
     from lakehouse.settings import Settings
 
 TableArgument = Annotated[
@@ -55,6 +58,11 @@ def select_table(settings: "Settings", name: str | None) -> "StreamTable":
             problem = f"Unknown table {name!r}. {spelling_hint(name, tables)}Declared tables"
         raise typer.BadParameter(f"{problem}: {', '.join(tables)}", param_hint="TABLE")
     return tables[name]
+
+
+def print_left_out(error: "LakehouseError") -> None:
+    """Print why a file of declarations fails, for a command that needs only other files."""
+    print_notice(f"The tables of a file are left out: {error}")
 
 
 def select_tables(settings: "Settings", name: str | None) -> "tuple[StreamTable, ...]":

@@ -111,7 +111,7 @@ class _Path:
     def publish(self, heading: str, kind: str, records: "Iterable[bytes]") -> None:
         """Send records, samples of a kind, and let Dagster merge them."""
         from lakehouse import kafka
-        from lakehouse.cli.topics import schema_of_samples
+        from lakehouse.cli.publish import schema_of_samples
 
         self._print_heading(heading)
         options = kafka.PublishOptions(schema=schema_of_samples(self.table, kind))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.cli.arguments import examples
+from lakehouse.cli.arguments import examples, print_left_out
 from lakehouse.cli.output import count_text, print_line
 from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import LakehouseError, SettingsError
@@ -83,7 +83,7 @@ def new_table(
     from lakehouse.cli.proposed_file import declaration_text
     from lakehouse.cli.topic_proposals import propose_for_topics
     from lakehouse.declaration import require_distinct_names
-    from lakehouse.discovery import find_tables
+    from lakehouse.discovery import find_readable_tables
 
     settings = load_settings()
     topics = list(dict.fromkeys(topic or []))
@@ -99,7 +99,8 @@ def new_table(
         proposal = propose_without_topic(values, topics[0], Wish(flow, where))
     _require_columns(proposal, values, sample or ", ".join(topics))
     stream_table = _table_of(proposal, new, topics)
-    require_distinct_names(*find_tables(settings), stream_table)  # refuses a name that is invalid or already used
+    tables = find_readable_tables(settings, print_left_out)
+    require_distinct_names(*tables, stream_table)  # refuses a name that is invalid or already used
     _write(file, declaration_text(new, topics, proposal))
     print_line(f"Wrote {file}, from {_origin(proposal, stream_table)}.")
     for warning in proposal.warnings:
@@ -204,8 +205,9 @@ def _free_file(settings: "Settings", new: str) -> Path:
     if not folder.is_dir():
         place = settings.declared_in
         problem, action = f"The folder of declarations is missing: {place}", "Create it, or correct the setting."
-        if "." in place or find_spec(place):
-            problem = f"Declarations are in the module {place}, but a new file needs a folder"
+        if folder.is_file() or "." in place or find_spec(place):
+            kind = "file" if folder.is_file() else "module"
+            problem = f"Declarations are in the {kind} {place}, but a new file needs a folder"
             action = "Create a project with a folder of declarations: lakehouse init my-lake."
         raise SettingsError(
             problem, where="LAKEHOUSE_DECLARATIONS, or [tool.lakehouse] in pyproject.toml", action=action

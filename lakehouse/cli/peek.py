@@ -1,11 +1,12 @@
 """``peek``: the newest records of a topic, and the row that each of them becomes."""
 
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, examples, select_topic
+from lakehouse.cli.arguments import JsonOption, examples, print_left_out, select_topic
 from lakehouse.cli.facts import record_fields, seconds
 from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.judged_records import judge_rows
@@ -49,7 +50,8 @@ def peek(
     """Show the newest records of a topic, and the row that each becomes, or why it is rejected.
 
     Shows only the start of a long key or value, and the first rows of a record with many; --json has all of them.
-    Merges and changes nothing. For a topic that no declared table reads, shows only the records.
+    Merges and changes nothing. For a topic that no declared table reads, shows only the records. Leaves out a file of
+    declarations that fails, with a warning.
     """
     from lakehouse.declaration.rules.topic_rules import TOPIC
 
@@ -70,6 +72,11 @@ def peek(
     if rules and table and table.rejects and records:
         reasons = ", ".join(rule.reason for rule in table.rejects)
         print_notice(f"Not judged, because only a merge applies these rules: {reasons}.")
+    if example := _repeated_key(fields_of_records, table) if table else None:
+        print_notice(
+            f"Two rows of one record have the same key ({example}): only one of them is in the table after a merge."
+            " Add a column with source=ElementIndex() to key=, if both are needed."
+        )
     if json:
         document = {"topic": place.removeprefix("topic "), "table": table.name if table else None}
         return print_json(document | {"records": [*chain.from_iterable(fields_of_records)]})
@@ -104,10 +111,10 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
 
 def _find_table(settings: "Settings", name: str) -> "StreamTable | None":
     """The declared table of that name, or else the first table that reads the topic of that name."""
-    from lakehouse.discovery import find_tables
+    from lakehouse.discovery import find_readable_tables
     from lakehouse.ingest.topics import reads_topic_of
 
-    tables = find_tables(settings)
+    tables = find_readable_tables(settings, print_left_out)
     by_name = {table.name: table for table in tables}
     return by_name.get(name) or next((table for table in tables if reads_topic_of(table, name)), None)
 
@@ -195,6 +202,18 @@ def _row_fields(index: int | None, verdict: "Verdict", rules: "Rules") -> dict[s
         **({"truncates": verdict.truncates} if verdict.is_rowless else {}),
         **({"sequence": verdict.sequence} if rules.has_changes else {}),
     }
+
+
+def _repeated_key(records: "Sequence[Sequence[dict[str, Any]]]", table: "StreamTable") -> str | None:
+    """The first key that two rows of one record have, as text; ``None`` if there is none, or keys are computed."""
+    if not table.key or {*table.key} & {*table.computed}:
+        return None
+    for rows_of_record in records:
+        rows = [fields["row"] for fields in rows_of_record if fields.get("row") and not fields["deletes"]]
+        keys = Counter(tuple((name, row[name]) for name in table.key) for row in rows)
+        for key in (key for key, count in keys.items() if count > 1):
+            return ", ".join(f"{name} = {value_text(value)}" for name, value in key)
+    return None
 
 
 def _printed_rows(rows_of_record: "Sequence[dict[str, Any]]") -> list[dict[str, Any]]:

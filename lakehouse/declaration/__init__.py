@@ -55,6 +55,7 @@ from lakehouse.decoding.generated import Choice, Counter, Hash
 from lakehouse.decoding.record_parts import (
     BrokerTime,
     Element,
+    ElementIndex,
     ParentField,
     RecordHeader,
     RecordKey,
@@ -82,6 +83,7 @@ __all__ = [
     "Debezium",
     "Delete",
     "Element",
+    "ElementIndex",
     "Export",
     "FieldIs",
     "Files",

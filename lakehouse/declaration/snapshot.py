@@ -30,6 +30,7 @@ def facts_of(table: TableParts) -> str:
     effects = (("apply_as_deletes", table.apply_as_deletes), ("apply_as_truncates", table.apply_as_truncates))
     deletes = {name: _show_value(value) for name, value in (*effects, ("where", where)) if value}
     rows = {} if table.rows_path is None else {"rows_from": _show_value(table.rows_path)}
+    rows |= {"single_object": "True"} if table.single_object else {}
     topics = {"topics": _show_value(table.topics)} if table.topics else {}
     topics |= {"source": _show_value(table.source)} if table.source else {}
     snapshot: dict[str, dict[str, str]] = {_TABLE: table_options | framing | deletes | rows | topics}

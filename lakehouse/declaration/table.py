@@ -49,7 +49,8 @@ class StreamTable(TableParts):
     ``rows_from`` is the name of the field whose value is an array of rows, or its path; ``()`` if each record is such
     an array. Each element is then a row. ``topics``, in place of ``topic``, are the topics of a table that reads
     several: their names, or a ``TopicPattern``. Each has its own progress. ``rejects`` are rules that reject records by
-    the values of their rows. ``maintain_every`` is how often Dagster compacts and vacuums its tables.
+    the values of their rows. ``maintain_every`` is how often Dagster compacts and vacuums its tables. With
+    ``single_object``, an object in the place of the array of ``rows_from`` is its only element.
     """
 
     def __post_init__(self) -> None:

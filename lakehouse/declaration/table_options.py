@@ -65,6 +65,7 @@ class TableOptions(TableNames):
     source: Files | TableRows | Generated | None = None
     rejects: Sequence[Reject] = ()
     maintain_every: timedelta = _NIGHTLY
+    single_object: bool = False
 
     def in_topic(self, name: str) -> Self:
         """Return the declaration for the records of one of its topics: ``topic`` names it.

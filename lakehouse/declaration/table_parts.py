@@ -114,7 +114,7 @@ class TableParts(TableOptions):
         taken_parts = taken_fields(fields) if any(field.part == UNMAPPED for field in fields) else None
         rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
         rows_from = None if self.rows_path is None else steps_to_rows(self.rows_path)
-        rules = rules._replace(taken_fields=taken_parts, rows_from=rows_from)
+        rules = rules._replace(taken_fields=taken_parts, rows_from=rows_from, single_object=self.single_object)
         rules = rules._replace(key_parser=key_parser(fields, schemas))
         rules = rules._replace(topic=self.topic.encode() if self.reads_topic else None)
         return rules.with_parser(self.format.parser(schemas))
@@ -150,6 +150,7 @@ class TableParts(TableOptions):
         filters = [condition.record_filter for condition in self.conditions]
         options += [("where", *filters)] if filters else []
         options += [("rows_from", self.rows_path)] if self.has_elements else []
+        options += ["single_object"] if self.single_object else []
         topics = self.topics if isinstance(self.topics, TopicPattern) else tuple(self.topics)
         options += [("topics", topics)] if topics else []
         options += [self.source.fingerprint_parts] if self.source else []

@@ -17,6 +17,7 @@ from lakehouse.decoding.record_parts import (
     WINDOW_TIMES,
     BrokerTime,
     Element,
+    ElementIndex,
     ParentField,
     RecordHeader,
     RecordKey,
@@ -45,6 +46,7 @@ Source = (
     | UnmappedFields
     | ParentField
     | Element
+    | ElementIndex
 )
 """What a column is read from."""
 
@@ -55,13 +57,13 @@ class Column:
 
     ``source`` is the name of the field in the record, if it differs from that of the column. For a field within
     objects, it is the path, for example ``("customer", "address", "city")``, and for one that is a value or an object
-    ``ValueOrObject(...)``. It can also be ``RecordKey()``,
-    ``RecordHeader(...)``, ``BrokerTime()``, ``TopicName()``, or ``UnmappedFields()`` for the rest of the record. In a
-    table with ``rows_from``, a name or path begins in the element that is the row, ``ParentField(...)`` in the record
-    around it, and ``Element()`` is the element as a whole. ``between`` is the smallest and the largest allowed value.
-    ``pattern`` is the format of a time that is a text: ``iso8601``, or directives of strptime. It is in UTC, unless it
-    has an offset. ``zone`` is the time zone of texts without an offset: a name, or ``Zone(...)`` with what happens if
-    clocks change. ``epoch`` is the unit of a time that is a number since 1970, UTC: of a TIMESTAMP, which is rounded to
+    ``ValueOrObject(...)``. It can also be ``RecordKey()``, ``RecordHeader(...)``, ``BrokerTime()``, ``TopicName()``, or
+    ``UnmappedFields()`` for the rest of the record. In a table with ``rows_from``, a name or path begins in the element
+    that is the row, ``ParentField(...)`` in the record around it, ``Element()`` is the element as a whole, and
+    ``ElementIndex()`` its place in the record. ``between`` is the smallest and the largest allowed value. ``pattern``
+    is the format of a time that is a text: ``iso8601``, or directives of strptime. It is in UTC, unless it has an
+    offset. ``zone`` is the time zone of texts without an offset: a name, or ``Zone(...)`` with what happens if clocks
+    change. ``epoch`` is the unit of a time that is a number since 1970, UTC: of a TIMESTAMP, which is rounded to
     microseconds, or days of a DATE. ``default`` replaces a missing field or null, and is written as a record would
     contain it. ``formerly`` is the name or path of the field before it was renamed, which is read if the field is
     missing. ``widened_from`` is the narrower type that the column had: tables with that type are rewritten once with
@@ -70,7 +72,7 @@ class Column:
     holds only for a missing field and for ``null_values``; a null replaces the stored value. ``sql`` computes the
     column from other columns of the same record, NULL if it cannot be computed. ``written`` is how the record writes
     the value, if not in JSON's own form: a number as ``"text"``, bytes as ``"base64"``, attributes as ``"otlp"``, for
-    example.
+    example. ``invalid="null"`` reads a value that is wrong as NULL, if another column has its text.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Column:
     null_erases: bool = field(default=False, repr=False)
     zone: str | Zone | None = field(default=None, repr=False)
     written: Written | None = field(default=None, repr=False)
+    invalid: Literal["null"] | None = field(default=None, repr=False)
 
     @property
     def field(self) -> Field:
@@ -110,6 +113,7 @@ class Column:
         written = "json" if isinstance(self.source, UnmappedFields) else self.written
         whole_depth = len(self.source.whole_path) if isinstance(self.source, ValueOrObject) else 0
         rule = rule._replace(key_encoding=key.written, key_window=key.key_window, whole_depth=whole_depth)
+        rule = rule._replace(nulls_invalid=self.invalid is not None)
         return with_inner(rule._replace(written=written, zone=zone_of(self.zone)))
 
     @property
@@ -121,7 +125,7 @@ class Column:
     def _place(self) -> tuple[str, tuple[str, ...], str]:
         """The shown name of its field, the path to it, and the part of the record that contains it."""
         source = self.source or self.name
-        if isinstance(source, RecordKey | RecordHeader | BrokerTime | TopicName | UnmappedFields):
+        if isinstance(source, RecordKey | RecordHeader | BrokerTime | TopicName | UnmappedFields | ElementIndex):
             return source.shown_name, source.names if isinstance(source, RecordKey) else (), source.part
         if isinstance(source, Element):
             return "element", (ELEMENT,), VALUE

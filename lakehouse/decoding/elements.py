@@ -18,7 +18,7 @@ from lakehouse.decoding.fields import (
 )
 from lakehouse.decoding.judge import Verdict
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
-from lakehouse.decoding.record_parts import ELEMENT, TIME, VALUE
+from lakehouse.decoding.record_parts import ELEMENT, INDEX, TIME, VALUE
 from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.decoding.times import judge_late
@@ -63,6 +63,8 @@ def judge_elements(
         if change is None:
             return _of_record(FILTERED)
         parsed = change.fields
+        if rules.single_object:
+            wrap_single_objects(parsed, rules.paths_to_arrays)
         memory = rules.parser.memory_of(value)
         per_row, per_byte = memory_limits or column_memory(rules)
         count, row_memory = count_rows(parsed, rules, all_parts, per_row)
@@ -74,7 +76,8 @@ def judge_elements(
         return _of_record(EMPTY)._replace(parsed=parsed)
     judge = _Judge(rules, all_parts)
     groups = groups_of(parsed, rules.paths_to_arrays)
-    verdicts = [judge(group.parents, element) for group in groups for element in group.elements]
+    rows = ((group.parents, element) for group in groups for element in group.elements)
+    verdicts = [judge(parents, element, index) for index, (parents, element) in enumerate(rows)]
     return RecordVerdicts(verdicts, True, parsed, memory, row_memory)
 
 
@@ -117,6 +120,21 @@ def _groups_in(parents: Parents, paths: Sequence[tuple[str, ...]], outer_place: 
         if not isinstance(element, dict):
             raise_no_object(element, f"{place}[]")
         yield from _groups_in((*parents, element), inner_paths, f"{place}[].")
+
+
+def wrap_single_objects(parsed: dict[str, Any], paths: Sequence[tuple[str, ...]]) -> None:
+    """Put each object in the place of an array whose elements are rows into an array; ``paths`` are as above."""
+    parents: list[Any] = [parsed]
+    for depth, (*outer_names, name) in enumerate(paths, 1):
+        for outer_name in outer_names:
+            parents = [parent.get(outer_name) for parent in parents if isinstance(parent, dict)]
+        parents = [parent for parent in parents if isinstance(parent, dict)]
+        if depth < len(paths):
+            arrays = [parent.get(name) for parent in parents]
+            parents = [element for array in arrays if isinstance(array, list) for element in array]
+    for parent in parents:
+        if isinstance(parent.get(name), dict):
+            parent[name] = [parent[name]]
 
 
 def _elements_at(parent: dict[str, Any], path: tuple[str, ...], place: str) -> list[Any]:
@@ -186,7 +204,8 @@ class _Judge:
 
     def __init__(self, rules: Rules, parts: Mapping[str, Any]) -> None:
         self._rules, self._parts = rules, parts
-        self._fields, self._needs_objects = rules.element_fields, rules.needs_objects
+        self._fields, self._needs_objects = rules.element_fields + rules.index_fields, rules.needs_objects
+        self._reads_index = bool(rules.index_fields)
         self._outer = _converted_once(rules.outer_levels, parts)
         self._deletes, self._by_record = rules.deletes, rules.deletes_by_record
         self._delete_fields: tuple[Field, ...] = ()
@@ -194,16 +213,17 @@ class _Judge:
             self._delete_fields = rules.deletes.read_fields(self._fields)
             self._outer_of_delete = _converted_once([*map(rules.deletes.read_fields, rules.outer_levels)], parts)
 
-    def __call__(self, parents: Parents, element: Any) -> Verdict:
-        """Judge one element."""
+    def __call__(self, parents: Parents, element: Any, index: int) -> Verdict:
+        """Judge one element; ``index`` is its place in the record."""
         row: dict[str, Any] = {}
+        parts = {**self._parts, INDEX: index} if self._reads_index else self._parts
         try:
             self._require_object(element)
             fields = {ELEMENT: element}
             if self._deletes and self._deletes.is_delete(parents[0] if self._by_record else fields):
-                row = self._outer_of_delete(parents) | convert(fields, self._delete_fields, self._parts)
+                row = self._outer_of_delete(parents) | convert(fields, self._delete_fields, parts)
                 return Verdict(None, row, None, None, False, deletes=True)
-            row = self._outer(parents) | convert(fields, self._fields, self._parts)
+            row = self._outer(parents) | convert(fields, self._fields, parts)
             return Verdict(None, row, None, None, self._is_late(row), self._explicit_nulls(parents, fields))
         except Rejection as rejection:
             row = row if self._rules.lateness and self._rules.lateness.keeps_row else {}

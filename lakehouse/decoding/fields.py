@@ -64,6 +64,7 @@ class Field(NamedTuple):
     ``of_parent``: in a table whose rows are elements of an array, it is read from the record around them. If there are
     arrays on the way to that array, ``level`` is the number of those in whose element the path begins.
     ``whole_depth``: so many names of the path lead to the value itself, unless that is an object; 0 if all names do.
+    ``nulls_invalid``: a value that cannot be read is NULL.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Field(NamedTuple):
     level: int = 0
     key_window: KeyWindow | None = None
     whole_depth: int = 0
+    nulls_invalid: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ class JsonOptions(NamedTuple):
 
     not_finite: NotFinite = "reject"
     duplicate_names: DuplicateNames = "reject"
+    base64_path: tuple[str | None, ...] | None = None
+    """The path to the texts that hold JSON in base64; ``None`` in it means each item of an array."""
 
 
 STRICT = JsonOptions()

@@ -14,6 +14,7 @@ from lakehouse.decoding.json_texts import json_length
 from lakehouse.decoding.record_parts import UNMAPPED, VALUE
 from lakehouse.decoding.written_forms import becomes_json
 
+TOO_LARGE = "too_large"  # the reason for a record that takes more
 MAX_SLICE_MEMORY = 96 * 1000 * 1000  # bytes that records which are decoded together may become
 MAX_RECORD_MEMORY = 280 * 1000 * 1000  # bytes that one record may become, since it cannot be split
 MAX_UNPACKED_SIZE = 20 * 1000 * 1000  # bytes of a decompressed value: a text of four bytes for each, and its parts
@@ -46,7 +47,7 @@ def scalar_memory(type_: str) -> int:
 
 def too_large_rejection() -> Rejection:
     """Return the rejection of a record that takes too much memory."""
-    return Rejection("too_large", f"decoding it takes more than {MAX_RECORD_MEMORY // 10**6} MB of memory")
+    return Rejection(TOO_LARGE, f"decoding it takes more than {MAX_RECORD_MEMORY // 10**6} MB of memory")
 
 
 def value_memory(raw: Any, field: Field) -> int:

@@ -4,6 +4,7 @@ Pure and self-contained (the standard library only), since Spark's executors dec
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, cast
 
 from lakehouse.decoding.fields import Field
@@ -102,3 +103,31 @@ def _inner_field(field: Field, name: str, type_: str) -> Field:
         name, source, type_, False, None, None, pattern, (name,), epoch, null_values=nulls, memory_bytes=memory
     )
     return with_inner(inner._replace(zone=zone))
+
+
+def count_missing(raw: Any, field: Field, limit: int) -> int:
+    """Count the missing values of the structs in a value, until they are more than ``limit``.
+
+    Each takes space in a row, and none in the record.
+    """
+    if field.type.startswith("STRUCT"):
+        if not isinstance(raw, dict) or not raw:
+            return field.leaf_count
+        values = [(raw.get(inner.name), inner) for inner in field.inner]
+        missing_count = sum(value is None for value, inner in values if not inner.inner)
+        nested_values = ((value, inner) for value, inner in values if inner.inner)
+    else:
+        (item_field,) = field.inner
+        missing_count = 0
+        nested_values = ((item, item_field) for item in (_items(raw) if item_field.inner else ()))
+    for value, inner in nested_values:
+        if missing_count > limit:
+            break
+        missing_count += count_missing(value, inner, limit - missing_count)
+    return missing_count
+
+
+def _items(raw: Any) -> Iterable[Any]:
+    if isinstance(raw, dict):
+        return raw.values()
+    return raw if isinstance(raw, list) else ()

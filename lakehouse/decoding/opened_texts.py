@@ -1,4 +1,6 @@
-"""JSON in JSON: a text on the way to a field is opened, so that the field is read by its path like any other.
+"""JSON in JSON: a text on the way to a field is opened, and the field is read by its path like any other.
+
+At one path, the text holds its JSON in base64.
 
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
@@ -7,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.fields import (
     Field,
     OpenedList,
@@ -15,14 +18,17 @@ from lakehouse.decoding.fields import (
     Step,
     Steps,
     UnopenedText,
+    json_kind,
     paths_in_value,
+    short_text,
 )
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.json_parsing import parse_json
+from lakehouse.decoding.json_parsing import parse_json, utf8_text
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory, too_large_rejection
 
 CONTAINER = re.compile(r"[ \t\r\n]*([\[{]|null[ \t\r\n]*$)")
 """The beginning of a text that may hold an object or an array, or a text that holds null."""
+_read_base64 = byte_reader("base64")
 
 
 def outer_paths(fields: Iterable[Field], rows_from: Steps | None = None) -> tuple[Steps, ...]:
@@ -60,9 +66,10 @@ class OpeningParser(Parser):
         for path in self.paths:
             for container, place in _places_at(parsed, path):
                 text = container[place]
-                if isinstance(text, str) and CONTAINER.match(text):
+                is_base64 = path == self.json_options.base64_path
+                if isinstance(text, str) and (is_base64 or CONTAINER.match(text)):
                     self._memory = self._memory or self.parser.memory_of(value)
-                    container[place] = self._open(text, path)
+                    container[place] = self._open(text, path, is_base64=is_base64)
         return parsed
 
     def schema_name(self, value: bytes) -> str | None:
@@ -73,13 +80,16 @@ class OpeningParser(Parser):
         """Memory in bytes of a parsed value at most, with the texts in it that were opened."""
         return self.parser.memory_of(value) + self._opened_memory
 
-    def _open(self, text: str, path: Steps) -> Any:
+    def _open(self, text: str, path: Steps, *, is_base64: bool) -> Any:
         """Return the object or the array that a text holds; an ``UnopenedText`` if it is null or not valid."""
-        self._opened_memory += json_memory(text.encode("utf-8", "surrogatepass"))
         try:
+            inner_text = _text_in_base64(text) if is_base64 else text
+            self._opened_memory += json_memory(inner_text.encode("utf-8", "surrogatepass"))
             if self._memory + self._opened_memory > MAX_RECORD_MEMORY:
                 raise too_large_rejection()
-            content = parse_json(text, self.parser.json_options)
+            content = parse_json(inner_text, self.parser.json_options)
+            if not isinstance(content, dict | list | None):
+                raise Rejection("wrong_type", f"it holds {json_kind(content)}, expected an object")
         except Rejection as rejection:
             detail = f"the text in {_shown_path(path)!r}: {rejection.detail}"
             return UnopenedText(text, Rejection(rejection.reason, detail))
@@ -88,14 +98,29 @@ class OpeningParser(Parser):
         return OpenedText(content, text) if isinstance(content, dict) else OpenedList(content, text)
 
 
+def _text_in_base64(text: str) -> str:
+    """The text in UTF-8 that a text in base64 holds; raises ``Rejection`` if it holds none."""
+    data = _read_base64(text)
+    if data is None:
+        raise Rejection("wrong_type", f"it is {short_text(text)}, expected base64")
+    return utf8_text(data)
+
+
 def _places_at(parsed: dict[str, Any], path: Steps) -> Iterator[tuple[Any, Any]]:
     """Yield each place at a path: an object and a name in it, or an array and an index."""
     containers: list[Any] = [parsed]
     for step in path[:-1]:
-        containers = [container[place] for container in containers for place in _places_in(container, step)]
+        containers = [inner for container in containers for inner in _items_of(container, step)]
     for container in containers:
         for place in _places_in(container, path[-1]):
             yield container, place
+
+
+def _items_of(container: Any, step: Step) -> Iterable[Any]:
+    """What is at the places of a step; an object in the place of an array is its only item."""
+    if step is None and isinstance(container, dict):
+        return (container,)
+    return [container[place] for place in _places_in(container, step)]
 
 
 def _places_in(container: Any, step: Step) -> Iterable[Any]:

@@ -172,6 +172,24 @@ class Element:
     """The element that is a row, as a whole, in a table with ``rows_from``: for elements that are not objects."""
 
 
+@dataclass(frozen=True)
+class ElementIndex:
+    """The place of the element that is a row among all of its record, from 0: an INT or a BIGINT, never null.
+
+    In arrays in arrays, the elements of the record are counted through.
+    """
+
+    @property
+    def part(self) -> str:
+        """The part of the record."""
+        return INDEX
+
+    @property
+    def shown_name(self) -> str:
+        """How messages name the part."""
+        return "place of the element"
+
+
 VALUE, KEY, TIME, HEADER = "value", "key", "time", "header "
 FILE_HEADER = "file"
 """The header with the path of the file, of a record from a file."""
@@ -183,6 +201,8 @@ SCHEMA = "schema"
 """The schema that wrote the value, by which ``where`` may decide."""
 TOPIC = "topic"
 """The name of the topic of the record, in UTF-8."""
+INDEX = "index"
+"""The place of an element among those of its record."""
 UNMAPPED = "unmapped"
 """What columns leave of the fields of the value."""
 ITEMS = "[]"
@@ -194,8 +214,13 @@ ELEMENT = ""
 def steps_to_rows(path: Sequence[str]) -> tuple[str | None, ...]:
     """The way to the array whose elements are rows, with ``None`` for each item of an array on it."""
     *outer_names, name = path
-    steps = [(outer.removesuffix(ITEMS), None) if outer.endswith(ITEMS) else (outer,) for outer in outer_names]
-    return (*chain.from_iterable(steps), name)
+    return (*steps_in(outer_names), name)
+
+
+def steps_in(path: Sequence[str]) -> tuple[str | None, ...]:
+    """A path of names with ``None`` for each item of an array, which is the end of a name."""
+    steps = [(name.removesuffix(ITEMS), None) if name.endswith(ITEMS) else (name,) for name in path]
+    return tuple(chain.from_iterable(steps))
 
 
 def shared_way(path: Sequence[str], rows_path: Sequence[str]) -> tuple[int, int]:

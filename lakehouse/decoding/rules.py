@@ -14,7 +14,7 @@ from lakehouse.decoding.memory import column_memory_per_byte, row_memory
 from lakehouse.decoding.opened_texts import with_opened_texts
 from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.record_keys import KeyParser
-from lakehouse.decoding.record_parts import ELEMENT, KEY, PARSED_KEY, TOPIC, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import ELEMENT, INDEX, KEY, PARSED_KEY, TOPIC, UNMAPPED, VALUE
 from lakehouse.decoding.staged import DELETED, ROWLESS
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.unmapped_values import TakenFields, left_values
@@ -26,7 +26,7 @@ class Rules(NamedTuple):
     ``taken_fields`` is what columns take of its fields, if another column takes the rest. ``rows_from`` is the way to
     the array whose elements are rows; ``None`` if the record itself is the row. ``key_parser`` parses the key of a
     record; ``None`` if no column reads a key that is parsed. ``topic`` is the name of the topic of all records, if a
-    column reads it.
+    column reads it. ``single_object``: an object in the place of the array whose elements are rows is its only element.
     """
 
     fields: tuple[Field, ...]
@@ -39,6 +39,7 @@ class Rules(NamedTuple):
     rows_from: Steps | None = None
     key_parser: KeyParser | None = None
     topic: bytes | None = None
+    single_object: bool = False
 
     def with_parser(self, parser: Parser) -> "Rules":
         """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
@@ -82,7 +83,12 @@ class Rules(NamedTuple):
     @property
     def outer_fields(self) -> tuple[Field, ...]:
         """The fields that are the same for all rows of a record: of its value around them, and of its other parts."""
-        return tuple(field for field in self.fields if field.part != VALUE or field.of_parent)
+        return tuple(field for field in self.fields if field.part not in (VALUE, INDEX) or field.of_parent)
+
+    @property
+    def index_fields(self) -> tuple[Field, ...]:
+        """The fields that are the place of the element."""
+        return tuple(field for field in self.fields if field.part == INDEX)
 
     @property
     def outer_levels(self) -> list[tuple[Field, ...]]:

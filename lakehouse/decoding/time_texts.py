@@ -7,16 +7,21 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from lakehouse.decoding.fields import Field, Rejection, short_text
-from lakehouse.decoding.zones import Zone, offsets_of
+from lakehouse.decoding.zones import REQUIRED, Zone, offsets_of
 
 ISO8601 = "iso8601"
 """The pattern of texts in the forms of ISO 8601 that have a date with a month and dashes."""
 UTC_OFFSET = "%z"
 MAX_OFFSET_HOURS, MAX_OFFSET_MINUTES = 23, 59
 _TWO_DIGITS, _OFFSET_SHAPE = r"\d\d", r"(?P<offset>[Zz]|[+-]\d\d(?::?\d\d)?)"
+MONTH_NAME = "%b"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = {form(name): number for number, name in enumerate(_MONTHS, 1) for form in (str, str.upper, str.lower)}
+"""The number of a month by each form of its short English name."""
 TIME_SHAPES = {
     "%Y": r"\d{4}",
     "%m": _TWO_DIGITS,
+    MONTH_NAME: f"(?P<month>{'|'.join(MONTHS)})",
     "%d": _TWO_DIGITS,
     "%H": _TWO_DIGITS,
     "%M": _TWO_DIGITS,
@@ -48,7 +53,7 @@ def parse_time(raw: str, pattern: str, field: Field) -> datetime:
         if is_iso:
             local_time = datetime(*(int(number) for number in match.groups()[:6] if number))  # type: ignore[arg-type]
         else:
-            local_time = datetime.strptime(*_without_offset(match, pattern))
+            local_time = datetime.strptime(*_with_digits(match, pattern))
         utc_offset = _parse_offset(parts.get("offset"))
     except ValueError:
         raise Rejection("no_such_date", f"{field.source!r} is {short_text(raw)}") from None
@@ -79,12 +84,17 @@ def _shape_of(pattern: str) -> str:
     return shape
 
 
-def _without_offset(match: re.Match[str], pattern: str) -> tuple[str, str]:
-    """The text and its pattern, with a letter in place of the offset."""
-    if UTC_OFFSET not in pattern:
-        return match.string, pattern
-    start, end = match.span("offset")
-    return f"{match.string[:start]}Z{match.string[end:]}", pattern.replace(UTC_OFFSET, "Z")
+def _with_digits(match: re.Match[str], pattern: str) -> tuple[str, str]:
+    """The text and its pattern, with a letter in place of the offset, and digits in place of the name of a month.
+
+    Python reads such names by the language of the process.
+    """
+    text, parts = match.string, match.groupdict()
+    replacements = [(match.span("offset"), "Z")] if UTC_OFFSET in pattern else []
+    replacements += [(match.span("month"), f"|{MONTHS[parts['month']]:02}|")] if MONTH_NAME in pattern else []
+    for (start, end), replacement in sorted(replacements, reverse=True):
+        text = f"{text[:start]}{replacement}{text[end:]}"
+    return text, pattern.replace(UTC_OFFSET, "Z").replace(MONTH_NAME, "|%m|")
 
 
 def _parse_fraction(digits: str | None) -> timedelta:
@@ -106,6 +116,8 @@ def _parse_offset(text: str | None) -> timedelta | None:
 
 def _offset_in(zone: Zone, local_time: datetime, raw: object, field: Field) -> timedelta:
     """The offset of a local time in a zone; raises ``Rejection`` if clocks change and the zone does not decide."""
+    if zone.name == REQUIRED:
+        raise Rejection("wrong_time_format", f"{field.source!r} is {short_text(raw)}, expected an offset from UTC")
     before, after = offsets_of(local_time, zone)
     if before == after:
         return before

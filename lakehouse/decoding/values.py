@@ -1,7 +1,7 @@
 """Convert parsed fields to typed values, strictly; the records of a topic, base files and the publisher share it."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -15,7 +15,8 @@ from lakehouse.decoding.fields import (
     short_text,
 )
 from lakehouse.decoding.key_windows import split_window
-from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
+from lakehouse.decoding.memory import MAX_RECORD_MEMORY, TOO_LARGE, too_large_rejection, value_memory
+from lakehouse.decoding.nested_types import count_missing
 from lakehouse.decoding.numbers import NUMBER, convert_number, parse_number
 from lakehouse.decoding.record_parts import KEY, VALUE, WINDOW_TIMES
 from lakehouse.decoding.times import convert_time
@@ -37,22 +38,31 @@ def convert(
     ``memory`` is the memory in bytes of the parsed value, if it and the typed values may be too large together.
     Raises ``Rejection`` with one of the reasons ``missing_field``, ``null_field``, ``wrong_type``,
     ``wrong_time_format``, ``no_such_date``, ``ambiguous_time``, ``out_of_range``, ``not_finite``, ``invalid_text`` or
-    ``too_large``.
+    ``too_large``. Of a field with ``nulls_invalid``, each of them but the last means ``None``.
     """
     row = {}
     for field in fields:
-        if field.part == VALUE:
-            raw, is_missing = _field_value(parsed, field)
-            raw = read_text(raw, field) if field.reads_text and isinstance(raw, str) else raw
-        else:
-            raw = parse_part(parts.get(field.part), field)
-            is_missing = raw is None
-        if memory is not None:
-            memory += value_memory(raw, field)
-            if memory > MAX_RECORD_MEMORY:
-                raise too_large_rejection()
-        row[field.name] = convert_value(raw, field, is_missing=is_missing)
+        try:
+            raw, is_missing = _read_raw(parsed, field, parts)
+            if memory is not None:
+                memory += value_memory(raw, field)
+                if memory > MAX_RECORD_MEMORY:
+                    raise too_large_rejection()
+            row[field.name] = convert_value(raw, field, is_missing=is_missing)
+        except Rejection as rejection:
+            if not field.nulls_invalid or rejection.reason == TOO_LARGE:
+                raise
+            row[field.name] = None
     return row
+
+
+def _read_raw(parsed: dict[str, Any], field: Field, parts: Mapping[str, Any]) -> tuple[Any, bool]:
+    """The value of a field as it was parsed, and whether it is missing."""
+    if field.part != VALUE:
+        raw = parse_part(parts.get(field.part), field)
+        return raw, raw is None
+    raw, is_missing = _field_value(parsed, field)
+    return (read_text(raw, field) if field.reads_text and isinstance(raw, str) else raw), is_missing
 
 
 def convert_value(raw: Any, field: Field, *, is_missing: bool = False) -> Any:
@@ -64,7 +74,7 @@ def convert_value(raw: Any, field: Field, *, is_missing: bool = False) -> Any:
     raw = field.default if raw is None else raw
     if raw is None:
         return None
-    if field.inner and _count_missing(raw, field, _MAX_MISSING) > _MAX_MISSING:
+    if field.inner and count_missing(raw, field, _MAX_MISSING) > _MAX_MISSING:
         raise Rejection("out_of_range", f"structs in {field.source!r} have more than {_MAX_MISSING:,} missing values")
     value = _convert_present(raw if field.written is None else read_written(raw, field), field)
     is_too_small = field.minimum is not None and value < field.minimum
@@ -233,34 +243,6 @@ def _convert_inner(raw: Any, field: Field) -> Any:
     if raw is None or (field.null_values and is_null_value(raw, field.null_values)):
         return None
     return _convert_present(raw, field)
-
-
-def _count_missing(raw: Any, field: Field, limit: int) -> int:
-    """Count the missing values of the structs in a value, until they are more than ``limit``.
-
-    Each takes space in a row, and none in the record.
-    """
-    if field.type.startswith("STRUCT"):
-        if not isinstance(raw, dict) or not raw:
-            return field.leaf_count
-        values = [(raw.get(inner.name), inner) for inner in field.inner]
-        missing_count = sum(value is None for value, inner in values if not inner.inner)
-        nested_values = ((value, inner) for value, inner in values if inner.inner)
-    else:
-        (item_field,) = field.inner
-        missing_count = 0
-        nested_values = ((item, item_field) for item in (_items(raw) if item_field.inner else ()))
-    for value, inner in nested_values:
-        if missing_count > limit:
-            break
-        missing_count += _count_missing(value, inner, limit - missing_count)
-    return missing_count
-
-
-def _items(raw: Any) -> Iterable[Any]:
-    if isinstance(raw, dict):
-        return raw.values()
-    return raw if isinstance(raw, list) else ()
 
 
 def _require_text(raw: Any, field: Field) -> str:

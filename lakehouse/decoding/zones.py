@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+REQUIRED = "required"
+"""In place of the name of a zone: a text must have an offset."""
 LocalTimeRule = Literal["reject", "earlier", "later"]
 
 

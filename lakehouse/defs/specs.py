@@ -9,7 +9,7 @@ import dagster as dg
 from lakehouse.declaration import Column, Export, Reference, Rollup, StreamTable, View
 from lakehouse.declaration.sql import named_columns
 from lakehouse.decoding.nested_types import as_spark_says
-from lakehouse.decoding.record_parts import TIME, UNMAPPED, VALUE, WINDOW_TIMES
+from lakehouse.decoding.record_parts import INDEX, TIME, UNMAPPED, VALUE, WINDOW_TIMES
 from lakehouse.decoding.written_forms import written_kinds
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.derived.feed import changes_layout
@@ -192,8 +192,8 @@ def _record_type(column: Column, *, is_text: bool) -> str:
     """The type of a field in a record, as JSON names it. Parts other than its value are text, or bytes, or the time."""
     is_bytes = column.type == "BINARY" and column.written is None
     if column.field.part != VALUE and column.field.key_encoding != "json":
-        if column.field.part == UNMAPPED:
-            return "object"
+        if column.field.part in (UNMAPPED, INDEX):
+            return "object" if column.field.part == UNMAPPED else "number"
         text_type = "bytes" if column.field.key_encoding in ("big_endian", *WINDOW_TIMES) or is_bytes else "string"
         return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:

@@ -27,7 +27,18 @@ from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.known_values import KnownValues, unknown_finder
 from lakehouse.decoding.record_keys import key_parser
-from lakehouse.decoding.record_parts import FAULT_HEADER, HEADER, KEY, PARSED_KEY, SCHEMA, TIME, TOPIC, UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import (
+    FAULT_HEADER,
+    HEADER,
+    INDEX,
+    KEY,
+    PARSED_KEY,
+    SCHEMA,
+    TIME,
+    TOPIC,
+    UNMAPPED,
+    VALUE,
+)
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdict_arrays import DecodedRecords
 from lakehouse.decoding.verdicts import decode_slices
@@ -193,7 +204,8 @@ def _ship_by_value(record_format: Format) -> None:
 
 def _required_parts(table: StreamTable) -> list[str]:
     """Return the parts of a record that decoding requires in addition to its value."""
-    parts = {KEY if field.part == PARSED_KEY else field.part for field in table.fields} - {VALUE, UNMAPPED, TOPIC}
+    parts = {KEY if field.part == PARSED_KEY else field.part for field in table.fields}
+    parts -= {VALUE, UNMAPPED, TOPIC, INDEX}
     parts |= {condition.record_filter.part for condition in table.conditions} - {VALUE, SCHEMA}
     return sorted(parts | ({TIME} if table.late else set()))
 

@@ -24,17 +24,22 @@ def create_topic(settings: Settings, table: StreamTable, partitions: int | None 
 
     Returns whether the topic was created. An existing topic stays as it is, and needs no permission to create topics.
     """
+    return create_named_topic(settings, table.topic, partitions or table.partitions)
+
+
+def create_named_topic(settings: Settings, topic: str, partitions: int) -> bool:
+    """Create a topic as ``create_topic`` creates that of a table, whether a table reads it or not."""
 
     async def create(clients: Clients) -> bool:
         async with clients.open(AIOKafkaAdminClient) as admin:
-            if _is_usable(await describe_topics(admin, [table.topic])):
+            if _is_usable(await describe_topics(admin, [topic])):
                 return False
             replicas = min(_REPLICAS, len((await admin.describe_cluster())["brokers"]))
             topic_configs = {"message.timestamp.type": "LogAppendTime"}
-            new_topic = NewTopic(table.topic, partitions or table.partitions, replicas, topic_configs=topic_configs)
+            new_topic = NewTopic(topic, partitions, replicas, topic_configs=topic_configs)
             response = await admin.create_topics([new_topic])
-            is_created = _read_creation(table.topic, response.topic_errors)
-            await _wait_until(admin, table.topic, _is_usable)
+            is_created = _read_creation(topic, response.topic_errors)
+            await _wait_until(admin, topic, _is_usable)
             return is_created
 
     return ask(settings, _LIMIT, create)

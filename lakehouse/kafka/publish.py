@@ -1,4 +1,4 @@
-"""Send records to the topic of a table, each of them exactly once while this process lives."""
+"""Send records to a topic, each of them exactly once while this process lives."""
 
 import asyncio
 import time
@@ -15,12 +15,13 @@ from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.record_parts import KEY, PARSED_KEY, VALUE
+from lakehouse.decoding.record_parts import INDEX, KEY, PARSED_KEY, VALUE
 from lakehouse.decoding.values import convert
 from lakehouse.errors import TopicError
 from lakehouse.kafka.admin import create_topic
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
+from lakehouse.kafka.raw_records import RawRecord
 from lakehouse.settings import Settings
 
 _PRODUCER_ARGUMENTS = {
@@ -72,10 +73,20 @@ def publish(
     require_own_keys(table)
     value_writer = _make_value_writer(settings, table, options)
     create_topic(settings, table)
+    keys = key_fields(table)
+    values = (write_line(value_writer.write, line, number) for number, line in enumerate(lines, 1))
+    records = (RawRecord(value, record_key(value, keys, value_writer.parser)) for value in values)
+    return publish_raw(settings, table.topic, records, options)
+
+
+def publish_raw(
+    settings: Settings, topic: str, records: Iterable[RawRecord], options: PublishOptions = PublishOptions()
+) -> int:
+    """Send records as they are to a topic that exists; returns and raises what ``publish`` does."""
 
     async def send(clients: Clients) -> int:
         async with clients.open(AIOKafkaProducer, **_PRODUCER_ARGUMENTS) as producer:
-            return await _Sender(producer, table, value_writer, options).send(lines)
+            return await _Sender(producer, topic, options).send(records)
 
     return ask(settings, None, send)
 
@@ -121,7 +132,7 @@ def require_own_keys(table: StreamTable) -> None:
     """
     for column in table.record_columns:
         part = column.field.part
-        if part in (KEY, PARSED_KEY) or (part != VALUE and column.name in table.key):
+        if part in (KEY, PARSED_KEY) or (part not in (VALUE, INDEX) and column.name in table.key):
             raise TopicError(
                 f"Column {column.name} is the {column.field.source}, which lines do not contain",
                 where=f"table {table.name}",
@@ -132,37 +143,33 @@ def require_own_keys(table: StreamTable) -> None:
 class _Sender:
     """Sends records, and keeps the number of sent and acknowledged records and the first failure."""
 
-    def __init__(
-        self, producer: AIOKafkaProducer, table: StreamTable, value_writer: ValueWriter, options: PublishOptions
-    ) -> None:
+    def __init__(self, producer: AIOKafkaProducer, topic: str, options: PublishOptions) -> None:
         self._producer = producer
-        self._table = table
-        self._value_writer = value_writer
+        self._topic = topic
         self._options = options
-        self._keys = key_fields(table)
         self._sent_count = 0
         self._acknowledged_count = 0
         self._failure: BaseException | None = None
 
-    async def send(self, lines: Iterable[bytes]) -> int:
+    async def send(self, records: Iterable[RawRecord]) -> int:
         start_time = time.monotonic()
-        for line in lines:
+        for record in records:
             if self._options.rate:
                 await self._wait_until(start_time + self._sent_count / self._options.rate)
-            await self._send_value(write_line(self._value_writer.write, line, self._sent_count + 1))
+            await self._send_record(record)
             if self._sent_count % _SENDS_PER_YIELD == 0:
                 await asyncio.sleep(0)
             self._require_no_failure()
         await self._drain()
         return self._acknowledged_count
 
-    async def _send_value(self, value: bytes) -> None:
-        key = record_key(value, self._keys, self._value_writer.parser)
+    async def _send_record(self, record: RawRecord) -> None:
+        value, key, headers, partition, milliseconds = record
         try:
-            future = await self._producer.send(self._table.topic, value, key)
+            future = await self._producer.send(self._topic, value, key, partition, milliseconds, list(headers))
         except MessageSizeTooLargeError:
-            fact = f"Record {self._sent_count + 1} has {len(value)} bytes, more than the broker accepts"
-            place = f"topic {self._table.topic}"
+            fact = f"Record {self._sent_count + 1} has {len(value or b'')} bytes, more than the broker accepts"
+            place = f"topic {self._topic}"
             action = "The records before it were sent. Shorten this one."
             raise TopicError(fact, where=place, action=action) from None
         future.add_done_callback(self._on_acknowledgement)

@@ -104,8 +104,8 @@ async def find_topics(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> list
         if topic not in by_name:
             raise TopicError(
                 f"The topic {topic!r} does not exist on this broker",
-                action="Correct topic= in the declaration or the broker's address, or create it: lakehouse topics"
-                " --create",
+                action="Correct the name of the topic or the broker's address, or create it: lakehouse topics"
+                f" --create {topic}",
             )
     return [by_name[topic] for topic in topics]
 

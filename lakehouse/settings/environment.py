@@ -66,8 +66,8 @@ class Settings(BaseSettings):
     tables: Root | None = Field(None, description="Root of the tables: a folder or a URI. Default: HOME/tables.")
     declarations: Declarations | None = Field(
         None,
-        description="Where the tables are declared: a folder of Python files, or a module. Default: declarations"
-        " under [tool.lakehouse] in pyproject.toml.",
+        description="Where the tables are declared: a folder of Python files, one file, or a module. Default:"
+        " declarations under [tool.lakehouse] in pyproject.toml.",
     )
     files: Root | None = Field(
         None, description="Where relative folders of files begin: a folder or a URI. Default: the working directory."
@@ -208,7 +208,7 @@ class Settings(BaseSettings):
 
     @cached_property
     def declared_in(self) -> str:
-        """The folder or module of the declarations: this setting, else the one of the project file."""
+        """The folder, file or module of the declarations: this setting, else the one of the project file."""
         return self.declarations or declarations_of_project(require_declarations)
 
     @cached_property

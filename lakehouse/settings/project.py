@@ -52,7 +52,7 @@ def in_project(path: str | Path) -> Path:
 
 
 def declarations_of_project(check: Callable[[str], str]) -> str:
-    """Return the folder or module of declarations that the project file names, after ``check`` accepts it.
+    """Return the folder, file or module of declarations that the project file names, after ``check`` accepts it.
 
     Raises ``SettingsError`` if there is no project, ``check`` raises ``ValueError`` or the section has other keys.
     """

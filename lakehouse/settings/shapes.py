@@ -75,10 +75,12 @@ def _require_unambiguous(path: str, subject: str) -> None:
 
 
 def require_declarations(value: str) -> str:
-    """Return the folder or module of declarations; ``ValueError`` if it can be neither."""
+    """Return the folder, Python file or module of declarations; ``ValueError`` if it can be none of them."""
     with _readable():
-        if not _MODULE.fullmatch(value) and not in_project(value).is_dir():
-            raise ValueError("it is neither a folder nor the name of a module")
+        place = in_project(value)
+        is_place = place.is_dir() or (place.suffix == ".py" and place.is_file())
+        if not is_place and not _MODULE.fullmatch(value):
+            raise ValueError("it is neither a folder, a Python file nor the name of a module")
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, FieldIs, Json, ParentField, StreamTable
+from lakehouse.declaration import Column, ElementIndex, FieldIs, Json, ParentField, StreamTable
 from lakehouse.ingest.redrive import redrive
 from lakehouse.kafka import create_topic
 from lakehouse.ledger.audit import audit
@@ -71,6 +71,39 @@ def test_the_later_of_two_elements_with_a_key_wins_and_records_and_rows_add_up(
     (replayed,) = stream.replay()
     assert (replayed.entry.stale, rows(stream)) == (2, expected_rows)
     assert stream.ledger.totals.rows_read == 6
+    assert_accounted(stream)
+
+
+def test_elements_with_one_article_are_rows_if_their_place_is_in_the_key_and_keep_it_in_a_redrive(
+    spark: SparkSession, broker: Settings
+) -> None:
+    stream = create(spark, broker, ["order_id", "sku"])
+    place = Column("place", "INT", "Place.", required=True, source=ElementIndex())
+    stream.table = replace(stream.table, columns=[ORDER_ID, place, SKU, PIECES], key=["order_id", "place"])
+    stream.send(order(1, item("a", 1), item("a", 20), item("a", 1)))
+    stream.merge()
+    stream.table = replace(stream.table, columns=[ORDER_ID, place, SKU, replace(PIECES, between=(0, 100))])
+    redrive(stream.context)
+    uri = stream.settings.table_uri(stream.table.name)
+    merged_rows = spark.sql(f"SELECT order_id, place, sku, pieces FROM delta.`{uri}` ORDER BY place").collect()
+    assert [tuple(row) for row in merged_rows] == [(1, 0, "a", 1), (1, 1, "a", 20), (1, 2, "a", 1)]
+    assert_accounted(stream)
+
+
+@pytest.mark.invariant("8.12")
+def test_a_single_object_in_place_of_the_array_is_redriven_once_it_is_declared(
+    spark: SparkSession, broker: Settings
+) -> None:
+    stream = create(spark, broker, ["order_id", "sku"])
+    stream.send(b'{"id": 1, "items": {"sku": "a", "pieces": 1}}', order(2, item("b", 2)))
+    stream.merge()
+    assert rejected(stream) == [(0, None, "wrong_type", True, True)]
+    stream.table = replace(stream.table, single_object=True)
+    redrive(stream.context)
+    assert rows(stream) == [(1, "a", 1, 0, 0), (2, "b", 2, 1, 0)]
+    stream.send(b'{"id": 3, "items": {"sku": "c", "pieces": 3}}')
+    stream.merge()
+    assert rows(stream)[-1] == (3, "c", 3, 2, 0)
     assert_accounted(stream)
 
 

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaProducer
 from lakehouse.cli import main
 from lakehouse.discovery import _declared_in
 from lakehouse.errors import TopicError
-from lakehouse.kafka import create_topic, newest_records
+from lakehouse.kafka import create_topic, newest_records, read_topic
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
@@ -105,6 +105,34 @@ def test_offsets_without_a_record_are_skipped(settings) -> None:
     values = [record.value for record in newest_records(settings, topic, 8)]
     assert values == [b"3", b"4", *[b"in it"] * 6]
     assert len(newest_records(settings, topic, 100)) == 11
+
+
+def test_a_file_that_fails_is_left_out_with_a_warning(settings, capsys) -> None:
+    send(settings, b'{"id": 1}')
+    topic = declared_table(settings).topic
+    (Path(settings.declarations) / "rates.py").write_text("1 / 0\n")
+    _declared_in.cache_clear()
+    assert main.run(["peek", "prices", "--json"]) == main.DONE
+    output = capsys.readouterr()
+    assert json.loads(output.out)["records"][0]["row"] == {"id": 1, "price": None}
+    assert "rates.py, line 1" in output.err and "ZeroDivisionError" in output.err
+    assert main.run(["new-table", "orders", "--from-topic", topic]) == main.DONE
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert main.run(["topics"]) == main.FAILED, "a command for all tables needs all files"
+    (Path(settings.declarations) / "prices.py").write_text("1 / 0\n")
+    sys.modules.pop(f"{Path(settings.declarations).name}.prices")
+    assert [record["value"] for record in peek(capsys, topic)] == ['{"id": 1}'], "the topic can be read nevertheless"
+
+
+def test_a_topic_that_no_table_reads_is_created_as_the_error_says(settings, capsys) -> None:
+    topic = f"raw-{uuid4().hex}"
+    assert main.run(["new-table", "orders", "--from-topic", topic]) == main.FAILED
+    assert f"lakehouse topics --create {topic}" in " ".join(capsys.readouterr().err.split())
+    for is_created in (True, False):
+        assert main.run(["topics", "--create", topic, "--partitions", "2", "--json"]) == main.DONE
+        assert json.loads(capsys.readouterr().out)["created"] is is_created
+    assert len(read_topic(settings, topic).end) == 2
+    assert main.run(["topics", "--create", topic]) == main.DONE and "existed already" in capsys.readouterr().out
 
 
 def test_a_missing_topic_is_an_error(settings) -> None:

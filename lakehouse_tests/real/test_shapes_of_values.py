@@ -49,6 +49,36 @@ def declare(form: Format) -> StreamTable:
     return StreamTable(name, name, "Shapes.", columns if form.typed else [*columns, rest], ["id"], format=form)
 
 
+@pytest.mark.invariant("8.17")
+def test_wrong_values_are_null_next_to_their_text_and_base64_is_opened_by_the_workers(
+    spark: Any, broker: Settings
+) -> None:
+    columns = [
+        Column("id", "BIGINT", "Which.", required=True),
+        Column("log", "STRING", "A line."),
+        Column("at", "TIMESTAMP", "When.", source=("log", "at"), pattern="%d/%b/%Y %H:%M %z", invalid="null"),
+        Column("n", "INT", "A number.", source=("data_base64", "n")),
+    ]
+    name = f"lines_{uuid4().hex[:8]}"
+    stream = Stream(
+        spark, broker, StreamTable(name, name, "Lines.", columns, ["id"], format=Json(in_base64="data_base64"))
+    )
+    create_topic(broker, stream.table)
+    lines = ['{"at": "31/Jan/2026 10:15 +0200"}', '{"at": "31/Mai/2026 10:15 Z"}', "panic: out of memory"]
+    stream.send(
+        *[json.dumps({"id": n, "log": line, "data_base64": "eyJuIjogN30="}).encode() for n, line in enumerate(lines)]
+    )
+    (outcome,) = stream.merge()
+    assert outcome.entry.commit.rejected == 0
+    query = f"SELECT id, log, date_format(at, 'yyyy-MM-dd HH:mm'), n FROM delta.`{stream.uri}` ORDER BY id"
+    assert [tuple(row) for row in stream.spark.sql(query).collect()] == [
+        (0, lines[0], "2026-01-31 08:15", 7),
+        (1, lines[1], None, 7),
+        (2, lines[2], None, 7),
+    ]
+    stream.assert_accounted()
+
+
 @pytest.mark.slow
 @pytest.mark.invariant("3.1")
 def test_a_column_that_is_added_later_is_filled_by_a_replay_or_from_the_unmapped_fields(

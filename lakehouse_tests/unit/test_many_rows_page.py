@@ -16,4 +16,4 @@ PRINTED_TEXTS = re.findall(r"```\n([^`]*?)```", re.sub(r"```python\n.*?```", "",
 def test_the_examples_print_the_documented_rows() -> None:
     outputs = run_examples("many-rows.md", EXAMPLES, {})
     assert outputs == PRINTED_TEXTS
-    assert len(outputs) == 3
+    assert len(outputs) == 5

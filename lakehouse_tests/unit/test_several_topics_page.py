@@ -4,7 +4,10 @@ import re
 from decimal import Decimal
 from typing import Any
 
+import duckdb
+
 from lakehouse.declaration import StreamTable, TopicPattern
+from lakehouse.declaration.sql import computed_sql
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "several-topics.md").read_text(encoding="utf-8")
@@ -20,6 +23,17 @@ def test_a_record_of_the_page_becomes_its_row() -> None:
     cells = [cell.strip() for cell in re.findall(r"^\| 7 \|.*$", PAGE, re.MULTILINE)[0].strip("|").split("|")]
     assert row == {"order_id": int(cells[0]), "total": Decimal(cells[1]), "topic": cells[2]}
     assert namespace["topics"].matching(["orders-eu", "old-orders-eu"]) == ["orders-eu"]
+
+
+def test_the_region_of_the_page_is_computed_from_the_name_of_the_topic() -> None:
+    namespace: dict[str, Any] = {}
+    for example in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:2]:
+        exec(compile(example, "several-topics.md", "exec"), namespace)  # noqa: S102 - the page's own examples
+    table: StreamTable = namespace["by_region"]
+    topic, region = re.findall(r"An order of the topic `(.*?)` has the region `(.*?)`", PAGE)[0]
+    row = table.in_topic(topic).decode(b'{"order_id": 7}')
+    sql = computed_sql(namespace["region"].sql, "STRING", {"topic": "STRING"}).replace("`", '"')
+    assert duckdb.execute(f"SELECT {sql} FROM (SELECT ? AS topic)", [row["topic"]]).fetchone() == (region,)
 
 
 def test_the_pattern_of_the_page_excludes_a_topic() -> None:

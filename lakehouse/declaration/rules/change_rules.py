@@ -29,6 +29,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
         'gaps="accept"': table.gaps == "accept",
         'not_finite="null"': table.format.not_finite == "null",
         "duplicate_names": table.format.duplicate_names != "reject",
+        "in_base64": table.format.in_base64,
     }
     for option in (name for name, value in options.items() if value):
         yield f"format {form} and {option} cannot be combined", f"{_WHY_NOT[option]} Remove it."
@@ -60,6 +61,9 @@ def _value_problems(column: Column, form: str) -> Iterator[Problem]:
     if column.null_values:
         message = f"column {column.name}: format {form} and null_values cannot be combined"
         yield message, _unlike_database(column, "null_values remove a value", "null_values", "nullif")
+    if column.invalid is not None:
+        message = f"column {column.name}: format {form} and invalid cannot be combined"
+        yield message, _unlike_database(column, "invalid removes a value", "invalid", "try_cast")
     if column.zone is not None:
         message = f"column {column.name}: format {form} and zone cannot be combined"
         yield message, "The table has the times of the database. Remove zone. For readers, convert them in a view."
@@ -94,6 +98,7 @@ _WHY_NOT = {
     "rows_from": "A change is about one row of the database.",
     "where": "A row that no longer meets it would stay in the table.",
     "duplicate_names": "A connector writes each name once: other records are damaged.",
+    "in_base64": "The table has the values of the database. Read a text in base64 in a view.",
     'not_finite="null"': "A NULL in place of NaN would leave the table different from its database.",
     "rejects": "A change that is rejected would leave the table different from its database.",
     "late": "A change that is rejected would leave the table different from its database.",

@@ -20,6 +20,7 @@ from lakehouse.decoding.numbers import number_in
 from lakehouse.decoding.record_parts import (
     VALUE,
     BrokerTime,
+    ElementIndex,
     ParentField,
     RecordHeader,
     RecordKey,
@@ -87,6 +88,7 @@ def _computed_problems(column: Column) -> Iterator[Problem]:
         "keep",
         "null_erases",
         "written",
+        "invalid",
     ):
         if getattr(column, option) not in (None, False, ()):
             yield (
@@ -132,7 +134,7 @@ def _source_problems(column: Column) -> Iterator[Problem]:
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
         yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
     yield from _unmapped_problems(column)
-    yield from _topic_name_problems(column)
+    yield from _known_value_problems(column)
     if column.formerly is None:
         return
     if column.field.part != VALUE:
@@ -155,15 +157,18 @@ def _unmapped_problems(column: Column) -> Iterator[Problem]:
             yield f"{option} is not allowed for unmapped fields", f"They are as they come, or NULL. Remove {option}."
 
 
-def _topic_name_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a column that is the name of the topic."""
-    if not isinstance(column.source, TopicName):
+def _known_value_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with a column that is the name of the topic, or the place of an element: each record has one."""
+    if not isinstance(column.source, TopicName | ElementIndex):
         return
-    if column.type != "STRING":
-        yield f"the name of the topic is a text, but the column is {column.type}", "Declare STRING."
+    name = column.field.source
+    kind, types = ("a text", ["STRING"]) if isinstance(column.source, TopicName) else ("a number", ["INT", "BIGINT"])
+    if column.type not in types:
+        yield f"the {name} is {kind}, but the column is {column.type}", f"Declare {' or '.join(types)}."
     for option in ("default", "null_values", "keep", "pattern", "epoch", "zone", "written"):
-        if getattr(column, option) not in (None, False, ()):
-            yield f"{option} is not allowed for the name of the topic", f"It is as it is, never NULL. Remove {option}."
+        value = getattr(column, option)
+        if value is not None and value is not False and value != ():  # a default may be 0
+            yield f"{option} is not allowed for the {name}", f"It is as it is, never NULL. Remove {option}."
 
 
 def _value_or_object_problems(column: Column, typed_by: str) -> Iterator[Problem]:

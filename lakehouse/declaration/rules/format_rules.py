@@ -8,7 +8,7 @@ from lakehouse.declaration.references import Reference
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import Format, format_problems
-from lakehouse.decoding.record_parts import UNMAPPED, VALUE
+from lakehouse.decoding.record_parts import UNMAPPED, VALUE, ValueOrObject
 
 _WHOLE_TYPES = ("INT", "BIGINT")
 
@@ -26,10 +26,20 @@ def format_column_problems(table: TableParts) -> Iterator[Problem]:
         if table.format.is_text and column.is_nested:
             message = f"column {column.name}: type {column.type} is not allowed in format {table.format.name}"
             yield message, "Every value of a record is a text. Declare STRING."
+    yield from _base64_problems(table)
     yield from _unmapped_problems(table)
     for option, condition in table.all_conditions:
         if isinstance(condition, FieldIs):
             yield from _condition_problems(table, option, condition)
+
+
+def _base64_problems(table: TableParts) -> Iterator[Problem]:
+    """What is wrong with the columns whose field may hold JSON in base64."""
+    path = table.format.json_options.base64_path or ()
+    for column in table.record_columns:
+        if isinstance(column.source, ValueOrObject) and column.source.whole_path[-1:] == path[-1:]:
+            message = f"column {column.name}: the field of a ValueOrObject cannot be that of in_base64"
+            yield message, "Name the field within the object as source, or remove in_base64."
 
 
 def _unmapped_problems(table: TableParts) -> Iterator[Problem]:

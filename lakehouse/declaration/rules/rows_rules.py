@@ -6,7 +6,15 @@ from lakehouse.declaration.delete_conditions import FieldIs, Tombstone
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
-from lakehouse.decoding.record_parts import ELEMENT, ITEMS, Element, ParentField, UnmappedFields, shared_way
+from lakehouse.decoding.record_parts import (
+    ELEMENT,
+    ITEMS,
+    Element,
+    ElementIndex,
+    ParentField,
+    UnmappedFields,
+    shared_way,
+)
 
 _NAME_ARRAY = 'Name the field with the array, such as rows_from="items", or its path. If the record is the array: ()'
 _ARRAYS = (ELEMENT, ITEMS)
@@ -19,8 +27,10 @@ def rows_problems(table: TableParts) -> Iterator[Problem]:
     path = table.rows_path
     yield from _condition_problems(table)
     if path is None:
+        if table.single_object:
+            yield "single_object requires rows_from", "Name the array with rows_from=, or remove single_object."
         for column in table.columns:
-            if isinstance(column.source, ParentField | Element):
+            if isinstance(column.source, ParentField | Element | ElementIndex):
                 kind = type(column.source).__name__
                 message = f"column {column.name}: {kind} requires rows_from, without which a record is one row"
                 yield message, "Declare rows_from=, or name a field or its path as source."

@@ -17,6 +17,7 @@ from lakehouse.declaration.rules.expression_rules import check_problems, compute
 from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.rules.filter_rules import filter_problems
 from lakehouse.declaration.rules.format_rules import format_column_problems, reference_format_problems
+from lakehouse.declaration.rules.invalid_rules import invalid_problems
 from lakehouse.declaration.rules.key_rules import key_table_problems
 from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
@@ -66,6 +67,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         _version(table),
         rows_problems(table),
         change_problems(table),
+        invalid_problems(table),
         delete_problems(table),
         filter_problems(table),
         partition_problems(table),
@@ -255,8 +257,8 @@ def _reference(reference: Reference) -> Iterator[Problem]:
             yield f"{prefix} cannot have type {column.type}", f"Remove the column. {_NESTED_SOURCE}"
         if is_binary(column):
             yield f"{prefix} cannot have type BINARY", f"Remove the column. {_BINARY_TEXT}"
-        if column.keep:
-            yield f"{prefix}: keep is not allowed", "A reference is loaded as a whole. Remove keep."
+        for option in (name for name in ("keep", "invalid") if getattr(column, name)):
+            yield f"{prefix}: {option} is not allowed", f"A reference is loaded as a whole. Remove {option}."
 
 
 def _samples(table: TableParts) -> Iterator[Problem]:

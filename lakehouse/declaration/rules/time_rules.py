@@ -11,7 +11,7 @@ from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.nested_types import plain_types
 from lakehouse.decoding.record_parts import PARSED_KEY, VALUE
-from lakehouse.decoding.time_texts import ISO8601, TIME_SHAPES, UTC_OFFSET
+from lakehouse.decoding.time_texts import ISO8601, MONTH_NAME, TIME_SHAPES, UTC_OFFSET
 from lakehouse.decoding.times import DAYS, EPOCHS
 
 _OR_STRING = "For times in another format, declare STRING without a pattern."
@@ -90,16 +90,18 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
             yield f"the pattern contains {directive} twice", "Write each part of a time once."
         elif type_ == "DATE" and directive in _WITHIN_A_DAY:
             yield f"the pattern contains {directive}, which a DATE drops", _KEEP_HOURS
+    if "%m" in directives and MONTH_NAME in directives:
+        yield f"the pattern contains %m and {MONTH_NAME}", "Write the month once: as a number, or as its name."
     if not is_text(pattern):
         yield "the pattern is not valid UTF-8", "Write a pattern that a record can match."
     if "%Y" not in directives:
         action = f"Without a year, every time would be in 1900. Add %Y, or declare pattern={ISO8601!r}. {_OR_STRING}"
         yield "the pattern contains no %Y", action
-    yield from _gap_problems(directives)
+    yield from _gap_problems({*directives, *(["%m"] if MONTH_NAME in directives else [])})
 
 
 def _gap_problems(directives: Container[str]) -> Iterator[Problem]:
-    for coarser, finer in pairwise(directive for directive in TIME_SHAPES if directive != UTC_OFFSET):
+    for coarser, finer in pairwise(directive for directive in TIME_SHAPES if directive not in (MONTH_NAME, UTC_OFFSET)):
         if finer in directives and coarser not in directives:
             yield (
                 f"the pattern contains {finer} but no {coarser}",

@@ -9,8 +9,8 @@ from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.nested_types import plain_types
-from lakehouse.decoding.time_texts import UTC_OFFSET
-from lakehouse.decoding.zones import Zone, zone_of
+from lakehouse.decoding.time_texts import ISO8601, UTC_OFFSET
+from lakehouse.decoding.zones import REQUIRED, Zone, zone_of
 
 _OFFSET_FORMS = "It reads Z, +02:00, +0200 and +02."
 _STRING = "Declare STRING without a pattern."
@@ -35,7 +35,11 @@ def zone_problems(column: Column) -> Iterator[Problem]:
         )
     if column.epoch is not None:
         yield "zone and epoch cannot be combined", "A number counts from 1970 in UTC. Remove zone."
-    if zone.name not in _zone_names():
+    if zone.name == REQUIRED:
+        if column.pattern != ISO8601 and UTC_OFFSET not in (column.pattern or ""):
+            message = f"zone is {REQUIRED!r}, but no text that the column reads has an offset"
+            yield message, f"Declare pattern={ISO8601!r}, or a pattern with {UTC_OFFSET} and no zone."
+    elif zone.name not in _zone_names():
         advice = "Write a name of the tz database, for example Europe/Berlin. UTC+2 without summer time is Etc/GMT-2."
         yield f"unknown zone {zone.name!r}", f"{spelling_hint(zone.name, _zone_names())}{advice}"
     if column.pattern:

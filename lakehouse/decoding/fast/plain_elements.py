@@ -30,7 +30,7 @@ from lakehouse.decoding.fast.plain_paths import field_values, read_written_value
 from lakehouse.decoding.fast.record_batches import Level, RecordBatch, Rows, levels_of, parse_batch, sum_counts
 from lakehouse.decoding.fast.unique_names import count_declared, has_unique_names
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.record_parts import ELEMENT, TIME, VALUE
+from lakehouse.decoding.record_parts import ELEMENT, INDEX, TIME, VALUE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.decoding.values import NO_PARTS
@@ -110,6 +110,9 @@ def _convert(
             objects, inner_field = rows.place(field)
             column = _convert_values(batch, field_values(objects, inner_field), field)
             is_row_plain &= column.is_plain & is_unambiguous(objects, {}, inner_field)
+        elif field.part == INDEX:
+            column = convert_column(rows.indices.tolist(), field)
+            is_row_plain &= column.is_plain
         else:
             column = rows.spread(outer_columns[field.name], field.level)
             is_clear = is_unambiguous(rows.levels[field.level].objects, batch.part_values, field)

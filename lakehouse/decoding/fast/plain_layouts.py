@@ -8,7 +8,7 @@ import numpy as np
 
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.time_texts import ISO8601, UTC_OFFSET
+from lakehouse.decoding.time_texts import ISO8601, MONTH_NAME, MONTHS, UTC_OFFSET
 
 Part = str | bytes
 """A directive of a pattern, or the bytes of which a text has one at this place."""
@@ -16,9 +16,9 @@ Layout = tuple[tuple[Part, int], ...]
 """The parts of a text, each with its width."""
 
 FRACTION = "%f"
-_WIDTHS = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
+_WIDTHS = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2, MONTH_NAME: 3}
 _OFFSET_WIDTHS = (1, 3, 5, 6)  # Z, +02, +0200, +02:00
-_PARTS = re.compile(rb"%[YmdHMSfz]|.", re.DOTALL)
+_PARTS = re.compile(rb"%[YmbdHMSfz]|.", re.DOTALL)
 # if digits follow, the length alone does not determine the width of a fraction or of an offset
 _AMBIGUOUS = re.compile(r"%[fz](%[YmdHMSf]|\d)")
 
@@ -47,7 +47,7 @@ def _split(pattern: str) -> tuple[Part, ...]:
 
 
 def has_layout(characters: Any, are_digits: Any, layout: Layout) -> Mask:
-    """Which texts have digits and other characters at the places of a layout."""
+    """Which texts have digits and other characters at the places of a layout; names of months are not looked up."""
     fits = np.ones(characters.shape[1], bool)
     start = 0
     for part, width in layout:
@@ -56,7 +56,7 @@ def has_layout(characters: Any, are_digits: Any, layout: Layout) -> Mask:
             fits &= _is_one_of(characters[start], part)
         elif part == UTC_OFFSET:
             fits &= _is_offset(characters[span], are_digits[span])
-        else:
+        elif part != MONTH_NAME:  # a text without such a name has month 0, which does not exist
             fits &= are_digits[span].all(axis=0)
         start += width
     return fits
@@ -79,6 +79,16 @@ def _is_offset(characters: Any, are_digits: Any) -> Mask:
     return are_valid & _is_one_of(characters[3], b":") if has_colon else are_valid
 
 
+def months_in(characters: Any) -> Any:
+    """The number of the month that three characters of each text name; 0 if they name none."""
+    codes = (characters[0].astype(np.int32) << 16) | (characters[1].astype(np.int32) << 8) | characters[2]
+    places = np.minimum(np.searchsorted(_MONTH_CODES, codes), len(_MONTH_CODES) - 1)
+    return np.where(_MONTH_CODES[places] == codes, _MONTH_NUMBERS[places], 0)
+
+
+_MONTH_CODES, _MONTH_NUMBERS = np.array(
+    sorted((int.from_bytes(name.encode(), "big"), number) for name, number in MONTHS.items()), np.int32
+).T
 _ISO_DATES = (_split("%Y-%m-%d"),)
 _MINUTES = (*_ISO_DATES[0], b"Tt ", *_split("%H:%M"))
 _SECONDS = (*_MINUTES, *_split(":%S"))

@@ -1,7 +1,7 @@
 """Parse the values of many records with a native parser, or one by one with the parser of their format."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,18 @@ _STRING_OR_NOT_FINITE = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?Infinity|NaN', r
 
 
 def parse_objects(
-    values: list[bytes | None], parse_one: Callable[[bytes | None], Any], *, are_arrays: bool = False
+    values: list[bytes | None], parse_one: Callable[[bytes | None], Any], array_types: Collection[type] = ()
 ) -> tuple[list[dict[str, Any]], Mask]:
     """The parsed objects, empty ones for values that are not objects, and a mask of the objects.
 
-    ``are_arrays``: the values are arrays, each of which is the field ``ELEMENT`` of an object.
+    ``array_types``: the values are arrays, or of these types, each of which is the field ``ELEMENT`` of an object.
     """
     try:
         parsed = list(map(orjson.loads, values))  # type: ignore[arg-type]
     except orjson.JSONDecodeError:
         parsed = list(map(parse_one, values))
-    if are_arrays:
-        parsed = [{ELEMENT: value} if type(value) is list else None for value in parsed]
+    if array_types:
+        parsed = [{ELEMENT: value} if type(value) in array_types else None for value in parsed]
     if set(map(type, parsed)) == {dict}:
         return parsed, np.ones(len(parsed), bool)
     objects = [value if type(value) is dict else {} for value in parsed]

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.fast.plain_layouts import FRACTION, Layout, has_layout, layouts_of
+from lakehouse.decoding.fast.plain_layouts import FRACTION, Layout, has_layout, layouts_of, months_in
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_zones import offsets_in
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.time_texts import MAX_OFFSET_HOURS, MAX_OFFSET_MINUTES, UTC_OFFSET
+from lakehouse.decoding.time_texts import MAX_OFFSET_HOURS, MAX_OFFSET_MINUTES, MONTH_NAME, UTC_OFFSET
 
 _LIMITS = {"%H": 24, "%M": 60, "%S": 60}
 _SECONDS = {"%H": 3600, "%M": 60, "%S": 1}
@@ -111,6 +111,8 @@ def _parse_layout(characters: Any, digits: Any, layout: Layout, *, is_local: boo
             utc_offsets, is_valid = _offset_seconds(characters[span], digits[span])
         elif part == FRACTION:
             fraction = _microseconds(_number(digits[span]), width)
+        elif part == MONTH_NAME:
+            numbers["%m"] = months_in(characters[span])
         elif isinstance(part, str):
             numbers[part] = _number(digits[span])
     seconds, exists = _local_seconds(numbers)

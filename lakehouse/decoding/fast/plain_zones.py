@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakehouse.decoding.fast.plain_numbers import Mask
-from lakehouse.decoding.zones import Zone
+from lakehouse.decoding.zones import REQUIRED, Zone
 
 Seconds = npt.NDArray[np.int64]
 _DAY = 86_400
@@ -22,6 +22,8 @@ def offsets_in(local_times: Seconds, zone: Zone) -> tuple[Seconds, Mask]:
     A time that the zone rejects has none. Times are seconds since 1970 of the years 1 to 9999.
     """
     utc_offsets, is_certain = np.full(len(local_times), _UNCERTAIN), np.zeros(len(local_times), bool)
+    if zone.name == REQUIRED:
+        return utc_offsets, is_certain
     for period in _PERIODS:
         rows = np.flatnonzero(~is_certain)
         if len(rows):

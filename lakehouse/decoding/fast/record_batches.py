@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.elements import count_rows
+from lakehouse.decoding.elements import count_rows, wrap_single_objects
 from lakehouse.decoding.fast.plain_columns import ConvertedColumn
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_parsing import parse_objects, parse_or_none, parse_with_format, parse_with_nulls
@@ -44,9 +44,12 @@ def parse_batch(values: pa.Array, arrays: Mapping[str, pa.Array | None], rules: 
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
     if record_bytes:
         parse_one = parse_with_nulls if rules.parser.json_options.not_finite == "null" else parse_or_none
-        objects, is_plain = parse_objects(record_bytes.values, parse_one, are_arrays=rules.are_arrays)
+        array_types = (list, *((dict,) if rules.single_object else ())) if rules.are_arrays else ()
+        objects, is_plain = parse_objects(record_bytes.values, parse_one, array_types)
     else:
         objects, is_plain = parse_with_format(rules, values)
+    for parsed in objects if rules.single_object else ():
+        wrap_single_objects(parsed, rules.paths_to_arrays)
     part_values = values_of_parts(arrays, objects, rules)
     sizes = record_bytes.sizes if record_bytes else np.array([len(v or b"") for v in values.to_pylist()])
     parsed_batch = RecordBatch(rules, values, objects, is_plain, record_bytes, part_values)

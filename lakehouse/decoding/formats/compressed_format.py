@@ -38,6 +38,7 @@ _OF_WRITTEN = (
     "names_records",
     "not_finite",
     "duplicate_names",
+    "in_base64",
 )
 
 

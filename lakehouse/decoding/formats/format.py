@@ -12,6 +12,7 @@ from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.json_parsing import DuplicateNames, JsonOptions, NotFinite
+from lakehouse.decoding.record_parts import steps_in
 
 DEFAULT_KIND = "AVRO"
 """The kind of a schema for which a registry gives no kind."""
@@ -83,8 +84,8 @@ class Format(ABC):
     are changes of a source, which also delete rows and have an order of their own. ``accepted_snapshot``: the position
     of a snapshot that may be smaller than those of changes before it. ``not_finite``: whether NaN and infinities in
     JSON reject a record or are null. ``duplicate_names``: whether equal names in one object of JSON reject a record, or
-    which of their values counts. ``reasons``: the reasons of its parser to reject values, in addition to those that
-    all formats share.
+    which of their values counts. ``in_base64``: the path to texts that hold JSON in base64. ``reasons``: the reasons of
+    its parser to reject values, in addition to those that all formats share.
 
     A subclass is a frozen dataclass. It must define how values are parsed and written; the rest is optional for a
     format without schemas. Spark's workers get the class by value, with its module. Modules that it imports must exist
@@ -105,6 +106,7 @@ class Format(ABC):
     accepted_snapshot: int | None = None
     not_finite: NotFinite = "reject"
     duplicate_names: DuplicateNames = "reject"
+    in_base64: str | Sequence[str] = ()
     reasons: tuple[str, ...] = ()
 
     @abstractmethod
@@ -127,7 +129,8 @@ class Format(ABC):
     @property
     def json_options(self) -> JsonOptions:
         """What is read although JSON does not have it, or does not say what it means."""
-        return JsonOptions(self.not_finite, self.duplicate_names)
+        path = (self.in_base64,) if isinstance(self.in_base64, str) else tuple(self.in_base64)
+        return JsonOptions(self.not_finite, self.duplicate_names, steps_in(path) or None)
 
     @property
     def declared_as(self) -> str:

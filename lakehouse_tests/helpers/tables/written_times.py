@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Zone
-from lakehouse.decoding.time_texts import ISO8601
+from lakehouse.decoding.time_texts import ISO8601, MONTHS
 
 ZONES = (
     "Europe/Berlin",
@@ -41,6 +41,8 @@ def times(pattern: str) -> st.SearchStrategy[str]:
         text = pattern
         for (directive, width), number in zip(_WIDTHS.items(), (*date, *clock), strict=True):
             text = text.replace(directive, f"{number:0{width}d}")
+            if directive == "%m":
+                text = text.replace("%b", [*MONTHS, "Jän", "jaN"][number])
         return f'"{text.replace("%f", fraction).replace("%z", offset)}"'
 
     return st.builds(write_time, _DATES | _CHANGES, _CLOCKS, _FRACTIONS, st.sampled_from(_OFFSETS))

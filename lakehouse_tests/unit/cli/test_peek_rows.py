@@ -10,7 +10,7 @@ from lakehouse.cli import main
 from lakehouse.kafka import Record
 
 TABLE = """
-from lakehouse import Column, StreamTable
+from lakehouse import Column, ElementIndex, StreamTable
 items = StreamTable("items", "items", "", [Column("sku", "STRING", "")], [], rows_from="items")
 """
 
@@ -21,17 +21,44 @@ def value(first: int, count: int) -> bytes:
     return json.dumps({"items": rows}).encode()
 
 
-def test_only_the_first_rows_of_a_record_are_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for declarations."""
     folder = tmp_path / f"lake_{uuid4().hex}"
     folder.mkdir()
-    (folder / "items.py").write_text(TABLE)
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LAKEHOUSE_DECLARATIONS", str(folder))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    records = [Record(0, offset, 0, None, text) for offset, text in enumerate((value(0, 500), value(600, 4)))]
+    return folder
+
+
+def set_records(monkeypatch: pytest.MonkeyPatch, *values: bytes) -> None:
+    records = [Record(0, offset, 0, None, text) for offset, text in enumerate(values)]
     monkeypatch.setattr("lakehouse.kafka.newest_records", lambda *_: records)
+
+
+INDEX = ', Column("place", "INT", "", required=True, source=ElementIndex())'
+
+
+@pytest.mark.parametrize(
+    ("options", "is_warned"), [(("", '"sku"'), True), (("", ""), False), ((INDEX, '"sku", "place"'), False)]
+)
+def test_two_rows_of_one_record_with_the_same_key_are_a_warning(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys, options: tuple[str, str], is_warned: bool
+) -> None:
+    text = TABLE.replace('"sku", "STRING", ""', '"sku", "STRING", "", required=True')
+    (folder / "items.py").write_text(text.replace(")], []", f"){options[0]}], [{options[1]}]"))
+    set_records(monkeypatch, value(0, 2), value(0, 2), b'{"items": [{"sku": "a"}, {"sku": 1}, {"sku": "a"}]}')
+    assert main.run(["peek", "items", "--json"]) == main.DONE
+    notice = " ".join(capsys.readouterr().err.split())
+    assert ("Two rows of one record have the same key (sku = a): only one" in notice) is is_warned
+
+
+def test_only_the_first_rows_of_a_record_are_printed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "items.py").write_text(TABLE)
+    set_records(monkeypatch, value(0, 500), value(600, 4))
     assert main.run(["peek", "items", "--json"]) == main.DONE
     assert len(json.loads(capsys.readouterr().out)["records"]) == 504
     assert main.run(["peek", "items"]) == main.DONE

@@ -74,7 +74,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (with_column(keep=1), "column n: keep must be True or False, not 1"),
     (
         with_column(source=5),
-        "column n: source must be a string, a list or tuple, a ValueOrObject, .* or an Element, not 5",
+        "column n: source must be a string, a list or tuple, a ValueOrObject, .* or an ElementIndex, not 5",
     ),
     (with_column(pattern=5), "column n: pattern must be a string, not 5"),
     (with_column(between=5), "column n: between must be a list or tuple, not 5"),

@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, Compressed, Element, FieldIs, Json, Late, ParentField, Rejection, StreamTable
+from lakehouse.declaration import (
+    Column,
+    Compressed,
+    Element,
+    ElementIndex,
+    FieldIs,
+    Json,
+    Late,
+    ParentField,
+    Rejection,
+    StreamTable,
+)
 from lakehouse.decoding.elements import judge_elements
 from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.formats.unpacking.compression import compress
@@ -46,6 +57,10 @@ TABLES = {
         ITEMS,
         columns=[SHOP_NAME, Column("item", "STRING", "Its text.", source=Element(), written="json")],
         key=[],
+    ),
+    "single object": replace(ITEMS, single_object=True),
+    "index": replace(
+        ITEMS, columns=[ORDER_ID, Column("place", "INT", "Place.", source=ElementIndex())], key=["order_id"]
     ),
     "array": replace(
         ITEMS,

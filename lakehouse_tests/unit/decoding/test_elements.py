@@ -15,6 +15,7 @@ from lakehouse.declaration import (
     Compressed,
     Delete,
     Element,
+    ElementIndex,
     FieldIs,
     HeaderIs,
     Json,
@@ -51,6 +52,50 @@ def rows_of(table: StreamTable, value: bytes | None, **parts: Any) -> list[Any]:
 
 def log(*columns: Column, **options: Any) -> StreamTable:
     return StreamTable("log", "log", "A log.", columns, [], **{"rows_from": "items"} | options)
+
+
+def test_the_place_of_an_element_counts_those_that_are_rejected_and_a_field_of_its_name_is_not_read() -> None:
+    place = Column("index", "INT", "Place.", required=True, source=ElementIndex())
+    table = replace(ITEMS, columns=[ORDER_ID, place, SKU], key=["order_id", "index"])
+    value = items({"sku": "a", "index": 9}, {"sku": 7}, {"sku": "a"})
+    assert rows_of(table, value) == [
+        {"order_id": 1, "index": 0, "sku": "a"},
+        "wrong_type",
+        {"order_id": 1, "index": 2, "sku": "a"},
+    ]
+    deleting = replace(table, apply_as_deletes=FieldIs("gone", [True]))
+    assert rows_of(deleting, items({"sku": "a"}, {"gone": True}))[1] == Delete(order_id=1, index=1)
+
+
+@pytest.mark.parametrize("element", [{"sku": "a", "amount": {"pieces": 2}}, {"sku": "a", "amount": '{"pieces": 2}'}])
+def test_a_single_object_in_place_of_the_array_is_a_row_if_that_is_declared(element: dict[str, Any]) -> None:
+    table = replace(ITEMS, single_object=True)
+    row = {"order_id": 1, "sku": "a", "pieces": 2}
+    for place in (element, [element], json.dumps(element), json.dumps([element])):
+        assert rows_of(table, json.dumps({"id": 1, "items": place}).encode()) == [row]
+        (index,) = decode_values(
+            pa.array([json.dumps({"id": 1, "items": place}).encode()]), None, table.rules(), decode_plain_elements
+        ).verdicts.to_pylist()[0]
+        assert (index["_index"], index["_reason"]) == (0, None)
+    assert rows_of(table, items() + b"") == [] and rows_of(table, b'{"id": 1, "items": 5}') == ["wrong_type"]
+    assert rows_of(ITEMS, json.dumps({"id": 1, "items": element}).encode()) == ["wrong_type"]
+
+
+def test_single_objects_take_the_fast_path_and_their_other_fields_are_counted_by_name() -> None:
+    table = replace(ITEMS, single_object=True)
+    record = b'{"id": 1, "items": {"sku": "a", "amount": {"pieces": 1, "unit": "kg"}, "color": "red"}}'
+    values = pa.array([record], pa.binary())
+    plain = decode_plain_elements(values, None, table.rules())
+    assert (plain.uncertain_rows, plain.counts) == ([], [1])
+    for decoder in (decode_plain_elements, None):
+        counts = decode_values(values, None, table.rules(), decoder).unmapped_counts
+        assert counts == {"items[].color": 1, "items[].amount.unit": 1}
+
+
+def test_a_record_that_is_a_single_object_is_a_row_if_that_is_declared() -> None:
+    table = log(SKU, rows_from=(), single_object=True)
+    assert rows_of(table, b'{"sku": "a"}') == rows_of(table, b'[{"sku": "a"}]') == [{"sku": "a"}]
+    assert rows_of(log(SKU, rows_from=()), b'{"sku": "a"}') == ["wrong_type"]
 
 
 def test_each_element_is_a_row_with_fields_of_the_record_around_it() -> None:

@@ -18,6 +18,7 @@ from lakehouse.declaration import (
     Column,
     Compressed,
     Element,
+    ElementIndex,
     FieldIs,
     HeaderIs,
     Json,
@@ -35,6 +36,7 @@ from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.unpacking.compression import compress
+from lakehouse.decoding.record_parts import INDEX as PLACE
 from lakehouse.decoding.record_parts import KEY, PARSED_KEY, TIME
 from lakehouse.decoding.staged import NO_ROWS
 from lakehouse.decoding.verdicts import decode_slices, decode_values
@@ -62,6 +64,7 @@ BYTES = [
     Column("kind", "BINARY", "Bytes.", source=ParentField("kind"), written="hex", null_values=["-"]),
 ]
 KEYS = [b'{"a": {"id": 1}}', b'{"a": {"id": 7}, "a": 1}', None, b'{"a": {"id": 7}}', b"{", b'{"a": 3}']
+INDEX = Column("index", "BIGINT", "Place.", required=True, source=ElementIndex())
 WHOLE = Column("element", "STRING", "Its text.", source=Element(), written="json")
 TEXT = Column("text", "STRING", "A text.", source=Element(), null_values=["-"])
 TABLES = {
@@ -86,6 +89,19 @@ TABLES = {
     "bytes": replace(KEYED, columns=[COLUMNS[2], *BYTES], key=[]),
     "whole bytes": replace(KEYED, columns=[replace(BYTES[0], source=Element())], key=[]),
     "in a text": replace(KEYED, format=Json(in_text=True)),
+    "index": replace(KEYED, columns=[*COLUMNS[:3], INDEX], key=["order_id", "index"]),
+    "index alone": replace(KEYED, columns=[replace(INDEX, between=(1, 2))], key=[], rows_from=()),
+    "index of deletes": replace(
+        KEYED,
+        columns=[*COLUMNS[:3], INDEX],
+        key=["order_id", "index"],
+        apply_as_deletes=FieldIs(ParentField("kind"), ["a"]),
+    ),
+    "single object": replace(KEYED, single_object=True),
+    "single object at a path": replace(KEYED, single_object=True, rows_from=("shop", "items")),
+    "single record": replace(KEYED, columns=COLUMNS[2:], key=["sku"], rows_from=(), single_object=True),
+    "single record, whole": replace(KEYED, columns=[WHOLE], key=[], rows_from=(), single_object=True),
+    "single object, framed": replace(KEYED, single_object=True, format=Json(framed=True)),
     "text of array": replace(KEYED, columns=[TEXT], key=[], rows_from=()),
 }
 TIMES = [None, 0, 1_767_225_600_000_000, 2**62]
@@ -112,6 +128,7 @@ elements = st.fixed_dictionaries(
 plain_elements = st.fixed_dictionaries({"sku": st.sampled_from(["a", "b"])}, optional={"price": st.integers(0, 9)})
 arrays = st.lists(plain_elements, max_size=4) | st.lists(elements | plain_elements | scalars, max_size=4) | scalars
 arrays |= st.lists(st.lists(plain_elements, max_size=1), max_size=2) | st.lists(texts, max_size=3)
+arrays |= plain_elements | elements
 arrays |= arrays.map(json.dumps)
 orders = st.fixed_dictionaries(
     {},
@@ -160,7 +177,7 @@ def decode(table: StreamTable, records: list[bytes | None], *, fast: bool) -> An
     parts = {"key": pa.array(keys, pa.binary())}
     parts |= {"header trace": pa.array([b"%d" % index for index in range(count)], pa.binary())}
     parts |= {"header kind": pa.array([[b"a", None][index % 2] for index in range(count)], pa.binary())}
-    needed = {KEY if field.part == PARSED_KEY else field.part for field in table.fields}
+    needed = {KEY if field.part == PARSED_KEY else field.part for field in table.fields} - {PLACE}
     needed |= {condition.record_filter.part for condition in table.conditions}
     parts = {part: array for part, array in parts.items() if part in needed}
     broker_times = pa.array([TIMES[index % 4] for index in range(count)], pa.int64())

@@ -10,8 +10,8 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.defs.build import build_defs
-from lakehouse.discovery import declared_tables, find_tables
-from lakehouse.errors import SettingsError
+from lakehouse.discovery import declared_tables, find_readable_tables, find_tables
+from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.declaration_files import TABLE, list_declared, write
@@ -68,6 +68,35 @@ def test_tables_may_be_declared_in_a_list(folder: Path) -> None:
 def test_a_module_of_the_working_directory_declares_its_tables(folder: Path) -> None:
     write(folder, "first")
     assert list_declared(Path(f"{folder.name}.first")) == ["first"]
+
+
+def test_one_file_declares_its_tables_and_no_file_next_to_it(folder: Path) -> None:
+    write(folder, "first")
+    write(folder, "second")
+    assert list_declared(folder / "second.py") == ["second"]
+    assert list_declared(Path(folder.name) / "second.py") == ["second"]
+
+
+def test_readable_tables_are_those_of_the_files_that_do_not_fail(folder: Path) -> None:
+    write(folder, "first")
+    write(folder, "second", "1 / 0\n")
+    write(folder, "third", f"from {folder.name} import second\n")
+    write(folder, "my-orders")
+    errors: list[LakehouseError] = []
+    tables = find_readable_tables(Settings(declarations=str(folder)), errors.append)
+    assert [table.name for table in tables] == ["first"]
+    problems = [(Path(error.where.partition(",")[0]).name, error.what) for error in errors]
+    assert problems == [
+        ("my-orders.py", "A file of declarations cannot be imported by its name: my-orders.py"),
+        ("second.py", "ZeroDivisionError: division by zero"),
+    ]
+
+
+def test_a_folder_whose_package_fails_has_no_readable_tables(folder: Path) -> None:
+    write(folder, "first")
+    write(folder, "__init__", "1 / 0\n")
+    with pytest.raises(DeclarationError, match="ZeroDivisionError"):
+        find_readable_tables(Settings(declarations=str(folder)), lambda _: None)
 
 
 def test_declarations_are_read_once_by_a_process(folder: Path) -> None:

@@ -20,7 +20,7 @@ def test_a_folder_without_a_table_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("location", ["not_there", "not_there.either", "lakehouse.examples.tables.nope"])
 def test_a_setting_that_names_neither_a_folder_nor_a_module_is_refused(location: str) -> None:
-    message = "cannot be imported: '.*neither a folder nor a module.*LAKEHOUSE_DECLARATIONS"
+    message = "cannot be imported: '.*neither a folder, a file nor a module.*LAKEHOUSE_DECLARATIONS"
     with pytest.raises(SettingsError, match=message):
         list_declared(Path(location))
 
@@ -49,6 +49,13 @@ def test_an_import_without_the_name_of_the_package_is_reported_with_what_to_writ
     )
     write(declarations, "second", f"x = 1\n{statement.format(f'{folder.name}.{declarations.name}')}\n")
     assert list_declared(declarations) == ["first"]
+
+
+@pytest.mark.parametrize(("name", "reason"), [("my-orders", "my-orders is not a name"), ("json", "another module")])
+def test_a_single_file_that_cannot_be_imported_by_its_name_is_refused(folder: Path, name: str, reason: str) -> None:
+    write(folder, name, TABLE.replace("{name}", "first"))
+    with pytest.raises(SettingsError, match=rf"The file of declarations cannot be imported: .*{reason}.*Rename the"):
+        list_declared(folder / f"{name}.py")
 
 
 @pytest.mark.parametrize("name", ["orders.v2", "2026", "my-orders"])

@@ -4,7 +4,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -41,13 +41,14 @@ class Debezium(Format):
     needs_schemas: bool = field(init=False, repr=False, compare=False)
     not_finite: NotFinite = field(init=False, repr=False, compare=False)
     duplicate_names: DuplicateNames = field(init=False, repr=False, compare=False)
+    in_base64: str | Sequence[str] = field(init=False, repr=False, compare=False)
     typed = True
     has_changes = True
     reasons = ("invalid_change", "unknown_operation", "no_source_position", "unavailable_value")
 
     def __post_init__(self) -> None:
         """Take over what the format of the values determines."""
-        for name in ("framed", "schema_kind", "needs_schemas", "not_finite", "duplicate_names"):
+        for name in ("framed", "schema_kind", "needs_schemas", "not_finite", "duplicate_names", "in_base64"):
             object.__setattr__(self, name, getattr(self.written, name))
 
     @property

@@ -61,7 +61,8 @@ class Json(Format):
     ``NaN`` and ``Infinity``, which some programs write although JSON does not have them, reject the record, or with
     ``"null"`` are null. ``duplicate_names``: two equal names in an object reject the record, or the value after the
     ``"first"`` or the ``"last"`` one counts. ``encoding`` is UTF-8, or an encoding with one byte for each character.
-    ``in_text``: each value is a text of JSON that holds the object, written twice.
+    ``in_text``: each value is a text of JSON that holds the object, written twice. ``in_base64`` is the name of the
+    field, or the path to it, whose text holds JSON in base64; ``[]`` at the end of a name means each item of an array.
     """
 
     framed: bool = field(default=False, repr=False)
@@ -70,19 +71,22 @@ class Json(Format):
     in_text: bool = field(default=False, kw_only=True)
     checked: bool = field(default=False, kw_only=True)
     duplicate_names: DuplicateNames = field(default="reject", kw_only=True)
+    in_base64: str | Sequence[str] = field(default=(), kw_only=True)
     needs_schemas: bool = field(init=False, repr=False, compare=False)
     schema_kind = KIND
     may_be_arrays = True
     reasons = (INVALID_ENCODING, VIOLATION)
 
     def __post_init__(self) -> None:
-        """Need schemas if records are checked by those that their ids name."""
+        """Need schemas if records are checked by those that their ids name; make lists and tuples equal."""
+        if isinstance(self.in_base64, list):
+            object.__setattr__(self, "in_base64", tuple(self.in_base64))
         object.__setattr__(self, "needs_schemas", self.checked and self.framed)
 
     def __repr__(self) -> str:
         """Return the format without its frame, which ``fingerprint_parts`` has."""
         options = {"not_finite": "reject", "encoding": UTF_8, "in_text": False, "checked": False}
-        options["duplicate_names"] = "reject"
+        options |= {"duplicate_names": "reject", "in_base64": ()}
         values = {name: getattr(self, name) for name in options}
         return f"Json({', '.join(f'{name}={value!r}' for name, value in values.items() if value != options[name])})"
 
@@ -136,6 +140,9 @@ class Json(Format):
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong with the encoding, and with the check by schemas."""
         yield from encoding_problems(self.encoding)
+        path = (self.in_base64,) if isinstance(self.in_base64, str) else self.in_base64
+        if not all(isinstance(name, str) and name for name in path):
+            yield "in_base64 of Json has an empty name", 'Name the field, such as "data_base64", or the path to it.'
         if self.checked and not self.framed:
             yield "Json has checked, but not framed", "Add framed=True: the id in front of a record names its schema."
         if self.checked and self.in_text:

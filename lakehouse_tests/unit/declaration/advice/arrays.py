@@ -6,6 +6,7 @@ from lakehouse.declaration import (
     ConnectJson,
     Csv,
     Element,
+    ElementIndex,
     FieldIs,
     HeaderIs,
     Json,
@@ -23,6 +24,33 @@ REMOVE = "Remove one of the two."
 ROWS = with_columns(rows_from="items")
 BY_RECORD = FieldIs(ParentField("type"), ["DELETE"])
 EXAMPLES = [
+    Example(
+        "single_object requires rows_from",
+        "Name the array with rows_from=, or remove single_object.",
+        with_columns(single_object=True),
+        with_columns(single_object=True, rows_from="items"),
+        with_columns(),
+    ),
+    Example(
+        "column n: ElementIndex requires rows_from, without which a record is one row",
+        "Declare rows_from=, or name a field or its path as source.",
+        with_columns(column(source=ElementIndex())),
+        with_columns(column(source=ElementIndex()), rows_from="items"),
+        with_columns(column()),
+    ),
+    Example(
+        "column n: the place of the element is a number, but the column is STRING",
+        "Declare INT or BIGINT.",
+        with_columns(column("n", "STRING", source=ElementIndex()), rows_from="items"),
+        with_columns(column("n", "INT", source=ElementIndex()), rows_from="items"),
+        with_columns(column("n", "BIGINT", source=ElementIndex()), rows_from="items"),
+    ),
+    Example(
+        "column n: default is not allowed for the place of the element",
+        "It is as it is, never NULL. Remove default.",
+        with_columns(column(source=ElementIndex(), default=0), rows_from="items"),
+        with_columns(column(source=ElementIndex()), rows_from="items"),
+    ),
     Example(
         "apply_as_deletes: ParentField is only for the deletes of a table with rows_from",
         "Name the field, or its path, as source of FieldIs.",

@@ -15,6 +15,10 @@ REMOVED_VALUE = (
     "null_values remove a value of the database, so the table would differ from it. Remove null_values."
     " For readers, write nullif(note, ...) in the sql of another column, or in a view."
 )
+INVALID_VALUE = (
+    "invalid removes a value of the database, so the table would differ from it. Remove invalid."
+    " For readers, write try_cast(note, ...) in the sql of another column, or in a view."
+)
 KEY = column("id", "BIGINT", required=True)
 EXAMPLES = [
     Example(
@@ -60,6 +64,12 @@ EXAMPLES = [
         with_columns(format=Debezium()),
     ),
     Example(
+        "format Debezium and in_base64 cannot be combined",
+        "The table has the values of the database. Read a text in base64 in a view. Remove it.",
+        with_columns(format=Debezium(Json(in_base64="data"))),
+        with_columns(format=Debezium()),
+    ),
+    Example(
         'format Debezium and not_finite="null" cannot be combined',
         "A NULL in place of NaN would leave the table different from its database. Remove it.",
         with_columns(format=Debezium(Json(not_finite="null"))),
@@ -70,6 +80,12 @@ EXAMPLES = [
         "A null in the database must replace the stored value. Add null_erases=True.",
         lambda: declare(columns=[KEY, column("note", "STRING", keep=True)], format=Debezium()),
         lambda: declare(columns=[KEY, column("note", "STRING", keep=True, null_erases=True)], format=Debezium()),
+    ),
+    Example(
+        "column note: format Debezium and invalid cannot be combined",
+        INVALID_VALUE,
+        lambda: declare(columns=[KEY, column("note", "STRING", invalid="null")], format=Debezium()),
+        lambda: declare(columns=[KEY, column("note", "STRING")], format=Debezium()),
     ),
     Example(
         "column note: format Debezium and default cannot be combined",

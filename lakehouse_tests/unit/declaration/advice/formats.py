@@ -2,7 +2,19 @@
 
 from dataclasses import dataclass
 
-from lakehouse.declaration import Avro, BigEndian, Column, Compressed, Csv, Debezium, FieldIs, Json, Logfmt, Text
+from lakehouse.declaration import (
+    Avro,
+    BigEndian,
+    Column,
+    Compressed,
+    Csv,
+    Debezium,
+    FieldIs,
+    Json,
+    Logfmt,
+    Text,
+    ValueOrObject,
+)
 from lakehouse.decoding.formats import Format
 from lakehouse_tests.helpers.barred_format import Barred
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
@@ -33,6 +45,20 @@ EXAMPLES = [
         "Add framed=True: the id in front of a record names its schema.",
         with_columns(format=Json(checked=True)),
         with_columns(format=Json(checked=True, framed=True)),
+    ),
+    Example(
+        "in_base64 of Json has an empty name",
+        'Name the field, such as "data_base64", or the path to it.',
+        with_columns(format=Json(in_base64=["data", ""])),
+        with_columns(format=Json(in_base64=["data", "inner"])),
+        with_columns(format=Json(in_base64="data_base64")),
+    ),
+    Example(
+        "column n: the field of a ValueOrObject cannot be that of in_base64",
+        "Name the field within the object as source, or remove in_base64.",
+        with_columns(column(source=ValueOrObject("data", "n")), format=Json(in_base64="data")),
+        with_columns(column(source=("data", "n")), format=Json(in_base64="data")),
+        with_columns(column(source=ValueOrObject("data", "n"))),
     ),
     Example(
         "Json has both checked and in_text",

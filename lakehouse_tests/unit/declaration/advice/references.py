@@ -36,4 +36,10 @@ EXAMPLES = [
         with_reference(column(keep=True)),
         with_reference(column()),
     ),
+    Example(
+        "reference movies: column n: invalid is not allowed",
+        "A reference is loaded as a whole. Remove invalid.",
+        with_reference(column(invalid="null")),
+        with_reference(column()),
+    ),
 ]

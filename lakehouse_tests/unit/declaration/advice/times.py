@@ -130,13 +130,20 @@ EXAMPLES = [
     Example(
         "column n: the pattern contains %Z, which is not supported",
         (
-            "Use only %Y, %m, %d, %H, %M, %S, %f, %z, or pattern='iso8601' for all forms of ISO 8601. For times in "
+            "Use only %Y, %m, %b, %d, %H, %M, %S, %f, %z, or pattern='iso8601' for all forms of ISO 8601. For times in "
             "another format, declare STRING without a pattern."
         ),
         with_column(type_="TIMESTAMP", pattern="%Y-%m-%dT%H:%M%Z"),
         with_column(type_="TIMESTAMP", pattern="%Y-%m-%dT%H:%M"),
         accept(with_column(type_="TIMESTAMP", pattern="iso8601"), {"n": "1970-01-02T01:00+0100"}, n=SECOND),
         accept(with_column(type_="STRING"), {"n": "1970-01-02T00:00 CET"}, n="1970-01-02T00:00 CET"),
+    ),
+    Example(
+        "column n: the pattern contains %m and %b",
+        "Write the month once: as a number, or as its name.",
+        with_column(type_="DATE", pattern="%d %b %Y %m"),
+        accept(with_column(type_="DATE", pattern="%d %b %Y"), {"n": "02 Jan 1970"}, n=SECOND.date()),
+        accept(with_column(type_="DATE", pattern="%d %m %Y"), {"n": "02 01 1970"}, n=SECOND.date()),
     ),
     Example(
         "column n: the pattern contains %Y twice",

@@ -11,6 +11,17 @@ SECOND = datetime(1970, 1, 2, tzinfo=UTC)
 DECLARE_STRING = "Declare STRING without a pattern."
 EXAMPLES = [
     Example(
+        "column n: zone is 'required', but no text that the column reads has an offset",
+        "Declare pattern='iso8601', or a pattern with %z and no zone.",
+        with_column(type_="TIMESTAMP", pattern="%Y-%m-%d %H:%M", zone="required"),
+        accept(
+            with_column(type_="TIMESTAMP", pattern="iso8601", zone="required"),
+            {"n": "1970-01-02T01:00+01:00"},
+            n=SECOND,
+        ),
+        accept(with_column(type_="TIMESTAMP", pattern="%Y-%m-%d %H:%M%z"), {"n": "1970-01-02 01:00+01:00"}, n=SECOND),
+    ),
+    Example(
         "column n: the pattern contains the offset +02:00",
         "Write %z in its place. It reads Z, +02:00, +0200 and +02.",
         with_column(type_="TIMESTAMP", pattern="%Y-%m-%dT%H:%M+02:00"),

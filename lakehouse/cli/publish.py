@@ -1,0 +1,172 @@
+"""``publish``: records to the topic of a table, or as they are to any topic."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from lakehouse.cli.arguments import JsonOption, TopicOption, examples, select_table, select_topic
+from lakehouse.cli.help_texts import starts_broker
+from lakehouse.cli.output import count_text, print_json, print_line
+from lakehouse.cli.phases import progress_bar
+from lakehouse.cli.raw_records import Sent, open_lines, send_raw
+from lakehouse.cli.record_check import checked_records, require_records
+from lakehouse.cli.table_session import broker, load_settings
+from lakehouse.cli.topics import PartitionsOption
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import StreamTable
+
+commands = typer.Typer()
+
+FileArgument = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="JSON lines, one record per line; - reads standard input.")
+]
+GenerateOption = Annotated[
+    Literal["stream", "update"] | None,
+    typer.Option(help="Send the table's samples instead: new records, or updates of existing rows."),
+]
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        metavar="FILE",
+        help="For a table in Avro or Protobuf: register this schema, and encode the records with it.",
+    ),
+]
+SubjectOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SUBJECT",
+        help="Subject of the schema at the registry, if it is not TOPIC-value: RECORD or TOPIC-RECORD.",
+    ),
+]
+
+
+@commands.command(
+    epilog=examples(
+        "lakehouse publish temperatures readings.jsonl",
+        "cat readings.jsonl | lakehouse publish temperatures -",
+        "lakehouse publish temperatures --generate stream --rate 500",
+        """echo '{"key": "7", "value": "{}"}' | lakehouse publish raw-orders - --raw""",
+    )
+)
+@starts_broker
+def publish(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The declared table whose topic receives the records.")],
+    file: FileArgument = None,
+    generate: GenerateOption = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, metavar="N", help="Send at most N records per second.")
+    ] = None,
+    schema: SchemaOption = None,
+    subject: SubjectOption = None,
+    partitions: PartitionsOption = None,
+    topic: TopicOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Also send lines that the table would reject.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Each line is a whole record. TABLE can also be a topic that no table reads.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Send records to the topic of a table. A missing topic is created.
+
+    Checks the lines of a JSON file first. If one would be rejected, shows the reasons and sends nothing without
+    --force. Sends lines of standard input up to the first such line. Does not check lateness. Lines for Avro
+    and Protobuf are checked only when they are encoded: the lines before an invalid one are sent.
+
+    Sends the bytes of each line as they are. For Avro and Protobuf, each line is a JSON object. It is encoded with
+    --schema, or else the newest schema of the topic or of --subject, or else a schema derived from the declaration.
+    The broker acknowledges every record exactly once, even after a retry. Sending a file again right after itself
+    changes no row of a table with a key. A log table gets one more row per line.
+
+    With --raw, a line is a JSON object with value and perhaps key, headers, partition and timestamp (milliseconds
+    since 1970). Value, key and headers are texts, or bytes in base64 as value_base64, key_base64 and headers_base64.
+    The topic must exist. Checks the form of all lines of a file first, and of standard input each line before it is
+    sent; what the table would reject is sent, too.
+    """
+    if raw:
+        table_options = {"--generate": generate, "--schema": schema, "--subject": subject, "--partitions": partitions}
+        for option in (name for name, value in table_options.items() if value is not None):
+            raise typer.BadParameter("cannot be used with --raw", param_hint=option)
+        if file is None:
+            raise typer.BadParameter("is missing; - reads standard input", param_hint="FILE")
+        return _report(send_raw(load_settings(), table, topic, file, rate), as_json=json)
+    from lakehouse.kafka import PublishOptions, create_topic, require_own_keys
+    from lakehouse.kafka import publish as send
+
+    if subject is not None and not subject.strip():
+        raise typer.BadParameter("the name of the subject is empty", param_hint="--subject")
+    settings = load_settings()
+    stream_table = select_topic(select_table(settings, table), topic)
+    require_own_keys(stream_table)
+    with (
+        _records(stream_table, file, generate, check=not force) as records,
+        broker(settings, with_registry=stream_table.format.framed) as address,
+        progress_bar("Sending", records.total) as report_count,
+    ):
+        create_topic(settings, stream_table, partitions)
+        schema_text = _read_schema(schema) if schema else schema_of_samples(stream_table, generate)
+        options = PublishOptions(rate, report_count, schema_text, subject)
+        acknowledged = send(settings, stream_table, records.lines, options)
+    return _report(Sent(address, stream_table.topic, acknowledged), as_json=json)
+
+
+def _report(sent: Sent, *, as_json: bool) -> None:
+    if as_json:
+        fields = {"bootstrap_servers": sent.address, "topic": sent.topic, "acknowledged": sent.acknowledged}
+        return print_json(fields)
+    return print_line(f"{count_text(sent.acknowledged, 'record')} acknowledged by {sent.address}, topic {sent.topic}.")
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Lines to send, and their number if it is known beforehand."""
+
+    lines: Iterable[bytes]
+    total: int | None
+
+
+@contextmanager
+def _records(table: "StreamTable", file: str | None, generate: str | None, *, check: bool) -> Iterator[_Records]:
+    """The records to send: lines of a file or of standard input, or samples, which are not checked."""
+    if (file is None) == (generate is None):
+        raise typer.BadParameter("use either a file or --generate", param_hint="FILE")
+    if generate is not None:
+        yield _Records(_samples(table, generate), sum(1 for _ in _samples(table, generate)))
+    elif file == "-":
+        with open_lines(file) as lines:
+            values = (line.removesuffix(b"\n") for line in lines)
+            yield _Records(checked_records(table, values) if check else values, None)
+    else:
+        if check:
+            with open_lines(str(file)) as unchecked_lines:
+                require_records(table, unchecked_lines, str(file))
+        with open_lines(str(file)) as file_lines:
+            total = sum(1 for _ in file_lines)
+        with open_lines(str(file)) as file_lines:
+            yield _Records((line.removesuffix(b"\n") for line in file_lines), total)
+
+
+def _samples(table: "StreamTable", kind: str) -> Iterable[bytes]:
+    if table.samples is None:
+        raise typer.BadParameter(f"table {table.name} declares no samples", param_hint="--generate")
+    return table.samples.stream() if kind == "stream" else table.samples.update()
+
+
+def schema_of_samples(table: "StreamTable", kind: str | None) -> str | None:
+    """The schema that encodes samples of a kind, if they have one."""
+    from lakehouse.declaration import AvroSamples
+
+    return table.samples.schemas.get(kind or "") if isinstance(table.samples, AvroSamples) else None
+
+
+def _read_schema(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{file} is not UTF-8", param_hint="--schema") from None

@@ -1,0 +1,155 @@
+"""The declared tables, views and exports, from the files of a folder, a file or a module that the settings name.
+
+``modules`` imports what declares them, and explains why a file cannot be imported.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from lakehouse.declaration import Export, StreamTable, View, require_distinct_names
+from lakehouse.declaration.export import ExportedTable, check_exports
+from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.view import sort_views
+from lakehouse.discovery.modules import SETTING, import_modules
+from lakehouse.errors import DeclarationError, LakehouseError
+from lakehouse.settings import Settings
+from lakehouse.settings.project import find_project, project_folder
+
+Declaration = StreamTable | View | Export
+
+
+@dataclass(frozen=True)
+class _Declarations:
+    """What a folder or module declares: tables and exports by name, each view after those that it reads."""
+
+    tables: tuple[StreamTable, ...]
+    views: tuple[View, ...]
+    exports: tuple[Export, ...]
+
+
+def declared_tables(settings: Settings) -> tuple[StreamTable, ...]:
+    """Every table that is declared in the folder, file or module of the settings, sorted by name.
+
+    A folder means its Python files and those of its subfolders, a package means its modules. Names that start with an
+    underscore are left out. A process reads the declarations once. Raises ``SettingsError`` if there is no such folder,
+    file or module, or if a file cannot be imported by its name. Raises ``DeclarationError`` if no table is declared, if
+    two declarations use the same name, if a view reads an unknown table or itself, if an export is of an unknown table
+    or column, or if a file fails.
+    """
+    tables = _declared_in(settings.declared_in, project_folder()).tables
+    if not tables:
+        raise DeclarationError(
+            f"No table is declared in {settings.declared_in}",
+            action=f"Add a file with a StreamTable there, or set {SETTING} to the folder of your declarations.",
+        )
+    return tables
+
+
+def find_tables(settings: Settings) -> tuple[StreamTable, ...]:
+    """Return the declared tables; empty if there is no project, or no table is declared in it yet."""
+    if not settings.declarations and find_project() is None:
+        return ()
+    return _declared_in(settings.declared_in, project_folder()).tables
+
+
+def find_readable_tables(settings: Settings, report: Callable[[LakehouseError], None]) -> tuple[StreamTable, ...]:
+    """Return what ``find_tables`` returns; if files fail, the tables of the others, after ``report`` gets each error.
+
+    Raises what ``find_tables`` raises if every file can be imported, or if the folder or module as a whole cannot.
+    """
+    errors: list[LakehouseError] = []
+    if not settings.declarations and find_project() is None:
+        return ()
+    modules = _declaring_modules(import_modules(settings.declared_in, project_folder(), errors.append))
+    if not errors:
+        return find_tables(settings)
+    for error in {str(error): error for error in errors}.values():  # a file may import one that fails
+        report(error)
+    return tuple(part for part, _ in modules.values() if isinstance(part, StreamTable))
+
+
+def declared_views(settings: Settings) -> tuple[View, ...]:
+    """Every view that is declared where ``declared_tables`` finds the tables, each after those that it reads.
+
+    Raises what ``declared_tables`` raises. The columns of a view are checked when it is used.
+    """
+    declared_tables(settings)
+    return _declared_in(settings.declared_in, project_folder()).views
+
+
+def declared_exports(settings: Settings) -> tuple[Export, ...]:
+    """Every export that is declared where ``declared_tables`` finds the tables, sorted by name.
+
+    Raises what ``declared_tables`` raises.
+    """
+    declared_tables(settings)
+    return _declared_in(settings.declared_in, project_folder()).exports
+
+
+def find_exports(settings: Settings) -> tuple[Export, ...]:
+    """Return the declared exports; empty if there is no project, or no table is declared in it yet."""
+    if not settings.declarations and find_project() is None:
+        return ()
+    return _declared_in(settings.declared_in, project_folder()).exports
+
+
+def exports_of(table: StreamTable, exports: Iterable[Export]) -> tuple[Export, ...]:
+    """Return the exports of the tables of a declaration."""
+    return tuple(export for export in exports if export.of in table.tables)
+
+
+def sort_exports(exports: Iterable[Export], tables: Iterable[StreamTable], views: Iterable[View]) -> tuple[Export, ...]:
+    """Return the exports, sorted by name; raises ``DeclarationError`` if one does not fit to its table.
+
+    Which columns other tables than merged ones have is checked when the export runs.
+    """
+    exported_tables = {view.name: ExportedTable() for view in views if view.materialized}
+    for table in tables:
+        exported_tables |= dict.fromkeys(table.tables, ExportedTable())
+        exported_tables |= {} if table.is_log else {table.changes_name: ExportedTable(has_changes=True)}
+        types = {column.name: column.type for column in table.stored_columns} | {RECORD: "STRUCT"}
+        exported_tables[table.name] = ExportedTable(types, table.key, has_changes=True, period=table.partition_by)
+    return check_exports(exports, exported_tables)
+
+
+def find_views(settings: Settings) -> tuple[View, ...]:
+    """Return the declared views; empty if there is no project, or no view is declared in it."""
+    if not settings.declarations and find_project() is None:
+        return ()
+    return _declared_in(settings.declared_in, project_folder()).views
+
+
+@cache
+def _declared_in(location: str, base_folder: Path) -> _Declarations:
+    modules = _declaring_modules(import_modules(location, base_folder))
+    declarations = sorted((part for part, _ in modules.values()), key=lambda part: part.name)
+    try:
+        require_distinct_names(*declarations)
+    except DeclarationError as error:
+        uses = Counter(name for part in declarations for name in part.names)
+        files = {module.__file__ for part, module in modules.values() if any(uses[n] > 1 for n in part.names)}
+        raise DeclarationError(error.what, where=" and ".join(sorted(map(str, files))), action=error.action) from None
+    tables = tuple(part for part in declarations if isinstance(part, StreamTable))
+    views = [part for part in declarations if isinstance(part, View)]
+    exports = [part for part in declarations if isinstance(part, Export)]
+    sorted_views = sort_views(views, (name for table in tables for name in table.tables))
+    return _Declarations(tables, sorted_views, sort_exports(exports, tables, sorted_views))
+
+
+def _declaring_modules(modules: Iterable[ModuleType]) -> dict[int, tuple[Declaration, ModuleType]]:
+    """Each declaration by its identity, with a module that has it: one that several modules import counts once."""
+    return {id(part): (part, module) for module in modules for part in _declarations_of(module)}
+
+
+def _declarations_of(module: ModuleType) -> Iterator[Declaration]:
+    """The tables, views and exports in the variables of a module, also within a list, a tuple or a dict."""
+    for value in vars(module).values():
+        content = list(value.values()) if type(value) is dict else value
+        # no subclasses: Dagster has tuples that refuse iteration
+        for item in content if type(content) in (list, tuple) else (content,):
+            if isinstance(item, Declaration):
+                yield item

@@ -1,0 +1,70 @@
+"""``lakehouse publish --raw``: whole records to a topic that no table reads. No Spark."""
+
+import base64
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+
+from lakehouse.cli import main
+from lakehouse.kafka import Record, create_named_topic, newest_records
+from lakehouse.settings import Settings
+from lakehouse.settings.broker_address import bootstrap_servers
+
+
+@pytest.fixture
+def topic(broker: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a topic with two partitions, for commands without a project."""
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", bootstrap_servers(broker))
+    monkeypatch.delenv("LAKEHOUSE_DECLARATIONS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    name = f"raw-{uuid4().hex}"
+    create_named_topic(broker, name, 2)
+    return name
+
+
+def parts(record: Record) -> tuple[object, ...]:
+    return record.partition, record.key, record.value, record.headers
+
+
+def test_whole_records_of_a_file_are_sent_as_they_are(broker: Settings, topic: str, capsys, tmp_path: Path) -> None:
+    data = base64.b64encode(b"\xff\x00").decode()
+    lines = [
+        {"key": "k", "value": '{"id": 1}', "headers": {"kind": "order"}, "partition": 1},
+        {"key_base64": data, "value_base64": data, "headers_base64": {"id": data}, "partition": 1},
+        {"key": "k", "value": None, "partition": 1, "timestamp": 1_000},
+    ]
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert main.run(["publish", topic, str(file), "--raw", "--json"]) == main.DONE
+    assert json.loads(capsys.readouterr().out)["acknowledged"] == 3
+    assert [parts(record) for record in newest_records(broker, topic, 5)] == [
+        (1, b"k", b'{"id": 1}', (("kind", b"order"),)),
+        (1, b"\xff\x00", b"\xff\x00", (("id", b"\xff\x00"),)),
+        (1, b"k", None, ()),
+    ]
+
+
+def test_nothing_of_a_file_with_a_wrong_line_is_sent_and_of_a_stream_the_lines_before_it(
+    broker: Settings, topic: str, capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = b'{"value": "a"}\n{"value": 1}\n'
+    file = tmp_path / "records.jsonl"
+    file.write_bytes(text)
+    assert main.run(["publish", topic, str(file), "--raw"]) == main.FAILED
+    assert "Line 2 is not a record: value must be text" in (error := " ".join(capsys.readouterr().err.split()))
+    assert "Nothing was sent." in error and newest_records(broker, topic, 5) == []
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
+    assert main.run(["publish", topic, "-", "--raw"]) == main.FAILED
+    assert "The 1 lines before it were sent." in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_missing_topic_is_not_created(topic: str, capsys, tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").write_text('{"value": "a"}\n')
+    assert main.run(["publish", f"{topic}-2", str(tmp_path / "records.jsonl"), "--raw"]) == main.FAILED
+    assert f"lakehouse topics --create {topic}-2" in " ".join(capsys.readouterr().err.split())

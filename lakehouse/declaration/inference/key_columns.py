@@ -38,6 +38,7 @@ _JSON_FORMS: tuple[tuple[str, KeyEncoding], ...] = (
 _CONNECT_NAMES = {"schema", "payload"}  # of Kafka Connect
 _MAX_FIELDS, _MAX_LENGTH = 100, 60
 _LONG_SIZE = 8  # bytes
+_MOSTLY = 0.9  # of the keys, if a few are of another kind
 _READ = "{}: {}. {} If you do not need them, remove the columns."
 _IN_KEY = "If these keys identify a row, name their columns in key=, with required=True."
 _BYTES_ONLY = "Bytes cannot be in key=. They show what the producer writes."
@@ -127,14 +128,18 @@ def _fitting_forms(keys: Sequence[bytes | None]) -> Iterator[tuple[str, list[Key
             if columns:
                 yield form, columns
     present_keys = [key for key in keys if key]
+    windows = sum(len(key) > _LONG_SIZE and _ends_with_time(key) for key in present_keys)
+    if windows >= _MOSTLY * len(present_keys):
+        counts = "" if windows == len(present_keys) else f"{windows:,} of {len(present_keys):,} are "
+        yield f"{'bytes: ' if counts else ''}{counts}{_WINDOW}", [key_column(_BYTES, keys)]
+        return
     has_small_numbers = _are_long(present_keys) and any(map(BigEndian().may_read, present_keys))  # no id is 0
     if all(map(has_frame, present_keys)) and not has_small_numbers:
         return
     for form, column in _PLAIN_FORMS:
         with suppress(Rejection):
             yield form, [key_column(column, keys)]
-    has_windows = all(len(key) > _LONG_SIZE and _ends_with_time(key) for key in present_keys)
-    yield _WINDOW if has_windows else "bytes, neither text nor a whole number", [key_column(_BYTES, keys)]
+    yield "bytes, neither text nor a whole number", [key_column(_BYTES, keys)]
 
 
 def _ends_with_time(key: bytes) -> bool:

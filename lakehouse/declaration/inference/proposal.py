@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
+from lakehouse.declaration.inference.column_lines import column_line
 from lakehouse.declaration.inference.open_telemetry import (
     LOGS_NOTE,
     ROWS_OF_LOGS,
@@ -19,7 +20,7 @@ from lakehouse.declaration.inference.proposed_key import is_id, proposed_key
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
 from lakehouse.declaration.inference.proposed_texts import read_texts
 from lakehouse.declaration.inference.proposed_times import text_warnings
-from lakehouse.declaration.inference.readable_records import read_objects
+from lakehouse.declaration.inference.readable_records import encoding_warnings, read_objects
 from lakehouse.declaration.inference.record_fields import MAX_FIELDS, field_paths, values_at
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.vocabulary import Column
@@ -93,6 +94,7 @@ def propose(
         return replace(proposal, columns=columns_of_logs(), warnings=(LOGS_NOTE,), rows_from=ROWS_OF_LOGS)
     objects = read_texts(objects) if form.is_text else objects
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
+    warnings += encoding_warnings(contents, form)
     warnings += [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects, form.json_options)]
     used_schemas = form.used_schemas(contents, schemas) if objects else ()
     schema_fields = form.schema_fields(used_schemas, MAX_FIELDS)
@@ -136,9 +138,15 @@ def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[
     """The first of the columns with each name; a warning names the fields of the others."""
     for name, count in Counter(column.name for column in columns).items():
         if count > 1:
-            sources = ", ".join(repr(column.field.source) for column in columns if column.name == name)
+            first, *other_columns = [column for column in columns if column.name == name]
+            sources = ", ".join(repr(column.field.source) for column in (first, *other_columns))
+            renamed = [
+                replace(column, name=f"{name}_{number}", source=column.source or column.field.names)
+                for number, column in enumerate(other_columns, start=2)
+            ]
             warnings.append(
-                f"Fields {sources} would all be column {name}. Only the first is declared: name the others."
+                f"Fields {sources} would all be column {name}. Only the first is declared. For the others, write"
+                f" {', '.join(map(column_line, renamed))}."
             )
     return list({column.name: column for column in reversed(columns)}.values())[::-1]
 

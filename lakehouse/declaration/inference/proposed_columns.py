@@ -1,12 +1,14 @@
 """The column that is proposed for a field, and why a field is left out."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lakehouse.declaration.inference.column_lines import column_line
-from lakehouse.declaration.inference.proposed_forms import form_warning
+from lakehouse.declaration.inference.odd_values import least_common, odd_values_warning
+from lakehouse.declaration.inference.proposed_forms import find_form
 from lakehouse.declaration.inference.proposed_key import are_like_times
 from lakehouse.declaration.inference.proposed_times import epoch_warning, named_epoch_unit
 from lakehouse.declaration.inference.proposed_types import fits, kind_of, omitted_fields, type_of
@@ -74,9 +76,11 @@ def _typed_column(
             f"{column.name} has more digits than a DOUBLE, so it is {type_}. Further decimal places are rounded."
         )
     is_optional = schema_field is not None and schema_field.optional
-    form_note = form_warning(replace(typed_column, required=column.required and not is_optional), values)
-    if form_note:
-        warnings.append(form_note)
+    checked_column = replace(typed_column, required=column.required and not is_optional)
+    form = find_form(checked_column, values)
+    odd_warning = None if form or pattern else odd_values_warning(checked_column, values)
+    if form or odd_warning:
+        warnings.append(odd_warning or (form.warning() if form else ""))
     elif type_ == "STRING" and values and are_like_times(values):
         warnings.append(f"{column.name} looks like a time, but no single pattern reads it. Declare its pattern.")
     if type_.startswith(_MAP) and schema_field is None:
@@ -102,7 +106,22 @@ def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None, text_c
     reason = f"it contains {' and '.join(kinds)}{' with more digits than any type has' if kinds == ['numbers'] else ''}"
     written: Written = "text_or_number" if {*kinds} <= {"numbers", "strings"} else "json"
     form = "its text" if written == "text_or_number" else "each value as JSON text"
-    return f"{reason}. To store {form}, write {column_line(replace(text_column, written=written))}"
+    if written == "text_or_number" and (mixed_form := find_form(text_column, list(map(str, values)))):
+        line = column_line(replace(mixed_form.column, written=written))
+        return f"{reason}. To store {mixed_form.content}, write {line}"
+    most_common = _most_common_line(values, text_column)
+    return f"{reason}. {most_common}To store {form}, write {column_line(replace(text_column, written=written))}"
+
+
+def _most_common_line(values: Sequence[Any], text_column: Column) -> str:
+    """How to take the values of one kind, if nearly all have it; empty if no kind is so common."""
+    (kind, count), *_ = Counter(map(kind_of, values)).most_common(1)
+    common_values = [value for value in values if kind_of(value) == kind]
+    type_ = type_of(common_values) if count >= least_common(len(values)) else None
+    if type_ is None:
+        return ""
+    line = column_line(replace(text_column, type=type_[0], pattern=type_[1]))
+    return f"For the {count:,} {kind} of {len(values):,} values, write {line}: records with another one are rejected. "
 
 
 def _omission_warnings(values: Sequence[Any], column: Column, source: str) -> Iterator[str]:

@@ -5,24 +5,61 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakehouse.declaration.inference.column_lines import column_line
 from lakehouse.declaration.inference.proposed_key import are_like_times
 from lakehouse.declaration.inference.proposed_times import named_epoch_unit
 from lakehouse.declaration.vocabulary import Column
+from lakehouse.decoding.written_forms import TextNumber, Written
 
 _QUANTITY = re.compile(r"[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.(\d{1,23}))?|\.(\d{1,23}))", re.ASCII)
+_NUMBERS: tuple[tuple[re.Pattern[str], re.Pattern[str], Written], ...] = (
+    (_QUANTITY, re.compile(""), "text"),
+    (
+        re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|0|[1-9]\d{0,14})(?:\.(\d{1,23}))?", re.ASCII),
+        re.compile(r",\d{3}[.,]"),
+        TextNumber(thousands=","),
+    ),
+    (
+        re.compile(r"[+-]?(?:0|[1-9]\d{0,14})(?:,(\d{1,23}))?", re.ASCII),
+        re.compile(r",(?!\d{3}$)"),
+        TextNumber(decimal=","),
+    ),
+    (
+        re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|0|[1-9]\d{0,14})(?:,(\d{1,23}))?", re.ASCII),
+        re.compile(r"\.\d{3}[.,]"),
+        TextNumber(decimal=",", thousands="."),
+    ),
+)
+"""Forms of numbers: what every text matches, what at least one contains to be certain, and how to declare it."""
+_SINCE_1970 = re.compile(r"[1-4]\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d{1,9})?", re.ASCII)
 _IDENTIFIER = re.compile(
-    r"(?:.*_)?(?:id|key|uuid|guid|code|zip|plz|postcode|postal|phone|tel|mobile|fax|number|no|nr|ref|reference|version|sku"
+    r"(?:.*_)?(?:id|key|uuid|guid|code|zip|plz|postcode|postal|phone|tel|mobile|fax|number|no|nr|ref|reference|(?:spec)?version|sku"
     r"|ean|gtin|isbn|imei|iban|bic|account|card|serial|tax|vat|pin)(?:_.*)?"
 )
 _TIME_OF_DIGITS = {8: ("DATE", "%Y%m%d"), 14: ("TIMESTAMP", "%Y%m%d%H%M%S")}
 _YEARS = range(1900, 2101)
 
 
-def form_warning(column: Column, values: Sequence[Any]) -> str | None:
-    """What to write if the texts of a column are numbers, or if its digits are times; ``None`` if they are not.
+class ProposedForm(NamedTuple):
+    """The form of values: what they look like, what to store, the column that stores it, and what to know of it."""
+
+    looks: str
+    content: str
+    column: Column
+    effect: str = ""
+
+    def warning(self, condition: str = "", other_content: str = "") -> str:
+        """What to write; ``condition`` says which values have the form, ``other_content`` what to store for others."""
+        line, effect = column_line(self.column), f" {self.effect}" if self.effect else ""
+        return (
+            f"{self.column.name} {self.looks}{condition}. To store {self.content}{other_content}, write {line}.{effect}"
+        )
+
+
+def find_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
+    """The form that texts have if they are numbers, or digits if they are times; ``None`` if they have none.
 
     Identifiers stay as they are: their names say so, or they have a zero in front or more than 15 digits.
     """
@@ -35,8 +72,8 @@ def form_warning(column: Column, values: Sequence[Any]) -> str | None:
     if time_format:
         type_, pattern = time_format
         time_column = replace(column, type=type_, pattern=pattern, written=None if is_text else "number")
-        return f"{column.name} looks like a time in digits. To store times, write {column_line(time_column)}."
-    return _number_warning(column, texts) if is_text else None
+        return ProposedForm("looks like a time in digits", "times", time_column)
+    return _epoch_form(column, texts) or _number_form(column, texts) if is_text else None
 
 
 def _format_of_digits(texts: Sequence[str]) -> tuple[str, str] | None:
@@ -54,19 +91,28 @@ def _is_time(text: str, pattern: str) -> bool:
         return False
 
 
-def _number_warning(column: Column, texts: Sequence[str]) -> str | None:
-    matches = [_QUANTITY.fullmatch(text) for text in texts]
-    if not all(matches):
+def _epoch_form(column: Column, texts: Sequence[str]) -> ProposedForm | None:
+    """The form of texts that are numbers of units since 1970."""
+    if not all(map(_SINCE_1970.fullmatch, texts)):
         return None
     unit = named_epoch_unit(column.name, [Decimal(text) for text in texts])
-    if unit:
-        time_column = replace(column, type="TIMESTAMP", epoch=unit, written="text")
-        return (
-            f"{column.name} looks like a time, in {unit} since 1970. To store times, write {column_line(time_column)}."
-        )
+    time_column = replace(column, type="TIMESTAMP", epoch=unit, written="text")
+    return ProposedForm(f"looks like a time, in {unit} since 1970", "times", time_column) if unit else None
+
+
+def _number_form(column: Column, texts: Sequence[str]) -> ProposedForm | None:
+    """The form of texts that are numbers, with a decimal point or comma, and perhaps with thousands separators."""
+    matching_forms = (
+        (matches, written)
+        for number, sign, written in _NUMBERS
+        if all(matches := [number.fullmatch(text) for text in texts]) and any(map(sign.search, texts))
+    )
+    matches, written = next(matching_forms, ([], None))
+    if written is None:
+        return None
     if are_like_times(texts):
         return None
-    scale = max(len(match[1] or match[2] or "") for match in matches if match)
-    number_column = replace(column, type=f"DECIMAL(38,{scale})" if scale else "BIGINT", written="text")
+    scale = max(len("".join(filter(None, match.groups()))) for match in matches if match)
+    number_column = replace(column, type=f"DECIMAL(38,{scale})" if scale else "BIGINT", written=written)
     effect = "Further decimal places are rounded." if scale else "A number with a fraction would be rejected."
-    return f"{column.name} has numbers as text. To store numbers, write {column_line(number_column)}. {effect}"
+    return ProposedForm("has numbers as text", "numbers", number_column, effect)

@@ -1,6 +1,6 @@
 """The records that a proposal is made from: those that a format can read, as objects."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -8,6 +8,8 @@ from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.record_parts import ELEMENT
+
+_MAX_LENGTH = 40  # bytes of a record that are shown
 
 
 class ReadableRecords(NamedTuple):
@@ -36,6 +38,26 @@ def read_objects(values: Sequence[bytes | None], form: Format, schemas: Schemas)
         except RecursionError:
             refusals.append("nested too deeply")
     return ReadableRecords(objects, refusals, form) if objects else _read_arrays(values, refusals, form)
+
+
+def encoding_warnings(values: Sequence[bytes | None], form: Format) -> Iterator[str]:
+    """Yield how to read the records that are not UTF-8, if there are any."""
+    foreign_values = [value for value in values if value and not _is_utf8(value)]
+    encoded_form = form.with_encoding("windows-1252")
+    if foreign_values and encoded_form != form:
+        example = repr(foreign_values[0][:_MAX_LENGTH])
+        yield (
+            f"{len(foreign_values):,} of {len(values):,} records are not UTF-8, such as {example}: they are rejected."
+            f" If all records have another encoding, name it, for example format={encoded_form.declared_as}."
+        )
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _read_arrays(values: Sequence[bytes | None], refusals: list[str], form: Format) -> ReadableRecords:

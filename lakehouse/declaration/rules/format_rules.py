@@ -6,11 +6,16 @@ from lakehouse.declaration.delete_conditions import FieldIs
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.references import Reference
 from lakehouse.declaration.table_parts import TableParts
+from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import Format, format_problems
 from lakehouse.decoding.record_parts import UNMAPPED, VALUE, ValueOrObject
 
 _WHOLE_TYPES = ("INT", "BIGINT")
+_CONNECT_DECIMALS = (
+    "The schema of a record says how its decimals are written. Remove written. If the records have no schemas, declare"
+    " Json(), and each column with a path, such as source=('payload', 'price')."
+)
 
 
 def format_column_problems(table: TableParts) -> Iterator[Problem]:
@@ -18,19 +23,27 @@ def format_column_problems(table: TableParts) -> Iterator[Problem]:
     for column in table.record_columns:
         if column.field.part != VALUE:
             continue
-        for path in filter(None, (column.field.names, column.field.former)):
-            yield from _path_problems(table.format, f"column {column.name}", path)
-        if table.format.has_whole_numbers and column.type not in _WHOLE_TYPES:
-            message = f"column {column.name}: type {column.type} is not allowed in format {table.format.name}"
-            yield message, "Its values are whole numbers. Declare BIGINT, or INT; the bytes of a double are others."
-        if table.format.is_text and column.is_nested:
-            message = f"column {column.name}: type {column.type} is not allowed in format {table.format.name}"
-            yield message, "Every value of a record is a text. Declare STRING."
+        yield from _column_problems(column, table.format)
     yield from _base64_problems(table)
     yield from _unmapped_problems(table)
     for option, condition in table.all_conditions:
         if isinstance(condition, FieldIs):
             yield from _condition_problems(table, option, condition)
+
+
+def _column_problems(column: Column, form: Format) -> Iterator[Problem]:
+    """What is wrong with a column that reads a field of a value in this format."""
+    for path in filter(None, (column.field.names, column.field.former)):
+        yield from _path_problems(form, f"column {column.name}", path)
+    if column.written == "connect" and (form.written or form).describes_decimals:
+        message = f"column {column.name}: format {form.name} and written='connect' cannot be combined"
+        yield message, _CONNECT_DECIMALS
+    if form.has_whole_numbers and column.type not in _WHOLE_TYPES:
+        message = f"column {column.name}: type {column.type} is not allowed in format {form.name}"
+        yield message, "Its values are whole numbers. Declare BIGINT, or INT; the bytes of a double are others."
+    if form.is_text and column.is_nested:
+        message = f"column {column.name}: type {column.type} is not allowed in format {form.name}"
+        yield message, "Every value of a record is a text. Declare STRING."
 
 
 def _base64_problems(table: TableParts) -> Iterator[Problem]:

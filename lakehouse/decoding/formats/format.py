@@ -80,6 +80,7 @@ class Format(ABC):
     ``may_be_arrays``: records may be arrays, of which each element is a row. ``is_text``: every value in a record is a
     text, from which columns of other types read it. ``has_whole_numbers``: every value is one. ``written``: the format
     inside of a format around it. ``narrows_json``: its values are those of JSON that have a certain form.
+    ``describes_decimals``: each record says how its decimals are written.
     ``names_records``: the schemas of values have names, by which ``where`` may choose records. ``has_changes``: records
     are changes of a source, which also delete rows and have an order of their own. ``accepted_snapshot``: the position
     of a snapshot that may be smaller than those of changes before it. ``not_finite``: whether NaN and infinities in
@@ -99,6 +100,7 @@ class Format(ABC):
     is_text: bool = False
     has_whole_numbers: bool = False
     narrows_json: bool = False
+    describes_decimals: bool = False
     names_records: bool = False
     may_be_arrays: bool = False
     written: "Format | None" = None
@@ -189,6 +191,10 @@ class Format(ABC):
 
     def with_null_numbers(self) -> "Format":
         """The format for records with NaN or infinities, which are null; itself if it has no such option."""
+        return self
+
+    def with_encoding(self, encoding: str) -> "Format":  # noqa: ARG002 - of formats with this option
+        """The format for records in another encoding; itself if it has no such option."""
         return self
 
     def with_checks(self) -> "Format":

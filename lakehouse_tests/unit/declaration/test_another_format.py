@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lakehouse.declaration import Avro, Column, Compressed, Json, Rejection, StreamTable, Text
+from lakehouse.declaration import Avro, Column, Compressed, Csv, Json, Rejection, StreamTable, Text
 from lakehouse.declaration.inference.proposal import propose
 from lakehouse.declaration.snapshot import facts_of, read_snapshot
 from lakehouse.decoding import formats
@@ -142,7 +142,7 @@ def test_a_declaration_is_proposed_from_its_records() -> None:
 
 def test_a_listed_format_is_likely_for_values_that_no_earlier_format_reads(monkeypatch) -> None:
     plain = b'{"id": 1}'
-    assert likely_formats(VALUES) == (Text(),)
+    assert likely_formats(VALUES) == (Csv(["column_1", "column_2", "column_3"], "|"),)
     monkeypatch.setattr(formats, "FORMATS", (*FORMATS, BARRED))
     assert likely_formats(VALUES) == (BARRED,)
     assert likely_formats([plain, plain, VALUES[0]]) == (Json(), BARRED)

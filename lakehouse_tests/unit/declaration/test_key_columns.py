@@ -69,8 +69,16 @@ def key_lines(proposal: Proposal) -> list[tuple[str, str, str]]:
             [("record_key", "BINARY", "RecordKey()")],
             "bytes that end with a",
         ),
+        (
+            [struct.pack(">i", number) + struct.pack(">q", MILLISECONDS) for number in range(20)] + [b"\xff"],
+            [("record_key", "BINARY", "RecordKey()")],
+            "bytes: 20 of 21 are bytes that end with a",
+        ),
     ],
-    ids=["topics", "digits", "8 bytes", "4 bytes", "JSON text", "JSON", "framed JSON", "Connect", "bytes", "windows"],
+    ids=[
+        *("topics", "digits", "8 bytes", "4 bytes", "JSON text", "JSON", "framed JSON", "Connect", "bytes", "windows"),
+        "windows of small numbers",
+    ],
 )
 def test_a_key_has_the_columns_that_read_its_form(
     keys: list[bytes], lines: list[tuple[str, str, str]], form: str

@@ -2,6 +2,8 @@
 
 import json
 import re
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -28,6 +30,38 @@ def test_a_field_of_several_kinds_gets_the_line_that_takes_its_values(values: li
     table = StreamTable("t", "t", "", [*proposal.columns, eval(line, {"Column": Column})], ["id"])  # noqa: S307 - our own
     rows = [table.decode(json.dumps({"id": 0, "v": value}).encode()) for value in values]
     assert [row["v"] for row in rows] == texts
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "decoded_values"),
+    [
+        (
+            ["12.50", 3],
+            '"DECIMAL(38,2)", doc="", required=True, written="text_or_number"',
+            [Decimal("12.50"), Decimal(3)],
+        ),
+        (
+            ["20260131", 20260201],
+            '"DATE", doc="", required=True, pattern="%Y%m%d", written="text_or_number"',
+            [date(2026, 1, 31), date(2026, 2, 1)],
+        ),
+    ],
+)
+def test_texts_and_numbers_that_mean_the_same_get_the_line_that_reads_both(
+    values: list[Any], options: str, decoded_values: list[Any]
+) -> None:
+    proposal = infer(*({"id": n, "v": value} for n, value in enumerate(values)))
+    (line,) = [match[1] for text in proposal.warnings if (match := re.search(r"write (Column\(.*\))\.$", text))]
+    assert line == f'Column("v", {options})'
+    table = StreamTable("t", "t", "", [*proposal.columns, eval(line, {"Column": Column})], ["id"])  # noqa: S307 - our own
+    assert [table.decode(json.dumps({"id": 0, "v": value}).encode())["v"] for value in values] == decoded_values
+
+
+def test_a_field_whose_values_are_nearly_all_of_one_kind_also_gets_the_line_for_these() -> None:
+    proposal = infer(*({"id": n, "v": n / 2} for n in range(99)), {"id": 99, "v": {"amount": 1}})
+    (text,) = [text for text in proposal.warnings if text.startswith("Field 'v' is left out")]
+    line = 'Column("v", "DOUBLE", doc="", required=True)'
+    assert f"For the 99 numbers of 100 values, write {line}: records with another one are rejected." in text
 
 
 def test_a_version_that_is_a_date_stays_a_text_with_the_line_for_dates() -> None:

@@ -196,6 +196,8 @@ def test_only_the_first_of_fields_with_the_same_column_name_is_declared() -> Non
     proposal = infer({"a_id": 5, "a": {"id": 1}}, {"a_id": 5, "a": {"id": 2}})
     assert [column.source for column in proposal.columns] == [None]
     assert any("Fields 'a_id', 'a.id' would all be column a_id" in warning for warning in proposal.warnings)
+    (text,) = [text for text in infer({"e": 5, "E": "x"}).warnings if "would all be column" in text]
+    assert text.endswith('For the others, write Column("e_2", "STRING", doc="", required=True, source="E").')
 
 
 @pytest.mark.parametrize(("name", "month_of"), [("month", None), ("moon", "paid_at")])

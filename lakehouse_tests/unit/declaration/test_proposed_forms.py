@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, StreamTable, TextNumber
 from lakehouse.declaration.inference.proposal import Proposal, propose
 
 LINE = re.compile(r", write (Column\(.*\))\.")
@@ -55,6 +55,44 @@ def line_in(proposal: Proposal) -> str | None:
             '"TIMESTAMP", epoch="milliseconds", written="text"',
             [datetime(2026, 1, 31, 10, 15, 30, 500_000, tzinfo=UTC)],
         ),
+        (
+            "time_ns",
+            ["1769854530500000999"],
+            '"TIMESTAMP", epoch="nanoseconds", written="text"',
+            [datetime(2026, 1, 31, 10, 15, 30, 500_001, tzinfo=UTC)],
+        ),
+        (
+            "price",
+            ["1.234,56", "-12,5", "3"],
+            "\"DECIMAL(38,2)\", written=TextNumber(decimal=',', thousands='.')",
+            [Decimal("1234.56"), Decimal("-12.50"), Decimal(3)],
+        ),
+        ("price", ["12,5"], "\"DECIMAL(38,1)\", written=TextNumber(decimal=',')", [Decimal("12.5")]),
+        (
+            "price",
+            ["1,234.50", "7"],
+            "\"DECIMAL(38,2)\", written=TextNumber(thousands=',')",
+            [Decimal("1234.50"), Decimal(7)],
+        ),
+        ("price", ["12.5", "n/a"], '"DECIMAL(38,1)", written="text", null_values=["n/a"]', [Decimal("12.5"), None]),
+        (
+            "day",
+            ["20260131", "00000000"],
+            '"DATE", pattern="%Y%m%d", null_values=["00000000"]',
+            [date(2026, 1, 31), None],
+        ),
+        (
+            "day",
+            [20260131, 0],
+            '"DATE", pattern="%Y%m%d", written="number", null_values=["0"]',
+            [date(2026, 1, 31), None],
+        ),
+        (
+            "on",
+            ["2026-01-31", "-", ""],
+            '"DATE", pattern="%Y-%m-%d", null_values=["", "-"]',
+            [date(2026, 1, 31), None, None],
+        ),
     ],
 )
 def test_the_line_that_a_proposal_names_reads_its_records(
@@ -64,8 +102,9 @@ def test_the_line_that_a_proposal_names_reads_its_records(
     assert {column.name: column.type for column in proposal.columns}[name] in ("STRING", "BIGINT")
     type_, _, further_options = options.partition(", ")
     line = line_in(proposal)
-    assert line == f'Column("{name}", {type_}, doc="", required=True, {further_options})'
-    column = eval(str(line), {"Column": Column})  # noqa: S307 - the line that a user copies
+    required = "" if "null_values" in options else ", required=True"
+    assert line == f'Column("{name}", {type_}, doc=""{required}, {further_options})'
+    column = eval(str(line), {"Column": Column, "TextNumber": TextNumber})  # noqa: S307 - the line that a user copies
     table = StreamTable("t", "t", "", [Column("id", "INT", "", required=True), column], ["id"])
     rows = [table.decode(json.dumps({"id": 1, name: value}).encode()) for value in values]
     assert [row[name] for row in rows] == decoded_values
@@ -80,8 +119,8 @@ def test_a_line_has_the_source_of_the_field_and_may_be_without_a_value() -> None
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        *(("price", ["007"]), ("price", ["1234567890123456"]), ("price", ["12.50", "n/a"]), ("price", ["1e5"])),
-        *(("price", ["1,234.50"]), ("price", ["5."]), ("price", ["5 "]), ("price", [""])),
+        *(("price", ["007"]), ("price", ["1234567890123456"]), ("price", ["12.50", "2x"]), ("price", ["1e5"])),
+        *(("price", ["1,234"]), ("price", ["1.234.5"]), ("price", ["5."]), ("price", ["5 "]), ("price", [""])),
         *(
             (name, ["12345"])
             for name in ("customer_id", "zipCode", "postal_code", "phone", "order_number", "accountNo")
@@ -104,3 +143,21 @@ def test_a_line_says_what_it_rounds_or_rejects() -> None:
     prices, counts = propose_for("price", ["12.50"]).warnings, propose_for("views", ["12"]).warnings
     assert any(text.endswith('written="text"). Further decimal places are rounded.') for text in prices)
     assert any(text.endswith('written="text"). A number with a fraction would be rejected.') for text in counts)
+
+
+@pytest.mark.parametrize(
+    ("regular_value", "odd_value", "line"),
+    [
+        ("2026-01-31T10:15", "soon", '"TIMESTAMP", doc="", required=True, pattern="%Y-%m-%dT%H:%M"'),
+        ("12.50", "free", '"DECIMAL(38,2)", doc="", required=True, written="text"'),
+        ("20260131", "20261331", '"DATE", doc="", required=True, pattern="%Y%m%d"'),
+    ],
+)
+def test_one_odd_value_does_not_hide_what_all_others_are(regular_value: str, odd_value: str, line: str) -> None:
+    warnings = propose_for("on", [*[regular_value] * 99, odd_value]).warnings
+    (warning,) = [text for text in warnings if "99 of 100 records" in text]
+    assert f'write Column("on", {line}).' in warning
+    assert f"The others, such as '{odd_value}', are then rejected." in warning.replace(
+        '"' + odd_value + '"', f"'{odd_value}'"
+    )
+    assert not [text for text in propose_for("on", [*[regular_value] * 9, odd_value]).warnings if "of 10" in text]

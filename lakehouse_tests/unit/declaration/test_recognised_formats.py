@@ -33,6 +33,9 @@ NUMBERS = [b"21.5", b"21.75", b"-3"]
         (CSV, Csv([f"column_{n}" for n in range(1, 5)])),
         ([b"1\ta,b\t2", b"2\tc\t3"], Csv(["column_1", "column_2", "column_3"], delimiter="\t")),
         ([b"1;2,5;x", b"2;3,5;y"], Csv(["column_1", "column_2", "column_3"], delimiter=";")),
+        ([*CSV, b"4,d"], Csv([f"column_{n}" for n in range(1, 5)])),
+        ([*[b'1,"a,b",c'] * 5, b"2,d"], Csv([f"column_{n}" for n in range(1, 4)])),
+        ([*[b"1;a"] * 5, b"2;caf\xe9"], Csv(["column_1", "column_2"], delimiter=";")),
         ([b"a|b", b"c|d"], Csv(["column_1", "column_2"], delimiter="|")),
         (NUMBERS, Text()),
         ([b"on", b"off", b"on, for now"], Text()),
@@ -112,3 +115,13 @@ def test_a_format_says_why_it_was_recognised() -> None:
         "The values begin with the bytes of gzip",
         "Each value has 4 fields",
     ]
+
+
+@pytest.mark.parametrize("line", [b'{"id": 1, "city": "M\xfcnchen"}', b"1;M\xfcnchen"])
+def test_records_in_another_encoding_are_counted_with_the_format_that_reads_them(line: bytes) -> None:
+    values = [line.replace(b"\xfc", b"u")] * 9 + [line]
+    proposal = propose(values, likely_formats(values)[0])
+    (warning,) = [text for text in proposal.warnings if "UTF-8" in text]
+    assert warning.startswith("1 of 10 records are not UTF-8")
+    form = eval(warning.split("format=")[1].removesuffix("."), {"Json": Json, "Csv": Csv})  # noqa: S307 - our own line
+    assert "München" in form.parser()(line).values()

@@ -42,6 +42,7 @@ class ConnectJson(Format):
     not_finite: NotFinite = field(default="reject")
     typed = True
     narrows_json = True
+    describes_decimals = True
     names_records = True
     reasons = (INVALID_ENVELOPE,)
     __repr__ = show_options

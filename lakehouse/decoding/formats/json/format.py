@@ -169,6 +169,10 @@ class Json(Format):
         """The format in which NaN and infinities are null."""
         return replace(self, not_finite="null")
 
+    def with_encoding(self, encoding: str) -> "Json":
+        """The format for records in another encoding, unless the id of a schema is in front of them."""
+        return self if self.framed else replace(self, encoding=encoding)
+
     def with_checks(self) -> "Json":
         """The format that checks records by the JSON Schemas that their ids name."""
         return replace(self, checked=self.framed and not self.in_text)

@@ -1,6 +1,7 @@
 """What the bytes of values show about their format: how they are compressed, and which format of texts they have."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ from lakehouse.decoding.json_parsing import utf8_text
 
 _DELIMITERS = "\t;|,"
 _MAX_COLUMNS = 1_000  # more separators are letters of a text
+_LEAST_ROWS, _ROWS_PER_ODD_ROW = 4, 20
 _PAIR = re.compile(r"(?:^|[ \t])[A-Za-z_@][\w.@-]*=(?=[^=\s])", re.ASCII)
 _NO_TEXT = re.compile(r"[{\[]|.*[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", re.DOTALL)  # damaged JSON, or binary
 
@@ -56,14 +58,20 @@ def _is_plain_text(text: str) -> bool:
 
 
 def _csv_of(values: Sequence[bytes], delimiter: str) -> Csv | None:
-    """CSV with a placeholder for each column, if all rows have equally many fields."""
-    for has_quotes in (True, False):
-        parser = CsvParser((), delimiter, has_quotes=has_quotes)
-        try:
-            counts = {len(parser.split_row(utf8_text(value))) for value in values}
-        except Rejection:
-            continue
-        count = counts.pop() if len(counts) == 1 else 0
-        if 1 < count <= _MAX_COLUMNS:
-            return Csv([f"column_{number}" for number in range(1, count + 1)], delimiter, quotes=has_quotes)
-    return None
+    """CSV with a placeholder for each column, if all rows, or nearly all, have equally many fields."""
+    tables = [(has_quotes, _count_fields(values, delimiter, has_quotes=has_quotes)) for has_quotes in (True, False)]
+    has_quotes, (count, rows) = max(tables, key=lambda table: table[1][1])  # of equal ones, the first
+    odd_rows = len(values) - rows
+    is_table = odd_rows <= (max(1, len(values) // _ROWS_PER_ODD_ROW) if len(values) >= _LEAST_ROWS else 0)
+    if not is_table or not 1 < count <= _MAX_COLUMNS:
+        return None
+    return Csv([f"column_{number}" for number in range(1, count + 1)], delimiter, quotes=has_quotes)
+
+
+def _count_fields(values: Sequence[bytes], delimiter: str, *, has_quotes: bool) -> tuple[int, int]:
+    """The most common number of fields, and how many rows have it."""
+    parser, counts = CsvParser((), delimiter, has_quotes=has_quotes), Counter[int]()
+    for value in values:
+        with suppress(Rejection):
+            counts[len(parser.split_row(utf8_text(value)))] += 1
+    return next(iter(counts.most_common(1)), (0, 0))

@@ -5,7 +5,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -51,6 +51,10 @@ class TextFormat(Format):
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:  # noqa: ARG002 - as above
         """Return a function that writes the fields of a line as text."""
         return self._write
+
+    def with_encoding(self, encoding: str) -> "TextFormat":
+        """The format for records in another encoding."""
+        return replace(self, encoding=encoding)
 
     @abstractmethod
     def text_parser(self) -> "TextParser":

@@ -3,7 +3,16 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from lakehouse.declaration import Avro, BrokerTime, Debezium, RecordHeader, RecordKey, TextBoolean, TextNumber
+from lakehouse.declaration import (
+    Avro,
+    BrokerTime,
+    ConnectJson,
+    Debezium,
+    RecordHeader,
+    RecordKey,
+    TextBoolean,
+    TextNumber,
+)
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, declare, with_column, with_columns
 
@@ -252,6 +261,14 @@ EXAMPLES = [
             n='{"a":1}',
             m=2,
         ),
+    ),
+    Example(
+        "column price: format ConnectJson and written='connect' cannot be combined",
+        "The schema of a record says how its decimals are written. Remove written. If the records have no schemas,"
+        " declare Json(), and each column with a path, such as source=('payload', 'price').",
+        with_columns(column("price", "DECIMAL(9,2)", written="connect"), format=ConnectJson()),
+        with_columns(column("price", "DECIMAL(9,2)"), format=ConnectJson()),
+        with_columns(column("price", "DECIMAL(9,2)", source=("payload", "price"), written="connect")),
     ),
     Example(
         "column price: format Debezium and written cannot be combined",

@@ -9,12 +9,14 @@ from typing import Any
 class DataFile:
     """A file of rows: its path within the table, its size in bytes, and its statistics for the log of the table.
 
+    ``rows`` is the number of rows to write, ``stored_rows`` what the footer of the file says.
     ``late`` is the number of rows that are late, ``unmapped_fields`` the number of rows with each unmapped field.
     """
 
     path: str
     size: int
     rows: int
+    stored_rows: int
     stats: Mapping[str, Any]
     late: int
     unmapped_fields: Mapping[str, int]

@@ -61,7 +61,7 @@ def add_files(layout: Layout, files: Sequence[DataFile], commit: Commit) -> Entr
     actions: list[AddAction | RemoveAction] = [
         AddAction(file.path, file.size, {}, now, True, json.dumps(file.stats)) for file in files
     ]
-    metrics = {"numFiles": len(files), "numOutputRows": sum(file.rows for file in files)}
+    metrics = {"numFiles": len(files), "numOutputRows": sum(file.stored_rows for file in files)}
     counts = {"operationMetrics": {name: str(count) for name, count in metrics.items()}}  # as Spark has them
 
     def write(table: DeltaTable) -> None:

@@ -103,12 +103,13 @@ class _PendingRows:
         path = os.path.join(target.folder, name)  # noqa: PTH118 - a worker needs no other module for it
         try:
             pq.write_table(rows, path, row_group_size=len(rows), compression="snappy", store_decimal_as_integer=True)
-            size = os.stat(path).st_size  # noqa: PTH116
+            size, stored_rows = os.stat(path).st_size, pq.read_metadata(path).num_rows  # noqa: PTH116
         except OSError as error:
             with suppress(OSError):
                 os.unlink(path)  # noqa: PTH108
             raise DataFileError(f"errno {error.errno}") from error
-        facts = {"path": name, "size": size, "rows": len(rows), "stats": _statistics(rows, target)}
+        facts = {"path": name, "size": size, "rows": len(rows), "stored_rows": stored_rows}
+        facts |= {"stats": {"numRecords": stored_rows, **_statistics(rows, target)}}
         facts |= {"late": self._late, "unmapped_fields": dict(self._unmapped_fields)}
         self._start()
         return facts
@@ -130,7 +131,7 @@ def _to_rows(batch: pa.RecordBatch, target: DataFileTarget) -> pa.RecordBatch:
 
 
 def _statistics(rows: pa.Table, target: DataFileTarget) -> dict[str, Any]:
-    """Return the statistics of a file as the log of a table has them: counts, and bounds that are exact."""
+    """Return the statistics of columns as the log of a table has them: counts of NULL, and bounds that are exact."""
     lowest, highest, null_counts = dict[str, Any](), dict[str, Any](), dict[str, Any]()
     for path in target.bounded:
         column = rows[path[0]]
@@ -142,7 +143,7 @@ def _statistics(rows: pa.Table, target: DataFileTarget) -> dict[str, Any]:
         if None not in values:
             _put(lowest, path, values[0])
             _put(highest, path, values[1])
-    return {"numRecords": len(rows), "minValues": lowest, "maxValues": highest, "nullCount": null_counts}
+    return {"minValues": lowest, "maxValues": highest, "nullCount": null_counts}
 
 
 def _put(values: dict[str, Any], path: Sequence[str], value: Any) -> None:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-_NEEDED_RECORDS = "Choose a topic with records in one format, or a file of JSON objects."
+_NEEDED_RECORDS = (
+    "Choose a topic with records in one format, or a file of JSON objects. Or declare the table by hand: format=Text()"
+    " stores each value as it is."
+)
 
 SampleOption = Annotated[str | None, typer.Option("--from-sample", metavar="FILE", help="Read a file of JSON lines.")]
 TopicsOption = Annotated[

@@ -49,7 +49,7 @@ def peek(
 ) -> None:
     """Show the newest records of a topic, and the row that each becomes, or why it is rejected.
 
-    Shows only the start of a long key or value, and the first rows of a record with many; --json has all of them.
+    Shows only the start of a long key or value. --json has every row of a record with many, not only the first.
     Merges and changes nothing. For a topic that no declared table reads, shows only the records. Leaves out a file of
     declarations that fails, with a warning.
     """

@@ -23,7 +23,8 @@ from lakehouse.ledger.audit import audit
 from lakehouse.settings import Settings
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
-from lakehouse_tests.helpers.attacks.worker import Point, dying
+from lakehouse_tests.helpers.attacks.deaths import dying
+from lakehouse_tests.helpers.attacks.worker import Point
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.histories.upsets import mounted
 

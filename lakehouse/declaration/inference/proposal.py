@@ -95,7 +95,9 @@ def propose(
     objects = read_texts(objects) if form.is_text else objects
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
     warnings += encoding_warnings(contents, form)
-    warnings += [] if form.typed else [_HOLDS_JSON.format(path) for path in open_fields(objects, form.json_options)]
+    may_hold_json = not (form.typed or form.is_text)
+    holding_fields = open_fields(objects, form.json_options) if may_hold_json else ()
+    warnings += map(_HOLDS_JSON.format, holding_fields)
     used_schemas = form.used_schemas(contents, schemas) if objects else ()
     schema_fields = form.schema_fields(used_schemas, MAX_FIELDS)
     paths = list(schema_fields if schema_fields is not None else field_paths(objects))[:MAX_FIELDS]

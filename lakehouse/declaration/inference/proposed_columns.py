@@ -18,6 +18,7 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats.format import Path, SchemaField
 from lakehouse.decoding.written_forms import Written
 
+_HALF = re.compile(r"[\ud800-\udfff]")
 _MAX_SHOWN = 20  # omitted fields, each by its whole path
 _NO_TYPE = "no type with at most 8 levels fits their values, or their names are not valid in a struct"
 _VERSION = re.compile(r"(.*_)?version(_.*)?")
@@ -30,8 +31,8 @@ def propose_column(
     path: Path, objects: Sequence[dict[str, Any]], warnings: list[str], schema_field: SchemaField | None = None
 ) -> Column | None:
     """The column for the field at a path; ``None``, with a warning that says why, if it is left out."""
-    values = values_at(path, objects)
     source = ".".join(path)
+    values = _whole_texts(values_at(path, objects), source, warnings)
     name = column_name("_".join(path))
     if name is None or not (values or (schema_field and schema_field.type)):
         reason = "its name cannot become the name of a column" if values else "it is always null"
@@ -47,6 +48,17 @@ def propose_column(
     column = _typed_column(column, column_type, values, schema_field, warnings)
     warnings += _omission_warnings(values, column, source)
     return column
+
+
+def _whole_texts(values: list[Any], source: str, warnings: list[str]) -> list[Any]:
+    """The values without texts that no column can store; a warning counts them."""
+    whole_values = [value for value in values if not (isinstance(value, str) and _HALF.search(value))]
+    if len(whole_values) < len(values):
+        warnings.append(
+            f"Field {source!r} has half of a surrogate pair in {len(values) - len(whole_values):,} of {len(values):,}"
+            " values: their records are rejected."
+        )
+    return whole_values
 
 
 def _source_of(path: Path, name: str) -> str | Path | None:

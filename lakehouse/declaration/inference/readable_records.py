@@ -10,6 +10,7 @@ from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.record_parts import ELEMENT
 
 _MAX_LENGTH = 40  # bytes of a record that are shown
+_ENCODINGS = "windows-1252", "latin-1"  # the second has every byte
 
 
 class ReadableRecords(NamedTuple):
@@ -42,8 +43,9 @@ def read_objects(values: Sequence[bytes | None], form: Format, schemas: Schemas)
 
 def encoding_warnings(values: Sequence[bytes | None], form: Format) -> Iterator[str]:
     """Yield how to read the records that are not UTF-8, if there are any."""
-    foreign_values = [value for value in values if value and not _is_utf8(value)]
-    encoded_form = form.with_encoding("windows-1252")
+    foreign_values = [value for value in values if value and not _has_encoding(value, "utf-8")]
+    encodings = (name for name in _ENCODINGS if all(_has_encoding(value, name) for value in values if value))
+    encoded_form = form.with_encoding(next(encodings, _ENCODINGS[-1]))
     if foreign_values and encoded_form != form:
         example = repr(foreign_values[0][:_MAX_LENGTH])
         yield (
@@ -52,9 +54,9 @@ def encoding_warnings(values: Sequence[bytes | None], form: Format) -> Iterator[
         )
 
 
-def _is_utf8(value: bytes) -> bool:
+def _has_encoding(value: bytes, encoding: str) -> bool:
     try:
-        value.decode()
+        value.decode(encoding)
     except UnicodeDecodeError:
         return False
     return True

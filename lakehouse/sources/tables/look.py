@@ -16,8 +16,11 @@ MAX_VERSIONS = 1_000
 _LAST_PLACE = VERSION_PLACES - 1
 _ROW_COUNTS = (
     *("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted", "numOutputRows"),
-    *("numUpdatedRows", "numDeletedRows", "num_added_rows", "num_target_rows_inserted"),
+    *("numUpdatedRows", "numDeletedRows"),
+    *("num_target_rows_inserted", "num_target_rows_updated", "num_target_rows_deleted", "num_added_rows"),
+    *("num_updated_rows", "num_deleted_rows"),
 )
+"""The metrics of Spark's Delta, and those of deltalake."""
 
 
 @dataclass(frozen=True)

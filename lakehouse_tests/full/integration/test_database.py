@@ -16,7 +16,8 @@ from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import create_topic
 from lakehouse.local.broker import EmbeddedBroker
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.attacks.worker import Point, dying
+from lakehouse_tests.helpers.attacks.deaths import dying
+from lakehouse_tests.helpers.attacks.worker import Point
 from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.databases import many_rows, workload

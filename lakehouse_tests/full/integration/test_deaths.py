@@ -15,7 +15,8 @@ from lakehouse.ledger.audit import audit
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.positions import Progress
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.attacks.worker import Job, Point, dying
+from lakehouse_tests.helpers.attacks.deaths import dying
+from lakehouse_tests.helpers.attacks.worker import Job, Point
 from lakehouse_tests.helpers.attacks.workers import Worker
 from lakehouse_tests.helpers.brokers.streams import hour, send
 from lakehouse_tests.helpers.histories.scenes import read_state, records, write

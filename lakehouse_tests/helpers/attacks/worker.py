@@ -40,6 +40,7 @@ from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.attacks.source_tables import SOURCE_FORMS, SourceForm, source_table
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.queries import run_query
 from lakehouse_tests.helpers.brokers.streams import DELETES, Stream
@@ -47,7 +48,10 @@ from lakehouse_tests.helpers.tables.log_tables import log_table
 
 LOG_TABLE = log_table()
 IS_WEATHER = FieldIs("type", ["weather"])
-Form = Literal["json", "avro", "log", "truncates", "elements", "topics", "files", "log of files", "data files"]
+Form = (
+    Literal["json", "avro", "log", "truncates", "elements", "topics", "files", "log of files", "data files"]
+    | SourceForm
+)
 _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 
 
@@ -55,7 +59,8 @@ _POLL_SECONDS = 0.0005  # between two checks of the folder of a table
 class Job:
     """A task for one table; ``hottest`` is the maximum temperature of its declaration.
 
-    If it reads files, ``topic`` is their folder. ``folder`` is that of base files, or the checkpoint of a query.
+    If it reads files or another table, ``topic`` is their place. ``folder`` is that of base files, or the checkpoint
+    of a query.
     """
 
     do: str
@@ -69,6 +74,8 @@ class Job:
     @property
     def table(self) -> StreamTable:
         """The temperatures table under another name, in a form: each but a log table has a key and deletes."""
+        if self.form in SOURCE_FORMS:
+            return source_table(self.form, self.name, self.topic, self.max_records or 0)
         template = LOG_TABLE if self.form in ("log", "log of files", "data files") else temperatures
         rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in template.rollups]
         column = replace(template.by_name["temperature_2m"], between=(-100, self.hottest))
@@ -163,27 +170,6 @@ def inject(point: Point, name: str) -> tuple[ModuleType, str, Any]:
     )
     setattr(module, function, replacement)
     return module, function, original
-
-
-class WorkerDeath(BaseException):
-    """Simulates the death of the process; no ``except Exception`` of lakehouse catches it."""
-
-
-@contextmanager
-def dying(point: Point, name: str) -> Iterator[None]:
-    """Stop the block at a point, before or after its function; fail if the block does not reach the point."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Point, "die", _die)
-        module, function, original = inject(point, name)
-        try:
-            with pytest.raises(WorkerDeath):
-                yield
-        finally:
-            setattr(module, function, original)
-
-
-def _die(_: Point) -> None:
-    raise WorkerDeath
 
 
 def _deadly_call(point: Point, original: Callable[..., Any]) -> Callable[..., Any]:

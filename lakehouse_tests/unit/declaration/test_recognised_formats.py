@@ -125,3 +125,20 @@ def test_records_in_another_encoding_are_counted_with_the_format_that_reads_them
     assert warning.startswith("1 of 10 records are not UTF-8")
     form = eval(warning.split("format=")[1].removesuffix("."), {"Json": Json, "Csv": Csv})  # noqa: S307 - our own line
     assert "München" in form.parser()(line).values()
+
+
+def test_texts_of_csv_that_hold_json_stay_texts() -> None:
+    values = [b'1\t{"schema":"x"}\tb', b'2\t{"schema":"y"}\tc']
+    proposal = propose(values, likely_formats(values)[0])
+    assert [column.type for column in proposal.columns] == ["BIGINT", "STRING", "STRING"]
+
+
+def test_bytes_unknown_to_one_encoding_lead_to_another() -> None:
+    (warning,) = [text for text in propose([b'{"id": 1}', b'{"city": "\x90"}']).warnings if "UTF-8" in text]
+    assert 'encoding="latin-1"' in warning.replace("'", '"')
+
+
+def test_half_an_emoji_does_not_hide_the_field() -> None:
+    proposal = propose([b'{"id": 1, "event": "a"}', b'{"id": 2, "event": "\\ud83d"}'])
+    assert [(column.name, column.type) for column in proposal.columns] == [("id", "BIGINT"), ("event", "STRING")]
+    assert any("'event' has half of a surrogate pair in 1 of 2 values" in text for text in proposal.warnings)

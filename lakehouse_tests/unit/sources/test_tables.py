@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +18,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import VERSION_PLACES, Plan, Range, find_gap
 from lakehouse.settings import Settings
-from lakehouse.sources.tables.look import CHANGES, ROWS
+from lakehouse.sources.tables.look import CHANGES, ROWS, changed_rows
 from lakehouse.sources.tables.lost import lost_versions
 from lakehouse.sources.tables.source import TableSource
 from lakehouse_tests.helpers.sensors import MERGED
@@ -196,3 +197,21 @@ def test_a_version_whose_deletion_vector_was_deleted_is_lost(accounts: Path) -> 
     vector_file.parent.mkdir()
     vector_file.touch()
     assert lost_versions(str(accounts), 1, 4) == set()
+
+
+def test_every_changed_row_of_a_version_counts_for_the_limit_of_a_batch(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3]}))
+    table = DeltaTable(tmp_path)
+
+    def merge(*ids: int) -> Any:
+        return table.merge(pa.table({"id": ids}), "s.id = t.id", source_alias="s", target_alias="t")
+
+    merge(1, 2, 9).when_matched_update_all().when_not_matched_insert_all().execute()
+    merge(1, 2).when_matched_delete().execute()
+    table.update(updates={"id": "id + 1"}, predicate="id = 9")
+    table.delete("id = 3")
+    counts = changed_rows(table.history())
+    assert counts[0] == 3
+    assert counts[1] >= 3
+    assert counts[2] >= 2
+    assert (counts[3], counts[4]) == (1, 1)

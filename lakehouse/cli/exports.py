@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
-from lakehouse.cli.output import print_json, print_line, print_table
+from lakehouse.cli.output import print_json, print_line, print_notice, print_table
 from lakehouse.cli.table_session import load_settings
 
 if TYPE_CHECKING:
@@ -39,8 +39,12 @@ def export(
     settings = load_settings()
     updates, errors = list["ExportUpdate"](), list[LakehouseError]()
     for selected in _select_exports(settings, exports):
+        exporter = Exporter(settings, selected)
         try:
-            updates.append(Exporter(settings, selected).update(whole=whole))
+            if not exports and exporter.waits_for_table:
+                print_notice(f"{selected.name} waits: {selected.of} does not exist yet.")
+                continue
+            updates.append(exporter.update(whole=whole))
         except LakehouseError as error:
             errors.append(error)
     if updates or not errors or json:

@@ -14,7 +14,6 @@ from lakehouse.defs.specs import code_references
 from lakehouse.defs.steps import name_run
 from lakehouse.defs.views import ViewCatalog
 from lakehouse.exports.exporter import Exporter, ExportUpdate
-from lakehouse.ledger.ledger import ledger_of
 from lakehouse.settings import Settings
 
 _GROUP = "exports"
@@ -75,9 +74,10 @@ def _build_export(spec: dg.AssetSpec, export: Export) -> dg.Definitions:
 
 def _find_news(settings: Settings, export: Export) -> str | dg.SkipReason:
     """Return the news for an export, or why there is none; an export that cannot continue raises an error."""
-    if not ledger_of(settings, export.of).exists:
+    exporter = Exporter(settings, export)
+    if exporter.waits_for_table:
         return dg.SkipReason(f"{export.of} does not exist yet.")
-    news = Exporter(settings, export).find_news()
+    news = exporter.find_news()
     return news or dg.SkipReason(f"No news: {export.name} has every row of {export.of}.")
 
 

@@ -53,6 +53,11 @@ class Exporter:
         """The folder of the export."""
         return folder_of(self.settings, self.export)
 
+    @property
+    def waits_for_table(self) -> bool:
+        """Whether its table does not exist yet, and nothing was ever published."""
+        return not ledger_of(self.settings, self.export.of).exists and read_newest(self.folder) is None
+
     def find_news(self) -> str | None:
         """Return why a run would publish a version; ``None`` if there is no news. Raises as ``update`` does."""
         self._require_runnable()

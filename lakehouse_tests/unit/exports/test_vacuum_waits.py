@@ -156,3 +156,13 @@ def test_wrong_names_are_wrong_use_and_an_error_does_not_keep_other_exports_from
     Path(settings.table_uri("sales")).rename(Path(settings.tables_root, "former"))
     assert main.run(["export"]) == main.FAILED
     assert "2 exports failed: " in capfd.readouterr().err
+
+
+def test_an_export_waits_for_a_table_that_does_not_exist_yet_unless_it_is_named(
+    project: Path, settings: Settings, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(settings.table_uri("sales")).rename(Path(settings.tables_root, "former"))
+    monkeypatch.setenv("LAKEHOUSE_EXPORTS", str(settings.home_folder / "new"))
+    assert main.run(["export"]) == main.DONE
+    assert "all_sales waits: sales does not exist yet." in capfd.readouterr().err
+    assert main.run(["export", "all_sales"]) == main.FAILED

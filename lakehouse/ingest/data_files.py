@@ -98,7 +98,7 @@ def take_data_files(rows: DataFrame) -> tuple[DataFrame, list[DataFile]]:
     """Split staged rows into those of records and the data files that others describe."""
     details = rows.where(f"{staged.REASON} = '{staged.WRITTEN}'").select(staged.DETAIL).collect()
     files = [DataFile(**json.loads(detail)) for (detail,) in details]
-    return rows.where(f"{staged.REASON} <> '{staged.WRITTEN}'"), files
+    return rows.where(f"NOT {staged.REASON} <=> '{staged.WRITTEN}'"), files
 
 
 def count_data_files(counts: Counts, files: Sequence[DataFile]) -> Counts:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakehouse.declaration.inference.column_lines import column_line
+from lakehouse.declaration.inference.mixed_forms import find_mixed_form
 from lakehouse.declaration.inference.odd_values import least_common, odd_values_warning
 from lakehouse.declaration.inference.proposed_forms import find_form
 from lakehouse.declaration.inference.proposed_key import are_like_times
@@ -118,9 +119,8 @@ def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None, text_c
     reason = f"it contains {' and '.join(kinds)}{' with more digits than any type has' if kinds == ['numbers'] else ''}"
     written: Written = "text_or_number" if {*kinds} <= {"numbers", "strings"} else "json"
     form = "its text" if written == "text_or_number" else "each value as JSON text"
-    if written == "text_or_number" and (mixed_form := find_form(text_column, list(map(str, values)))):
-        line = column_line(replace(mixed_form.column, written=written))
-        return f"{reason}. To store {mixed_form.content}, write {line}"
+    if written == "text_or_number" and (mixed_form := find_mixed_form(text_column, values)):
+        return f"{reason}. To store {mixed_form.content}, write {column_line(mixed_form.column)}"
     most_common = _most_common_line(values, text_column)
     return f"{reason}. {most_common}To store {form}, write {column_line(replace(text_column, written=written))}"
 

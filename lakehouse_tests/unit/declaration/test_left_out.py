@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, StreamTable, TextNumber
 from lakehouse_tests.helpers.proposals import infer, types
+
+NAMES = {"Column": Column, "TextNumber": TextNumber}
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,22 @@ def test_a_field_of_several_kinds_gets_the_line_that_takes_its_values(values: li
             '"DATE", doc="", required=True, pattern="%Y%m%d", written="text_or_number"',
             [date(2026, 1, 31), date(2026, 2, 1)],
         ),
+        (
+            ["12,5", 12, 0.25],
+            '"DECIMAL(38,2)", doc="", required=True, written=TextNumber(decimal=\',\', or_number=True)',
+            [Decimal("12.50"), Decimal(12), Decimal("0.25")],
+        ),
+        (
+            ["1.234,5", 1234.5],
+            '"DECIMAL(38,1)", doc="", required=True, '
+            "written=TextNumber(decimal=',', thousands='.', or_number=True)",
+            [Decimal("1234.5"), Decimal("1234.5")],
+        ),
+        (
+            ["1,234,567", 7.5],
+            '"DECIMAL(38,1)", doc="", required=True, written=TextNumber(thousands=\',\', or_number=True)',
+            [Decimal(1_234_567), Decimal("7.5")],
+        ),
     ],
 )
 def test_texts_and_numbers_that_mean_the_same_get_the_line_that_reads_both(
@@ -53,7 +71,7 @@ def test_texts_and_numbers_that_mean_the_same_get_the_line_that_reads_both(
     proposal = infer(*({"id": n, "v": value} for n, value in enumerate(values)))
     (line,) = [match[1] for text in proposal.warnings if (match := re.search(r"write (Column\(.*\))\.$", text))]
     assert line == f'Column("v", {options})'
-    table = StreamTable("t", "t", "", [*proposal.columns, eval(line, {"Column": Column})], ["id"])  # noqa: S307 - our own
+    table = StreamTable("t", "t", "", [*proposal.columns, eval(line, NAMES)], ["id"])  # noqa: S307 - our own
     assert [table.decode(json.dumps({"id": 0, "v": value}).encode())["v"] for value in values] == decoded_values
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from lakehouse.declaration.inference.column_lines import column_line
 from lakehouse.declaration.inference.mixed_forms import find_mixed_form
 from lakehouse.declaration.inference.odd_values import least_common, odd_values_warning
-from lakehouse.declaration.inference.proposed_forms import find_form
+from lakehouse.declaration.inference.proposed_forms import find_form, is_identifier
 from lakehouse.declaration.inference.proposed_key import are_like_times
 from lakehouse.declaration.inference.proposed_times import epoch_warning, named_epoch_unit
 from lakehouse.declaration.inference.proposed_types import fits, kind_of, omitted_fields, type_of
@@ -94,7 +94,7 @@ def _typed_column(
     odd_warning = None if form or pattern else odd_values_warning(checked_column, values)
     if form or odd_warning:
         warnings.append(odd_warning or (form.warning() if form else ""))
-    elif type_ == "STRING" and values and are_like_times(values):
+    elif type_ == "STRING" and values and are_like_times(values) and not is_identifier(column.name):
         warnings.append(f"{column.name} looks like a time, but no single pattern reads it. Declare its pattern.")
     if type_.startswith(_MAP) and schema_field is None:
         warnings.append(_FREE_NAMES.format(column.name, _line_in_map(typed_column, values)))

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from lakehouse.declaration.inference.column_lines import column_line
 from lakehouse.declaration.inference.proposed_key import are_like_times
-from lakehouse.declaration.inference.proposed_times import named_epoch_unit
+from lakehouse.declaration.inference.proposed_times import epoch_unit, named_epoch_unit
 from lakehouse.declaration.vocabulary import Column
+from lakehouse.decoding.fields import Epoch
 from lakehouse.decoding.written_forms import TextNumber, Written
 
 _QUANTITY = re.compile(r"[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.(\d{1,23}))?|\.(\d{1,23}))", re.ASCII)
@@ -34,10 +35,12 @@ _NUMBERS: tuple[tuple[re.Pattern[str], re.Pattern[str], Written], ...] = (
 )
 """Forms of numbers: what every text matches, what at least one contains to be certain, and how to declare it."""
 _SINCE_1970 = re.compile(r"[1-4]\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d{1,9})?", re.ASCII)
+_THESE_YEARS = re.compile(r"(?:1[4-9]|20)\d{8}(?:\d{3}|\d{6}|\d{9})?", re.ASCII)  # from 2014 to 2036, since 1970
 _IDENTIFIER = re.compile(
     r"(?:.*_)?(?:id|key|uuid|guid|code|zip|plz|postcode|postal|phone|tel|mobile|fax|number|no|nr|ref|reference|(?:spec)?version|sku"
     r"|ean|gtin|isbn|imei|iban|bic|account|card|serial|tax|vat|pin)(?:_.*)?"
 )
+_ROUNDED = "Nanoseconds are rounded to microseconds."
 _TIME_OF_DIGITS = {8: ("DATE", "%Y%m%d"), 14: ("TIMESTAMP", "%Y%m%d%H%M%S")}
 _YEARS = range(1900, 2101)
 
@@ -64,7 +67,7 @@ def find_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
     Identifiers stay as they are: their names say so, or they have a zero in front or more than 15 digits.
     """
     is_whole = column.type in ("BIGINT", "STRING") and not column.pattern and not column.epoch
-    if not values or not is_whole or _IDENTIFIER.fullmatch(column.name):
+    if not values or not is_whole or is_identifier(column.name):
         return None
     is_text = column.type == "STRING"
     texts = [value if is_text else str(value) for value in values]
@@ -73,7 +76,15 @@ def find_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
         type_, pattern = time_format
         time_column = replace(column, type=type_, pattern=pattern, written=None if is_text else "number")
         return ProposedForm("looks like a time in digits", "times", time_column)
-    return _epoch_form(column, texts) or _number_form(column, texts) if is_text else None
+    epoch_form = _epoch_form(column, texts)
+    if epoch_form or not is_text:
+        return epoch_form
+    return _number_form(column, texts) or _unnamed_epoch_form(column, texts)
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a column has the name of an identifier, whose digits mean nothing."""
+    return _IDENTIFIER.fullmatch(name) is not None
 
 
 def _format_of_digits(texts: Sequence[str]) -> tuple[str, str] | None:
@@ -92,12 +103,27 @@ def _is_time(text: str, pattern: str) -> bool:
 
 
 def _epoch_form(column: Column, texts: Sequence[str]) -> ProposedForm | None:
-    """The form of texts that are numbers of units since 1970."""
-    if not all(map(_SINCE_1970.fullmatch, texts)):
-        return None
-    unit = named_epoch_unit(column.name, [Decimal(text) for text in texts])
-    time_column = replace(column, type="TIMESTAMP", epoch=unit, written="text")
-    return ProposedForm(f"looks like a time, in {unit} since 1970", "times", time_column) if unit else None
+    """The form of digits that are numbers of units since 1970, in a column with the name of a time."""
+    unit = named_epoch_unit(column.name, _units_in(texts)) if all(map(_SINCE_1970.fullmatch, texts)) else None
+    return _form_of_unit(column, unit, "looks like a time") if unit else None
+
+
+def _unnamed_epoch_form(column: Column, texts: Sequence[str]) -> ProposedForm | None:
+    """The form of texts that may be numbers of units since 1970, although the name of the column does not say so."""
+    unit = epoch_unit(_units_in(texts)) if all(map(_THESE_YEARS.fullmatch, texts)) else None
+    return _form_of_unit(column, unit, "may be a time") if unit else None
+
+
+def _units_in(texts: Sequence[str]) -> list[Decimal]:
+    return [Decimal(text) for text in texts]
+
+
+def _form_of_unit(column: Column, unit: Epoch, looks: str) -> ProposedForm:
+    written: Written | None = "text" if column.type == "STRING" else None
+    time_column = replace(column, type="TIMESTAMP", epoch=unit, written=written)
+    return ProposedForm(
+        f"{looks}, in {unit} since 1970", "times", time_column, _ROUNDED if unit == "nanoseconds" else ""
+    )
 
 
 def _number_form(column: Column, texts: Sequence[str]) -> ProposedForm | None:

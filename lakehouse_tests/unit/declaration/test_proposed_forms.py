@@ -62,6 +62,24 @@ def line_in(proposal: Proposal) -> str | None:
             [datetime(2026, 1, 31, 10, 15, 30, 500_001, tzinfo=UTC)],
         ),
         (
+            "start",
+            ["1769854530500000999", "1769854530500001000"],
+            '"TIMESTAMP", epoch="nanoseconds", written="text"',
+            [datetime(2026, 1, 31, 10, 15, 30, 500_001, tzinfo=UTC)] * 2,
+        ),
+        (
+            "begin",
+            ["1769854530", ""],
+            '"TIMESTAMP", epoch="seconds", written="text", null_values=[""]',
+            [datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC), None],
+        ),
+        (
+            "closed_at",
+            [1769854530500, 0],
+            '"TIMESTAMP", epoch="milliseconds", null_values=["0"]',
+            [datetime(2026, 1, 31, 10, 15, 30, 500_000, tzinfo=UTC), None],
+        ),
+        (
             "price",
             ["1.234,56", "-12,5", "3"],
             "\"DECIMAL(38,2)\", written=TextNumber(decimal=',', thousands='.')",
@@ -132,7 +150,14 @@ def test_a_line_has_the_source_of_the_field_and_may_be_without_a_value() -> None
             ("day", [2026]),
             ("id", [20260131]),
         ),
-        *(("day_id", ["20260131"]), ("amount", [20260131.5]), ("amount", [-20260131]), ("amount", [99991231])),
+        *(
+            ("day_id", ["20260131"]),
+            ("account_id", ["1769854530"]),
+            ("start", ["1769854530", "1769854530500"]),
+            ("amount", [20260131.5]),
+            ("amount", [-20260131]),
+            ("amount", [99991231]),
+        ),
     ],
 )
 def test_other_texts_and_numbers_have_no_line(name: str, values: list[Any]) -> None:
@@ -161,3 +186,10 @@ def test_one_odd_value_does_not_hide_what_all_others_are(regular_value: str, odd
         '"' + odd_value + '"', f"'{odd_value}'"
     )
     assert not [text for text in propose_for("on", [*[regular_value] * 9, odd_value]).warnings if "of 10" in text]
+
+
+def test_nanoseconds_as_text_are_said_to_be_rounded_and_an_identifier_is_not_called_a_time() -> None:
+    (warning,) = [text for text in propose_for("start", ["1769854530500000999"]).warnings if "start" in text]
+    assert warning.startswith("start may be a time, in nanoseconds since 1970. To store times, write Column(")
+    assert warning.endswith("Nanoseconds are rounded to microseconds.")
+    assert not any("time" in text for text in propose_for("account_id", ["1769854530"]).warnings)

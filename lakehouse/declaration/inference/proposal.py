@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count as count_up
 from typing import Any
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
@@ -137,20 +138,26 @@ def _month_of(columns: Sequence[Column], key: Sequence[str]) -> str | None:
 
 
 def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[Column]:
-    """The first of the columns with each name; a warning names the fields of the others."""
+    """One of the columns with each name, if possible that of the field with this name; warnings name the others."""
+    taken_names = {column.name for column in columns}
     for name, count in Counter(column.name for column in columns).items():
         if count > 1:
-            first, *other_columns = [column for column in columns if column.name == name]
+            first, *other_columns = sorted(
+                (column for column in columns if column.name == name), key=lambda column: column.field.names != (name,)
+            )
             sources = ", ".join(repr(column.field.source) for column in (first, *other_columns))
+            free_names = (free for number in count_up(2) if (free := f"{name}_{number}") not in taken_names)
             renamed = [
-                replace(column, name=f"{name}_{number}", source=column.source or column.field.names)
-                for number, column in enumerate(other_columns, start=2)
+                replace(column, name=next(free_names), source=column.source or column.field.names)
+                for column in other_columns
             ]
+            taken_names.update(column.name for column in renamed)
             warnings.append(
                 f"Fields {sources} would all be column {name}. Only the first is declared. For the others, write"
                 f" {', '.join(map(column_line, renamed))}."
             )
-    return list({column.name: column for column in reversed(columns)}.values())[::-1]
+            columns = [column for column in columns if column.name != name or column is first]
+    return [*columns]
 
 
 def _array_warnings(columns: Sequence[Column]) -> Iterator[str]:

@@ -21,7 +21,10 @@ from lakehouse.decoding.written_forms import Written
 
 _HALF = re.compile(r"[\ud800-\udfff]")
 _MAX_SHOWN = 20  # omitted fields, each by its whole path
-_NO_TYPE = "no type with at most 8 levels fits their values, or their names are not valid in a struct"
+_NO_TYPE = (
+    "no type with at most 8 levels fits their values, or their names differ from others only by case or are not valid"
+    " in a struct"
+)
 _VERSION = re.compile(r"(.*_)?version(_.*)?")
 _DATED = "{} has dates. A version may get another form, so it is STRING. To store dates, write {}."
 _MAP = "MAP<STRING, "

@@ -32,6 +32,15 @@ _NUMBERS: tuple[tuple[re.Pattern[str], re.Pattern[str], Written], ...] = (
         re.compile(r"\.\d{3}[.,]"),
         TextNumber(decimal=",", thousands="."),
     ),
+    *(
+        (
+            re.compile(rf"[+-]?(?:\d{{1,3}}(?:{space}\d{{3}})+|0|[1-9]\d{{0,14}})(?:{decimal}(\d{{1,23}}))?", re.ASCII),
+            re.compile(rf"{space}\d{{3}}{decimal}"),
+            TextNumber(decimal=decimal[-1], thousands=space),
+        )
+        for space in " \u00a0\u202f"
+        for decimal in (",", "\\.")
+    ),
 )
 """Forms of numbers: what every text matches, what at least one contains to be certain, and how to declare it."""
 _SINCE_1970 = re.compile(r"[1-4]\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d{1,9})?", re.ASCII)

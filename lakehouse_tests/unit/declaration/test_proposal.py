@@ -200,6 +200,13 @@ def test_only_the_first_of_fields_with_the_same_column_name_is_declared() -> Non
     assert text.endswith('For the others, write Column("e_2", "STRING", doc="", required=True, source="E").')
 
 
+def test_a_field_with_the_name_of_the_column_comes_first_and_no_second_name_is_used_twice() -> None:
+    proposal = infer({"E": "x", "e": 5, "e_2": 7})
+    assert [(column.name, column.type) for column in proposal.columns] == [("e", "BIGINT"), ("e_2", "BIGINT")]
+    (text,) = [text for text in proposal.warnings if "would all be column" in text]
+    assert text.endswith('For the others, write Column("e_3", "STRING", doc="", required=True, source="E").')
+
+
 @pytest.mark.parametrize(("name", "month_of"), [("month", None), ("moon", "paid_at")])
 def test_a_month_whose_name_is_used_does_not_partition_the_table(name: str, month_of: str | None) -> None:
     payments = [{"id": 5, "paid": {"at": f"2026-01-01T00:0{n}", name: n}} for n in (1, 2)]

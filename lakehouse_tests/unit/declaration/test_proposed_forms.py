@@ -85,6 +85,12 @@ def line_in(proposal: Proposal) -> str | None:
             "\"DECIMAL(38,2)\", written=TextNumber(decimal=',', thousands='.')",
             [Decimal("1234.56"), Decimal("-12.50"), Decimal(3)],
         ),
+        (
+            "price",
+            ["1 234,56", "7"],
+            "\"DECIMAL(38,2)\", written=TextNumber(decimal=',', thousands=' ')",
+            [Decimal("1234.56"), Decimal(7)],
+        ),
         ("price", ["12,5"], "\"DECIMAL(38,1)\", written=TextNumber(decimal=',')", [Decimal("12.5")]),
         (
             "price",
@@ -138,7 +144,8 @@ def test_a_line_has_the_source_of_the_field_and_may_be_without_a_value() -> None
     ("name", "values"),
     [
         *(("price", ["007"]), ("price", ["1234567890123456"]), ("price", ["12.50", "2x"]), ("price", ["1e5"])),
-        *(("price", ["1,234"]), ("price", ["1.234.5"]), ("price", ["5."]), ("price", ["5 "]), ("price", [""])),
+        *(("price", ["1,234"]), ("price", ["1.234.5"]), ("price", ["1 234"]), ("price", ["5."])),
+        *(("price", ["5 "]), ("price", [""])),
         *(
             (name, ["12345"])
             for name in ("customer_id", "zipCode", "postal_code", "phone", "order_number", "accountNo")

@@ -15,14 +15,23 @@ _READ = {"gzip": 64 * 1024, "zstd": 2 * 1024}
 _CHANGED = "its bytes are not those that were numbered"
 
 
+def connect_to_store(uri: str) -> tuple[Any, str]:
+    """Return the file system of a store, and the path of the folder in it; ``OSError`` if its kind is not known."""
+    from pyarrow.fs import FileSystem  # noqa: PLC0415 - only files in a store need it
+
+    try:
+        file_system, root = FileSystem.from_uri(f"s3:{uri[4:]}" if uri.startswith("s3a:") else uri)  # Spark's name
+    except ValueError as error:
+        raise OSError(str(error)) from None
+    return file_system, root
+
+
 def open_file(folder: str, path: str) -> Any:
     """Open a file in a folder: an absolute path on a disk, or a URI; ``FileChangedError`` if there is no such file."""
     try:
         if Path(folder).is_absolute():
             return Path(folder, path).open("rb")
-        from pyarrow.fs import FileSystem  # noqa: PLC0415 - only files in a store need it
-
-        file_system, root = FileSystem.from_uri(folder)  # a path may have any character, a URI may not
+        file_system, root = connect_to_store(folder)  # a path may have any character, a URI may not
         return file_system.open_input_file(f"{root}/{path}")
     except FileNotFoundError:
         raise FileChangedError("the file is gone") from None

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from lakehouse.declaration.files import Files
 from lakehouse.decoding.fields import is_text
+from lakehouse.decoding.files.contents import connect_to_store
 from lakehouse.errors import SourceError
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
@@ -67,8 +68,12 @@ def list_files(folder: str, files: Files) -> Listing:
         raise SourceError(
             f"The folder of files cannot be read: {error.strerror or error}",
             where=folder,
-            action="Create the folder, or correct folder= in the declaration or LAKEHOUSE_FILES.",
+            action=f"Create the folder, or correct folder= in the declaration or LAKEHOUSE_FILES.{_advice(folder)}",
         ) from None
+
+
+def _advice(folder: str) -> str:
+    return "" if Store(folder).is_path else " Check that the store answers, and its credentials."
 
 
 def _is_declared(path: str, files: Files) -> bool:
@@ -137,18 +142,16 @@ def facts_of(folder: str, path: str) -> FileFacts:
     """Return the facts of one file as they are now; raises ``OSError`` if it is gone or cannot be seen."""
     if Store(folder).is_path:
         return _facts_in(os.stat(f"{folder}/{path}"))  # noqa: PTH116 - takes half the time
-    from pyarrow.fs import FileSystem  # noqa: PLC0415 - only files in a store need it
-
-    file_system, root = FileSystem.from_uri(folder)
+    file_system, root = connect_to_store(folder)
     (info,) = file_system.get_file_info([f"{root}/{path}"])
     modified = (info.mtime_ns or 0) // _MICROSECOND
     return FileFacts(info.size or 0, modified, modified)
 
 
 def _list_store(folder: str) -> Iterator[tuple[str, FileFacts]]:
-    from pyarrow.fs import FileSelector, FileSystem, FileType  # noqa: PLC0415 - only files in a store need it
+    from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - only files in a store need it
 
-    file_system, root = FileSystem.from_uri(folder)
+    file_system, root = connect_to_store(folder)
     for info in file_system.get_file_info(FileSelector(root, recursive=True)):
         if info.type == FileType.File:
             modified = (info.mtime_ns or 0) // _MICROSECOND

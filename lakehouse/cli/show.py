@@ -31,8 +31,8 @@ def status(
         bool,
         typer.Option(
             "--exit-code",
-            help=f"Exit with {NOT_UP_TO_DATE} if a table or a materialized view lags, counts do not add up, a topic"
-            " lost records, or the broker cannot be reached.",
+            help=f"Exit with {NOT_UP_TO_DATE} if a table, an export or a materialized view lags, counts do not add up,"
+            " a topic lost records, or the broker cannot be reached.",
         ),
     ] = False,
     json: JsonOption = False,

@@ -33,6 +33,11 @@ class ExportStatus:
     holds_vacuum: bool
     problem: str | None = None
 
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether it has every version that may have changed rows; one that is disabled is."""
+        return not self.enabled or (self.problem is None and not self.lag)
+
 
 def folder_of(settings: Settings, export: Export) -> Path:
     """Return the folder of an export, with symbolic links followed; it may not exist yet."""

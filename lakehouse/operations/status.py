@@ -95,8 +95,8 @@ class Status:
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether all records are merged, none is lost, derived tables are up to date, and every commit adds up."""
-        derived_lags = any(table.lags for table in self.derived)
+        """Whether all records are merged, none is lost, every commit adds up, and no derived table or export lags."""
+        derived_lags = any(table.lags for table in self.derived) or not all(e.is_up_to_date for e in self.exports)
         return self.lag == 0 and self.loss is None and not derived_lags and not self.ledger.unaccounted
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Export, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.commit_values import Consumed
@@ -66,6 +66,12 @@ def exit_code() -> int:
 def test_status_exits_with_0_if_a_table_is_up_to_date(settings: Settings) -> None:
     assert not any(derived.lags for derived in status(settings, temperatures).derived)
     assert exit_code() == 0
+
+
+def test_a_table_is_not_up_to_date_if_an_enabled_export_never_ran(settings: Settings) -> None:
+    export = Export("all_temperatures", of="temperatures")
+    assert not status(settings, temperatures, [export]).is_up_to_date
+    assert status(settings, temperatures, [replace(export, enabled=False)]).is_up_to_date
 
 
 def test_status_exits_with_its_own_code_if_records_wait(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,15 @@ def test_the_lag_counts_only_versions_that_may_have_changed_rows(settings: Setti
 
 def test_status_has_the_exports_of_a_table(settings: Settings) -> None:
     (state,) = status(settings, KEYED, [CHANGED]).exports
-    assert (state.export, state.lag, state.holds_vacuum) == ("sales_changed", 1, True)
+    assert (state.export, state.lag, state.holds_vacuum, state.is_up_to_date) == ("sales_changed", 1, True, False)
+    (state,) = status(settings, KEYED, [replace(CHANGED, enabled=False)]).exports
+    assert state.is_up_to_date
+    Exporter(settings, CHANGED).update()
+    (state,) = status(settings, KEYED, [CHANGED]).exports
+    assert state.is_up_to_date
+    manifest_path(settings.home_folder / "exports" / "sales_changed", 2).write_text("{}")
+    (state,) = status(settings, KEYED, [CHANGED]).exports
+    assert not state.is_up_to_date
 
 
 DECLARATIONS = """

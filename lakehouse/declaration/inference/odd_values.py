@@ -32,7 +32,7 @@ def odd_values_warning(column: Column, values: Sequence[Any]) -> str | None:
     if 0 < len(odd_texts) <= _MAX_ODD:
         form = _form_of(column, [value for value in values if str(value) not in odd_texts])
         if form:
-            shown_texts = _show(odd_texts)
+            shown_texts = show_texts(odd_texts)
             null_column = replace(form.column, null_values=odd_texts, required=False)
             return form._replace(column=null_column).warning(f", except {shown_texts}", f", and NULL for {shown_texts}")
     least_count = least_common(len(values))
@@ -44,7 +44,7 @@ def odd_values_warning(column: Column, values: Sequence[Any]) -> str | None:
         form = _form_of(column, regular_values) if least_count <= len(regular_values) else None
         if form and odd_texts:
             warning = form.warning(f" in {len(regular_values):,} of {len(values):,} records")
-            return f"{warning} {_REJECTED.format(_show(odd_texts))}"
+            return f"{warning} {_REJECTED.format(show_texts(odd_texts))}"
     return None
 
 
@@ -66,5 +66,6 @@ def _is_like_number(value: Any) -> bool:
     return _NUMBER.fullmatch(str(value)) is not None
 
 
-def _show(texts: Sequence[str]) -> str:
+def show_texts(texts: Sequence[str]) -> str:
+    """The first texts, shortened, for a warning."""
     return " and ".join(quote(text[:_MAX_LENGTH]) for text in texts[:_MAX_ODD])

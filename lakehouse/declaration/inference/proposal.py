@@ -36,7 +36,6 @@ _SEVERAL_TYPES = (
 )
 _BY_FIELD, _BY_SCHEMA = "add for example {} to the command", "choose by the schema: where=SchemaIs([{}])"
 _BY_FIELDS = "write where= with a field or a header in which they differ"
-_HOLDS_JSON = "Field {!r} is a text that holds JSON. Its fields are read by their paths, like those of an object."
 _NAMED_BRANCHES = (
     "Unions of several types: each branch is a field of its own, by the name of its type (named_branches=True). It is"
     " NULL in records of another branch. Columns that you do not need can be removed."
@@ -97,8 +96,7 @@ def propose(
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
     warnings += encoding_warnings(contents, form)
     may_hold_json = not (form.typed or form.is_text)
-    holding_fields = open_fields(objects, form.json_options) if may_hold_json else ()
-    warnings += map(_HOLDS_JSON.format, holding_fields)
+    warnings += open_fields(objects, form.json_options) if may_hold_json else ()
     used_schemas = form.used_schemas(contents, schemas) if objects else ()
     schema_fields = form.schema_fields(used_schemas, MAX_FIELDS)
     paths = list(schema_fields if schema_fields is not None else field_paths(objects))[:MAX_FIELDS]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.declaration.inference.proposal import propose
+from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.records import parse
 from lakehouse.decoding.values import convert
 from lakehouse.examples.samples.temperature_records import TemperatureSamples
@@ -49,6 +50,19 @@ def test_the_fields_within_texts_that_hold_objects_become_columns() -> None:
     assert "Field 'payload.deep' is a text that holds JSON." in proposal.warnings[1]
     for texts in ((inner, "other"), ("{}", " {}")):
         assert types(infer(*({"payload": text} for text in texts))) == {"payload": "STRING"}
+
+
+def test_a_few_texts_that_hold_no_json_do_not_hide_the_fields_within_the_others_and_are_rejected() -> None:
+    texts = [*(json.dumps({"number": number}) for number in range(99)), '{"number": ']
+    proposal = infer(*({"id": number, "payload": text} for number, text in enumerate(texts)))
+    assert types(proposal) == {"id": "BIGINT", "payload_number": "BIGINT"}
+    (warning,) = [warning for warning in proposal.warnings if "holds JSON" in warning]
+    assert "holds JSON in 99 of 100 records" in warning
+    assert "Records in which it holds none, such as '{\"number\": ', are then rejected" in warning
+    table = StreamTable("t", "t", "", proposal.columns, proposal.key)
+    with pytest.raises(Rejection, match="payload"):
+        table.decode(json.dumps({"id": 1, "payload": texts[-1]}).encode())
+    assert types(infer(*({"payload": text} for text in [*texts[:90], *["x"] * 10]))) == {"payload": "STRING"}
 
 
 def test_the_proposal_for_the_sample_weather_is_its_declaration_without_the_key() -> None:

@@ -47,7 +47,8 @@ class TableParts(TableOptions):
     def fields(self) -> tuple[Field, ...]:
         """The rules for the fields of the columns that are read from records."""
         fields = (self._place_field(column) for column in self.record_columns)
-        return tuple(field._replace(reads_text=True) if self.format.is_text else field for field in fields)
+        is_text = self.format.is_text
+        return tuple(field._replace(reads_text=is_text and not _is_in_json(field)) for field in fields)
 
     def _place_field(self, column: Column) -> Field:
         """The rule for the field of a column; if elements of an array are rows, its path begins in the element."""
@@ -157,3 +158,8 @@ class TableParts(TableOptions):
         options += [("rejects", rule.reason, rule.when, rule.unknown, *rule.by) for rule in self.rejects]
         topic, columns = "" if topics else self.topic, columns_by_type(self.columns)
         return fingerprint_of(topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)
+
+
+def _is_in_json(field: Field) -> bool:
+    """Whether a field of a format with only texts is read from JSON in one of them, which has values of all kinds."""
+    return field.part == VALUE and (len(field.names) > 1 or bool(field.inner))

@@ -31,7 +31,10 @@ Origins = Mapping[str, Sequence[tuple[str, str]]]
 def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """What the table reads, an external asset that others write. The sensor reports what it holds if that changed."""
     table, is_text = entry.table, entry.table.format.is_text
-    fields = [TableColumn(c.field.source, _record_type(c, is_text=is_text), c.doc) for c in table.record_columns]
+    fields = [
+        TableColumn(c.field.source, _record_type(c, is_text=is_text and len(c.field.names) == 1), c.doc)
+        for c in table.record_columns
+    ]
     system = "" if table.source else "Kafka "
     text = f"{system}{table.topic_text}"
     doc = f"{text[0].upper()}{text[1:]}. Its records are merged into {table.name}."

@@ -37,8 +37,8 @@ def open_fields(objects: Sequence[dict[str, Any]], options: JsonOptions, path: P
 def _objects_in(texts: Sequence[str], options: JsonOptions) -> list[dict[str, Any] | None]:
     """Return the object that each text holds; empty if many of them hold none, or if no object has a field."""
     objects = [_object_in(text, options) for text in texts]
-    held = sum(content is not None for content in objects)
-    return objects if any(objects) and (held == len(texts) or held >= least_common(len(texts))) else []
+    count = sum(content is not None for content in objects)
+    return objects if any(objects) and (count == len(texts) or count >= least_common(len(texts))) else []
 
 
 def _object_in(text: str, options: JsonOptions) -> dict[str, Any] | None:

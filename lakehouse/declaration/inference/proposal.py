@@ -95,8 +95,7 @@ def propose(
     objects = read_texts(objects) if form.is_text else objects
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
     warnings += encoding_warnings(contents, form)
-    may_hold_json = not (form.typed or form.is_text)
-    warnings += open_fields(objects, form.json_options) if may_hold_json else ()
+    warnings += () if form.typed else open_fields(objects, form.json_options)
     used_schemas = form.used_schemas(contents, schemas) if objects else ()
     schema_fields = form.schema_fields(used_schemas, MAX_FIELDS)
     paths = list(schema_fields if schema_fields is not None else field_paths(objects))[:MAX_FIELDS]

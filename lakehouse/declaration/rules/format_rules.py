@@ -41,9 +41,6 @@ def _column_problems(column: Column, form: Format) -> Iterator[Problem]:
     if form.has_whole_numbers and column.type not in _WHOLE_TYPES:
         message = f"column {column.name}: type {column.type} is not allowed in format {form.name}"
         yield message, "Its values are whole numbers. Declare BIGINT, or INT; the bytes of a double are others."
-    if form.is_text and column.is_nested:
-        message = f"column {column.name}: type {column.type} is not allowed in format {form.name}"
-        yield message, "Every value of a record is a text. Declare STRING."
 
 
 def _base64_problems(table: TableParts) -> Iterator[Problem]:
@@ -68,7 +65,7 @@ def _unmapped_problems(table: TableParts) -> Iterator[Problem]:
 
 def _condition_problems(table: TableParts, option: str, condition: FieldIs) -> Iterator[Problem]:
     yield from _path_problems(table.format, option, condition.path)
-    for value in condition.values if table.format.is_text else ():
+    for value in condition.values if table.format.is_text and len(condition.path) == 1 else ():
         if not isinstance(value, str):
             message = f"{option}: every value of format {table.format.name} is a text, unlike {value!r}"
             yield message, f"Write the text that records contain, for example {str(value).lower()!r}."
@@ -76,10 +73,7 @@ def _condition_problems(table: TableParts, option: str, condition: FieldIs) -> I
 
 def _path_problems(form: Format, place: str, path: tuple[str, ...]) -> Iterator[Problem]:
     names = form.field_names
-    if form.is_text and len(path) > 1:
-        message = f"{place} reads the path {'.'.join(path)}, but values of format {form.name} contain no objects"
-        yield message, "Name one field."
-    elif names is not None and path[0] not in names:
+    if names is not None and path[0] not in names:
         hint = spelling_hint(path[0], names)
         message = f"{place} reads the field {path[0]}, which format {form.name} does not have"
         yield message, f"{hint}Name one of its fields: {', '.join(names)}."
@@ -95,3 +89,6 @@ def reference_format_problems(reference: Reference) -> Iterator[Problem]:
     for column in reference.columns:
         for path in filter(None, (column.field.names, column.field.former)):
             yield from _path_problems(form, f"column {column.name}", path)
+            if form.is_text and len(path) > 1:
+                message = f"column {column.name} reads the path {'.'.join(path)}, but format {form.name} has only texts"
+                yield message, "Name one field."

@@ -18,7 +18,7 @@ from lakehouse.declaration import (
 from lakehouse.decoding.formats import Format
 from lakehouse_tests.helpers.barred_format import Barred
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
-from lakehouse_tests.unit.declaration.ratings import TAGS, column, declare, with_columns
+from lakehouse_tests.unit.declaration.ratings import column, declare, with_columns
 
 
 class Unwritten(Format):
@@ -172,16 +172,10 @@ EXAMPLES = [
         with_columns(format=Compressed(Json(), "zstd")),
     ),
     Example(
-        "column tags: type ARRAY<STRING> is not allowed in format Logfmt",
-        "Every value of a record is a text. Declare STRING.",
-        with_columns(TAGS, format=Logfmt()),
-        with_columns(Column("tags", "STRING", "Words."), format=Logfmt()),
-    ),
-    Example(
-        "column town reads the path home.town, but values of format Csv contain no objects",
-        "Name one field.",
-        with_columns(Column("town", "STRING", "Where.", source=("home", "town")), format=Csv([*FIELDS, "town"])),
-        with_columns(Column("town", "STRING", "Where."), format=Csv([*FIELDS, "town"])),
+        "column town reads the field hoem, which format Csv does not have",
+        "Did you mean home? Name one of its fields: id, time, stars, home.",
+        with_columns(Column("town", "STRING", "Where.", source=("hoem", "town")), format=Csv([*FIELDS, "home"])),
+        with_columns(Column("town", "STRING", "Where.", source=("home", "town")), format=Csv([*FIELDS, "home"])),
     ),
     Example(
         "column town reads the field twon, which format Csv does not have",

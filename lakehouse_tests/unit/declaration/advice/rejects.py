@@ -1,6 +1,6 @@
 """Rules that reject records: their reasons, their conditions, and the references that they name."""
 
-from lakehouse.declaration import Avro, Csv, Json, Reject
+from lakehouse.declaration import Avro, Column, Csv, Json, Reject
 from lakehouse_tests.unit.declaration.advice.example import Example
 from lakehouse_tests.unit.declaration.ratings import (
     SPOT,
@@ -107,6 +107,12 @@ EXAMPLES = [
         "Declare the format of the lines, such as Json() or Csv(...).",
         with_reference(format=Avro()),
         with_reference(format=Json()),
+        with_reference(format=Csv(columns=["id"])),
+    ),
+    Example(
+        "reference movies: column town reads the path id.town, but format Csv has only texts",
+        "Name one field.",
+        with_reference(Column("town", "STRING", "Where.", source=("id", "town")), format=Csv(columns=["id"])),
         with_reference(format=Csv(columns=["id"])),
     ),
 ]

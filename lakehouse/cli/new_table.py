@@ -145,8 +145,8 @@ def _origin(proposal: "Proposal", table: "StreamTable") -> str:
     """What the declaration was proposed from, and how many records could not be read."""
     json_kind = "JSON objects" if table.rows_from is None else "JSON arrays"
     kind = "changes of rows" if table.has_changes else table.format.name if table.format.is_text else json_kind
-    problem = "cannot be read by their schemas" if table.has_schemas else f"are not {kind}"
-    unread_text = f"; {proposal.unread:,} of them {problem}" if proposal.unread else ""
+    problem = "cannot be read by their schemas" if table.has_schemas else f"cannot be read as {kind}"
+    unread_text = f"; {proposal.unread:,} of them {problem}: {proposal.refusal}" if proposal.unread else ""
     records = f"{count_text(proposal.records, 'record')}{unread_text}"
     if not proposal.origin:
         return records

@@ -21,7 +21,7 @@ from lakehouse.declaration.inference.proposed_key import is_id, proposed_key
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
 from lakehouse.declaration.inference.proposed_texts import read_texts
 from lakehouse.declaration.inference.proposed_times import text_warnings
-from lakehouse.declaration.inference.readable_records import encoding_warnings, read_objects
+from lakehouse.declaration.inference.readable_records import encoding_warnings, most_common_reasons, read_objects
 from lakehouse.declaration.inference.record_fields import MAX_FIELDS, field_paths, values_at
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.vocabulary import Column
@@ -53,7 +53,7 @@ class Proposal:
     """Columns and a key that fit every readable record, and what the records cannot show; no key means a log table.
 
     ``month_of`` is a time in the key whose month may partition the table. ``unread`` is how many of ``records`` the
-    format ``form`` cannot read, for example because they are not JSON objects; ``refusal`` is the most common reason.
+    format ``form`` cannot read, for example because they are not JSON objects; ``refusal`` has the most common reasons.
     ``origin`` is what else the proposal was made from; the options after it come from there.
     """
 
@@ -87,7 +87,7 @@ def propose(
     contents = list(values)
     warnings = [_NAMED_BRANCHES] if form.for_schemas(schemas) != form else []
     objects, refusals, form, are_arrays = read_objects(contents, form.for_schemas(schemas), schemas)
-    (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
+    refusal = most_common_reasons(refusals)
     rows_from = () if are_arrays else None
     proposal = Proposal((), (), None, (), len(contents), len(refusals), refusal, form, rows_from=rows_from)
     if not (form.typed or form.is_text or are_arrays or only) and are_logs(objects):

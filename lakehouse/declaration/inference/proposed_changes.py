@@ -5,7 +5,6 @@ decimal if all its values have that form.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
@@ -16,6 +15,7 @@ from lakehouse.declaration.inference.proposal import Proposal
 from lakehouse.declaration.inference.proposed_key import proposed_key
 from lakehouse.declaration.inference.proposed_times import epoch_unit, epoch_warning, named_epoch_unit
 from lakehouse.declaration.inference.proposed_types import type_of
+from lakehouse.declaration.inference.readable_records import most_common_reasons
 from lakehouse.declaration.names import column_name
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
@@ -71,9 +71,9 @@ def propose_changes(records: Iterable[KeyedValue], form: Format, schemas: Schema
         columns = [replace(c, required=c.name in key, keep=c.keep and c.name not in key) for c in columns]
         columns = [replace(c, null_erases=c.keep) for c in columns]
     warnings += _warnings(columns, key)
-    (refusal, _), *_ = [*Counter(refusals).most_common(1), ("", 0)]
     form = form.with_text_numbers() if has_text_numbers else form
-    return Proposal(tuple(columns), key, None, tuple(warnings), len(contents), len(refusals), refusal, form)
+    reasons = most_common_reasons(refusals)
+    return Proposal(tuple(columns), key, None, tuple(warnings), len(contents), len(refusals), reasons, form)
 
 
 def _read_changes(records: Sequence[KeyedValue], form: Format, schemas: Schemas) -> tuple[list[Change], list[str]]:

@@ -1,5 +1,6 @@
 """The records that a proposal is made from: those that a format can read, as objects."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.record_parts import ELEMENT
 
 _MAX_LENGTH = 40  # bytes of a record that are shown
+_MAX_REASONS, _MAX_REASON = 3, 100  # reasons that are shown, and letters of each
 _ENCODINGS = "windows-1252", "latin-1"  # the second has every byte
 
 
@@ -39,6 +41,16 @@ def read_objects(values: Sequence[bytes | None], form: Format, schemas: Schemas)
         except RecursionError:
             refusals.append("nested too deeply")
     return ReadableRecords(objects, refusals, form) if objects else _read_arrays(values, refusals, form)
+
+
+def most_common_reasons(refusals: Sequence[str]) -> str:
+    """The most common reasons in words, each with its count if there are several; empty without any."""
+    counts = Counter(reason if len(reason) <= _MAX_REASON else f"{reason[:_MAX_REASON]}..." for reason in refusals)
+    if len(counts) == 1:
+        return next(iter(counts))
+    omitted_text = f" and {len(counts) - _MAX_REASONS} more reasons" if len(counts) > _MAX_REASONS else ""
+    reasons = (f"{reason} ({count:,})" for reason, count in counts.most_common(_MAX_REASONS))
+    return "; ".join(reasons) + omitted_text
 
 
 def encoding_warnings(values: Sequence[bytes | None], form: Format) -> Iterator[str]:

@@ -32,7 +32,7 @@ def test_the_file_for_avro_records_declares_avro_and_decodes_them(
     with answering_registry({"/schemas/ids/7": schema_answer(SECOND)}) as (url, _):
         outside_project.setenv("LAKEHOUSE_REGISTRY_URL", url)
         assert new_table_from_topic(outside_project, *AVRO_VALUES, AVRO_VALUES[0][:-1]) == main.DONE
-    assert "from 3 records; 1 of them cannot be read by their schemas" in " ".join(capsys.readouterr().out.split())
+    assert "from 3 records; 1 of them cannot be read by their schemas: " in " ".join(capsys.readouterr().out.split())
     text = (folder / "orders.py").read_text()
     assert "from lakehouse import Avro, Column, StreamTable" in text and "    format=Avro(),\n" in text
     table = declared_table("orders")
@@ -154,7 +154,7 @@ def test_records_that_a_text_format_cannot_read_are_counted(
     folder: Path, outside_project: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert new_table_from_topic(outside_project, b"a=1 b=2", b"a=2 b=3", b"a=1 a=2") == main.DONE
-    assert "from 3 records; 1 of them are not Logfmt" in " ".join(capsys.readouterr().out.split())
+    assert "from 3 records; 1 of them cannot be read as Logfmt: " in " ".join(capsys.readouterr().out.split())
 
 
 def test_without_a_registry_the_error_names_its_setting(
@@ -171,7 +171,7 @@ def test_without_a_registry_the_error_names_its_setting(
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ((404, '{"error_code": 40403, "message": "no"}'), "schema 7 is not known. If the schema is unknown, set"),
+        ((404, '{"error_code": 40403, "message": "no"}'), "schema 7 is not known (2); "),
         (schema_answer("message R {}", schemaType="PROTOBUF"), "the schema has no message with the indexes"),
         (schema_answer("{}", schemaType="JSON"), "schema 7: it is a schema of JSON, not of Avro"),
     ],

@@ -206,6 +206,15 @@ def test_the_fields_of_an_object_that_may_be_empty_are_not_required() -> None:
     assert [(column.name, column.required) for column in columns] == [("id", True), ("g_a", False)]
 
 
+def test_the_most_common_reasons_of_unread_records_are_named_with_their_counts() -> None:
+    values = [b'{"id": 1}', b"[", b"[", b"5", b"5", b"5", b"", b"\xff", b'{"id": 2']
+    proposal = propose(values)
+    assert (proposal.records, proposal.unread) == (9, 8)
+    first, second, third = proposal.refusal.removesuffix(" and 2 more reasons").split("; ")
+    assert (first[-3:], second[-3:], third[-3:]) == ("(3)", "(2)", "(1)")
+    assert "(" not in propose([b'{"id": 1}', b"5"]).refusal
+
+
 def test_only_the_first_of_fields_with_the_same_column_name_is_declared() -> None:
     proposal = infer({"a_id": 5, "a": {"id": 1}}, {"a_id": 5, "a": {"id": 2}})
     assert [column.source for column in proposal.columns] == [None]

@@ -20,7 +20,7 @@ from lakehouse.cli.arguments import (
 )
 from lakehouse.cli.facts import outcome_fields, table_rows
 from lakehouse.cli.help_texts import starts_broker
-from lakehouse.cli.output import print_json, print_line, print_notice, print_partitions, print_table
+from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_partitions, print_table
 from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
@@ -67,7 +67,8 @@ def load_base(
         load_result = load.load_base(context, folder)
     if json:
         return print_json(asdict(load_result))
-    print_line(f"Read {load_result.files:,} files with {load_result.rows:,} rows from {load_result.folder}.")
+    files_text, rows_text = count_text(load_result.files, "file"), count_text(load_result.rows, "row")
+    print_line(f"Read {files_text} with {rows_text} from {load_result.folder}.")
     counts = f"{load_result.inserted:,} rows inserted, {load_result.updated:,} rows updated"
     print_line(f"{stream_table.base_name}: {counts}; version {load_result.version}.")
     return print_line(f"Next: lakehouse merge {stream_table.name}")

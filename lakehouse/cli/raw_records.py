@@ -45,7 +45,7 @@ def send_raw(settings: "Settings", name: str, topic: str | None, file: str, rate
                 records = read_raw_records(lines, partitions)
                 acknowledged = publish_raw(settings, topic, records, PublishOptions(rate, report_count))
         except UnreadableLineError as error:
-            sent_text = f"The {error.number - 1:,} lines before it were sent" if file == "-" else "Nothing was sent"
+            sent_text = f"Lines before it that were sent: {error.number - 1:,}" if file == "-" else "Nothing was sent"
             place = "standard input" if file == "-" else file
             raise LakehouseError(str(error), where=place, action=f"{sent_text}. Correct the line.") from None
     return Sent(address, topic, acknowledged)

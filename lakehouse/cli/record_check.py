@@ -51,7 +51,7 @@ def checked_records(table: "StreamTable", lines: Iterable[bytes]) -> Iterator[by
                     raise LakehouseError(
                         f"Line {number:,} would be rejected by table {table.name}: {reason}: {detail}",
                         where="standard input",
-                        action=f"The {number - 1:,} lines before it were sent. {_SEND_ANYWAY}",
+                        action=f"Lines before it that were sent: {number - 1:,}. {_SEND_ANYWAY}",
                     )
         yield line
 

@@ -11,7 +11,7 @@ from lakehouse.cli.arguments import (
     select_tables,
 )
 from lakehouse.cli.help_texts import starts_broker
-from lakehouse.cli.output import print_json, print_line, print_table
+from lakehouse.cli.output import print_json, print_line, print_notice, print_table
 from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.errors import TopicError
 
@@ -51,13 +51,14 @@ def topics(
     earliest_offsets and end_offsets are sums over the partitions. producer_time is true if the times of records come
     from producers, not from the broker.
     """
+    from lakehouse.declaration.rules.topic_rules import TOPIC
     from lakehouse.ingest.topics import named_topics
     from lakehouse.kafka import create_topic
 
     settings = load_settings()
     if partitions and not create:
         raise typer.BadParameter("needs --create", param_hint="--partitions")
-    if create and name is not None and _is_undeclared(settings, name):
+    if create and name is not None and not _is_table(settings, name) and TOPIC.fullmatch(name):
         return _create_undeclared(settings, name, partitions or _DEFAULT_PARTITIONS, as_json=json)
     stream_tables = [selected for selected in select_tables(settings, name) if not selected.source]
     with broker(settings) as address:
@@ -73,13 +74,15 @@ def topics(
     return None
 
 
-def _is_undeclared(settings: "Settings", name: str) -> bool:
-    """Whether a name is that of a topic and of no declared table; a file of declarations that fails is left out."""
-    from lakehouse.declaration.rules.topic_rules import TOPIC
+def _is_table(settings: "Settings", name: str) -> bool:
+    """Whether a table of this name is declared; says if one has nearly this name. A file that fails is left out."""
+    from lakehouse.declaration.misspelt import spelling_hint
     from lakehouse.discovery import find_readable_tables
 
-    is_table = name in {table.name for table in find_readable_tables(settings, print_left_out)}
-    return not is_table and TOPIC.fullmatch(name) is not None
+    names = {table.name for table in find_readable_tables(settings, print_left_out)}
+    if name not in names and (hint := spelling_hint(name, names)):
+        print_notice(f"{name} is not a declared table. {hint.rstrip()}")
+    return name in names
 
 
 def _create_undeclared(settings: "Settings", topic: str, partitions: int, *, as_json: bool) -> None:

@@ -61,10 +61,22 @@ def test_nothing_of_a_file_with_a_wrong_line_is_sent_and_of_a_stream_the_lines_b
     assert "Nothing was sent." in error and newest_records(broker, topic, 5) == []
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
     assert main.run(["publish", topic, "-", "--raw"]) == main.FAILED
-    assert "The 1 lines before it were sent." in " ".join(capsys.readouterr().err.split())
+    assert "Lines before it that were sent: 1." in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_missing_topic_is_not_created(topic: str, capsys, tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text('{"value": "a"}\n')
     assert main.run(["publish", f"{topic}-2", str(tmp_path / "records.jsonl"), "--raw"]) == main.FAILED
     assert f"lakehouse topics --create {topic}-2" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_created_topic_with_nearly_the_name_of_a_table_is_noted(topic: str, capsys, tmp_path: Path) -> None:
+    columns = 'columns=[Column("id", "STRING", "", required=True)], key=["id"]'
+    declaration = f'from lakehouse import Column, StreamTable\nt = StreamTable("t{topic[4:]}", "t", "", {columns})\n'
+    (tmp_path / "declared.py").write_text(declaration)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAKEHOUSE_DECLARATIONS", str(tmp_path / "declared.py"))
+        assert main.run(["topics", "--create", f"u{topic[4:]}"]) == main.DONE
+    captured = capsys.readouterr()
+    assert f"u{topic[4:]} is not a declared table. Did you mean t{topic[4:]}?" in " ".join(captured.err.split())
+    assert f"Topic u{topic[4:]} was created." in " ".join(captured.out.split())

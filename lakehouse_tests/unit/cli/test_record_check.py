@@ -43,7 +43,7 @@ def test_rejected_lines_are_counted_by_reason_with_the_first_line_of_each(lines:
 def test_lines_of_standard_input_are_sent_up_to_the_first_rejected_one() -> None:
     lines = checked_records(temperatures, [GOOD, GOOD, b"{}"])
     assert [next(lines), next(lines)] == [GOOD, GOOD]
-    with pytest.raises(LakehouseError, match=r"Line 3 would be rejected.*The 2 lines before it were sent"):
+    with pytest.raises(LakehouseError, match=r"Line 3 would be rejected.*Lines before it that were sent: 2"):
         next(lines)
 
 

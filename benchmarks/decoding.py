@@ -1,8 +1,8 @@
 """Decoding: its time compared to reading alone and to Spark's ``from_json``, in turns within one run.
 
 The records are those of ``temperatures``, with keys and without headers: in JSON, in JSON with numbers as texts, with
-times of ISO 8601, or with several readings in each, and in Avro. Parquet files hold them in the form in which they are
-read from a topic.
+times of ISO 8601, as a text in JSON, or with several readings in each, and in Avro. Parquet files hold them in the form
+in which they are read from a topic.
 """
 
 import io
@@ -56,6 +56,12 @@ ISO_TABLE = replace(
     temperatures,
     columns=[replace(column, pattern="iso8601") if column.pattern else column for column in temperatures.columns],
 )
+HELD_TABLE = replace(
+    temperatures,
+    base=None,
+    columns=[replace(column, source=("payload", column.field.source)) for column in temperatures.columns],
+)
+"""The table of records that are a text in JSON."""
 ELEMENTS = 5
 """Readings in each record of ``ELEMENT_TABLE``."""
 ELEMENT_TABLE = replace(temperatures, base=None, rows_from="readings")
@@ -90,10 +96,12 @@ def run(turns: int, count: int = 400_000) -> dict[str, Measurement]:
             write_records(Path(folder, "json"), samples, count)
             write_records(Path(folder, "text"), [number_texts(sample) for sample in samples], count)
             write_records(Path(folder, "iso"), [iso_time(sample) for sample in samples], count)
+            write_records(Path(folder, "held"), [as_text(sample) for sample in samples], count)
             write_records(Path(folder, "elements"), in_arrays(samples), count // ELEMENTS)
             write_records(Path(folder, "avro"), [_encode_avro(sample) for sample in samples], count)
-            records, text_records, iso_records, element_records, avro_records = (
-                spark.read.parquet(f"{folder}/{name}/*.parquet") for name in ("json", "text", "iso", "elements", "avro")
+            records, text_records, iso_records, held_records, element_records, avro_records = (
+                spark.read.parquet(f"{folder}/{name}/*.parquet")
+                for name in ("json", "text", "iso", "held", "elements", "avro")
             )
             schemas = Schemas({1: writer_schema(json.dumps(_AVRO))}, {})
             avro_table = replace(temperatures, format=Avro())
@@ -103,6 +111,7 @@ def run(turns: int, count: int = 400_000) -> dict[str, Measurement]:
                 "decoded": lambda: decode_records(records, temperatures),
                 "decoded, numbers as text": lambda: decode_records(text_records, TEXT_TABLE),
                 "decoded, times of ISO 8601": lambda: decode_records(iso_records, ISO_TABLE),
+                "decoded, JSON in a text": lambda: decode_records(held_records, HELD_TABLE),
                 "decoded, 5 readings in a record": lambda: decode_records(element_records, ELEMENT_TABLE),
                 "decoded, Avro": lambda: decode_records(avro_records, avro_table, schemas),
                 "decoded strictly": lambda: _decode_strictly(records),
@@ -124,6 +133,11 @@ def iso_time(sample: bytes) -> bytes:
     """The same record, with seconds and an offset in its time."""
     record = json.loads(sample)
     return json.dumps({**record, "time": f"{record['time']}:00+02:00"}, separators=(",", ":")).encode()
+
+
+def as_text(sample: bytes) -> bytes:
+    """A record that holds the same one as text."""
+    return json.dumps({"payload": sample.decode()}, separators=(",", ":")).encode()
 
 
 def in_arrays(samples: Sequence[bytes]) -> list[bytes]:

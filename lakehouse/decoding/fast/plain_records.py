@@ -24,6 +24,7 @@ from lakehouse.decoding.fast.plain_judging import (
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_parsing import parse_objects, parse_or_none, parse_with_format, parse_with_nulls
 from lakehouse.decoding.fast.plain_paths import read_values, read_written_values, values_of_parts
+from lakehouse.decoding.fast.spliced_texts import splice_texts
 from lakehouse.decoding.fast.unique_names import count_declared, has_unique_names, record_bytes_of
 from lakehouse.decoding.fast.unpacked_values import unpack_values
 from lakehouse.decoding.record_parts import TIME, UNMAPPED, VALUE
@@ -55,6 +56,7 @@ def decode_plain(
     """
     fields, lateness = rules.fields, rules.lateness
     values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
+    values = splice_texts(values, rules)
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
     parse_one = parse_with_nulls if rules.parser.json_options.not_finite == "null" else parse_or_none
     objects, is_plain = (

@@ -13,6 +13,7 @@ from lakehouse.decoding.fast.plain_columns import ConvertedColumn
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_parsing import parse_objects, parse_or_none, parse_with_format, parse_with_nulls
 from lakehouse.decoding.fast.plain_paths import values_at, values_of_parts
+from lakehouse.decoding.fast.spliced_texts import splice_texts
 from lakehouse.decoding.fast.unique_names import RecordBytes, record_bytes_of
 from lakehouse.decoding.fast.unpacked_values import unpack_values
 from lakehouse.decoding.fields import Field, Rejection
@@ -41,6 +42,8 @@ class RecordBatch(NamedTuple):
 def parse_batch(values: pa.Array, arrays: Mapping[str, pa.Array | None], rules: Rules) -> RecordBatch:
     """Parse records; fewer than given if their rows take much memory. ``arrays`` are their other parts."""
     values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
+    sizes = np.array([len(value or b"") for value in values.to_pylist()])  # as they are in texts
+    values = splice_texts(values, rules)
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
     if record_bytes:
         parse_one = parse_with_nulls if rules.parser.json_options.not_finite == "null" else parse_or_none
@@ -51,7 +54,8 @@ def parse_batch(values: pa.Array, arrays: Mapping[str, pa.Array | None], rules: 
     for parsed in objects if rules.single_object else ():
         wrap_single_objects(parsed, rules.paths_to_arrays)
     part_values = values_of_parts(arrays, objects, rules)
-    sizes = record_bytes.sizes if record_bytes else np.array([len(v or b"") for v in values.to_pylist()])
+    if record_bytes:
+        sizes += record_bytes.sizes
     parsed_batch = RecordBatch(rules, values, objects, is_plain, record_bytes, part_values)
     memories = _rows_memory(parsed_batch, sizes[: len(objects)])
     count = max(1, int(np.searchsorted(np.cumsum(memories), MAX_SLICE_MEMORY)))

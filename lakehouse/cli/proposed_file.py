@@ -4,6 +4,7 @@ import re
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from lakehouse.cli.output import count_text
 from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.decoding.formats.shown_options import quote
 from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
@@ -55,7 +56,7 @@ def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") 
 
 def _comment(proposal: "Proposal") -> str:
     """What the proposal was made from, and what a person has to check."""
-    records = f"{proposal.records:,} records" if proposal.records or not proposal.origin else ""
+    records = count_text(proposal.records, "record") if proposal.records or not proposal.origin else ""
     origins = " and ".join(filter(None, (proposal.origin, records)))
     texts = [f"Proposed from {origins}. Check these points:", *(f"- {warning}" for warning in proposal.warnings)]
     lines = [wrap(text, _WIDTH - 2, subsequent_indent="  ", break_long_words=False) for text in texts]

@@ -7,7 +7,7 @@ from itertools import count as count_up
 from typing import Any
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
-from lakehouse.declaration.inference.column_lines import column_line
+from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.declaration.inference.open_telemetry import (
     LOGS_NOTE,
     ROWS_OF_LOGS,
@@ -41,8 +41,8 @@ _NAMED_BRANCHES = (
     " NULL in records of another branch. Columns that you do not need can be removed."
 )
 _ARRAY = (
-    "{0} is an array of objects. For a row per object, write rows_from= with the path of {0}, declare the fields of an"
-    " object as columns, and read a field around the array with source=ParentField(...)."
+    "{} is an array of objects. For a row per object, write rows_from={}, declare the fields of an object as columns,"
+    " and read a field around the array with source=ParentField(...)."
 )
 _REQUIRED = "Columns that all these records have are required. Remove required=True if a record may come without one."
 _NOT_FINITE = "Some records have NaN or Infinity, which {} reads as null. Remove not_finite to reject such records."
@@ -159,9 +159,9 @@ def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[
 
 def _array_warnings(columns: Sequence[Column]) -> Iterator[str]:
     """How the first array of objects can become rows."""
-    name = next((column.name for column in columns if column.type.startswith("ARRAY<STRUCT")), None)
-    if name is not None:
-        yield _ARRAY.format(name)
+    array = next((column for column in columns if column.type.startswith("ARRAY<STRUCT")), None)
+    if array is not None:
+        yield _ARRAY.format(array.name, source_text(array.field.names))
 
 
 def _number_warnings(columns: Sequence[Column], *, is_typed: bool) -> Iterator[str]:

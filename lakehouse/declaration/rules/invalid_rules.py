@@ -53,4 +53,7 @@ def _keeps_text_of(column: Column, fields: Mapping[str, Field], field: Field) ->
 
 
 def _source_of(column: Column) -> str:
-    return repr(column.source or column.name).replace("'", '"')
+    """The field of a column; of a path, the outermost field, because a text on the path may end it."""
+    source = column.source or column.name
+    outermost = source[0] if isinstance(source, tuple) else source
+    return repr(outermost).replace("'", '"')

@@ -12,8 +12,9 @@ def test_records_that_are_arrays_have_their_elements_as_rows() -> None:
 
 
 def test_an_array_of_objects_is_named_as_possible_rows() -> None:
-    proposal = propose([b'{"id": 1, "items": [{"sku": "a"}]}'])
-    assert any("items is an array of objects. For a row per object" in warning for warning in proposal.warnings)
+    proposal = propose([b'{"id": 1, "orderItems": [{"sku": "a"}]}'])
+    note = 'order_items is an array of objects. For a row per object, write rows_from="orderItems",'
+    assert any(note in warning for warning in proposal.warnings)
 
 
 def test_the_attributes_of_an_event_are_no_key_of_the_rows_in_it() -> None:

@@ -22,8 +22,8 @@ EXAMPLES = [
     ),
     Example(
         "column n: invalid requires another column with the text of the field",
-        'Add it, so that nothing is lost: Column("n_text", "STRING", source=("log", "n"), doc="..."), with'
-        ' written="json" if the field is not always a text.',
+        'Add it, so that nothing is lost: Column("n_text", "STRING", source="log", doc="..."), with written="json" if'
+        " the field is not always a text.",
         with_columns(invalid(source=("log", "n")), column("text", "STRING", source=("log", "m"))),
         accept(with_columns(invalid(source=("log", "n")), column("log", "STRING")), {"log": "x"}, n=None, log="x"),
     ),

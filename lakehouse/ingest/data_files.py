@@ -66,8 +66,8 @@ def with_data_files(
     if isinstance(records, DataFrame) or records.size < MANY_BYTES or commit.kind != "batch":
         return records
     is_plain = table.is_log and not (table.has_elements or table.has_schemas or table.computed or table.rejects)
-    is_here = context.settings.spark_is_local and can_add_files(layout)
-    if not (is_plain and is_here and is_new(ledger, plan)):
+    is_here = context.settings.spark_is_local and not context.settings.spark_remote  # that server may be a cluster
+    if not (is_plain and is_here and can_add_files(layout) and is_new(ledger, plan)):
         return records
     # a record that was rejected before a crash, and is valid now, has to be marked there
     if has_rejected(context.stored_table(rejected_layout), plan):

@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from gzip import GzipFile
 from typing import Any
 
@@ -19,8 +20,26 @@ try:
 except ImportError:  # without its extension
     compiled_records = python_records
 
+LARGEST_BATCH = 512 * 1024 * 1024
+"""Bytes that a batch may have, decompressed, if batches are read one after the other and dropped."""
 _LZ4_RATIO, _SNAPPY_RATIO = 255, 32  # more than that, no data can become
-_room: ContextVar[list[int] | None] = ContextVar("room", default=None)
+
+
+@dataclass
+class _Limit:
+    """The bytes that are left for batches together, or for each of them."""
+
+    room: int
+    is_for_each: bool
+
+    def take(self, size: int) -> bool:
+        """Take these bytes; return whether there was room."""
+        has_room = size <= self.room
+        self.room -= 0 if self.is_for_each else size
+        return has_room
+
+
+_limit: ContextVar[_Limit | None] = ContextVar("limit", default=None)
 
 
 class BatchesTooLargeError(CorruptRecordException):  # type: ignore[misc]
@@ -28,8 +47,8 @@ class BatchesTooLargeError(CorruptRecordException):  # type: ignore[misc]
 
 
 @contextmanager
-def batches_limited(room: int) -> Iterator[None]:
-    """Let the batches that are decompressed meanwhile have at most ``room`` bytes of contents together.
+def batches_limited(room: int, *, each: bool = False) -> Iterator[None]:
+    """Let the batches that are decompressed meanwhile have at most ``room`` bytes of contents together, or ``each``.
 
     A read of more raises ``BatchesTooLargeError``. Without a limit, batches are read as aiokafka does.
     """
@@ -37,11 +56,11 @@ def batches_limited(room: int) -> Iterator[None]:
         for name, read_bounded in _BOUNDED.items():
             if not isinstance(getattr(module, name), _Decoder):
                 setattr(module, name, _Decoder(getattr(module, name), read_bounded))
-    token = _room.set([room])
+    token = _limit.set(_Limit(room, each))
     try:
         yield
     finally:
-        _room.reset(token)
+        _limit.reset(token)
 
 
 class _Decoder:
@@ -51,13 +70,12 @@ class _Decoder:
         self._decode, self._read_bounded = decode, read_bounded
 
     def __call__(self, payload: Any) -> bytes:
-        room = _room.get()
-        if room is None:
+        limit = _limit.get()
+        if limit is None:
             return self._decode(payload)
-        contents = self._read_bounded(payload, max(0, room[0]))
+        contents = self._read_bounded(payload, max(0, limit.room))
         contents = self._decode(payload) if contents is None else contents
-        room[0] -= len(contents)
-        if room[0] < 0:
+        if not limit.take(len(contents)):
             raise BatchesTooLargeError("The batches have too many bytes")
         return contents
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from lakehouse.kafka.batch_limits import LARGEST_BATCH, BatchesTooLargeError, batches_limited
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.kafka.newest_records import to_record
@@ -24,7 +25,8 @@ _LOG_APPEND_TIME = 1  # Kafka's number for a time that the broker set
 class FirstRecord:
     """The first record of a range: its time in the topic, UTC, and whether its producer set the time.
 
-    If this client cannot read the record, or Python cannot represent the time, ``time`` is ``None``.
+    If this client cannot read the record, because its batch is too large, for example, or Python cannot represent the
+    time, ``time`` is ``None``.
     """
 
     time: datetime | None
@@ -46,7 +48,8 @@ def first_records(settings: Settings, topic: str, ranges: Sequence[Range]) -> di
                 records |= await _read_together(consumer, topic, ranges[number : number + _TOGETHER])
         return records
 
-    return ask(settings, _LIMIT, read)
+    with batches_limited(LARGEST_BATCH, each=True):
+        return ask(settings, _LIMIT, read)
 
 
 def offsets_at(
@@ -84,7 +87,10 @@ async def _read_first(consumer: Any, partition: TopicPartition, end: int) -> Fir
     while await consumer.position(partition) < end:
         try:
             batches = await consumer.getmany(partition, timeout_ms=_POLL_MS, max_records=1)
-        except UnicodeDecodeError:  # a header whose name is not UTF-8
+        except (
+            UnicodeDecodeError,
+            BatchesTooLargeError,
+        ):  # the name of a header is not UTF-8, or a small batch is huge
             return FirstRecord(None, producer_time=True)
         for message in batches.get(partition, ()):
             if message.offset >= end:

@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
 
 from lakehouse.errors import BrokerError, TopicError
+from lakehouse.kafka.batch_limits import LARGEST_BATCH, BatchesTooLargeError, batches_limited
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.kafka.failures import records_gone_error
@@ -90,7 +91,9 @@ def cut_around(settings: Settings, plan: Plan, command: str) -> CutPlan:
             earliest = await consumer.beginning_offsets(list(starts))
         return all(earliest[partition] <= start for partition, start in starts.items())
 
-    if not ask(settings, None, scan_all):
+    with batches_limited(LARGEST_BATCH, each=True):
+        is_whole = ask(settings, None, scan_all)
+    if not is_whole:
         raise records_gone_error(plan, command)
     read_ranges = {cut.offsets.partition: cut.offsets for cut in cuts}
     read_plan = replace(plan, ranges=tuple(read_ranges.get(offsets.partition, offsets) for offsets in plan.ranges))
@@ -164,6 +167,16 @@ def size_of(record: Record) -> int:
     return _RECORD_OVERHEAD + len(record.key or b"") + len(record.value or b"") + headers
 
 
+def _unreadable_error(partition: TopicPartition, position: int, problem: str) -> TopicError:
+    return TopicError(
+        f"Neither client can read the records of partition {partition.partition} from offset {position} on: the time of"
+        f" one is out of range for a timestamp, and {problem}",
+        where=f"topic {partition.topic}",
+        action="Nothing was merged. Delete the records up to them from the topic. Then accept the gap:"
+        " lakehouse accept-gap TABLE",
+    )
+
+
 async def _scan(consumer: Any, topic: str, cut: _Cut) -> None:
     """Feed the records of its range to a cut until it has no room."""
     partition, end = TopicPartition(topic, cut.offsets.partition), cut.offsets.end
@@ -174,14 +187,10 @@ async def _scan(consumer: Any, topic: str, cut: _Cut) -> None:
         try:
             batches = await consumer.getmany(partition, timeout_ms=_POLL_MS)
         except UnicodeDecodeError:
-            raise TopicError(
-                f"Neither client can read the records of partition {partition.partition} from offset {position} on:"
-                " the time of one is out of range for a timestamp, and one near it has a header whose name is not"
-                " UTF-8",
-                where=f"topic {topic}",
-                action="Nothing was merged. Delete the records up to them from the topic. Then accept the gap:"
-                " lakehouse accept-gap TABLE",
-            ) from None
+            raise _unreadable_error(partition, position, "one near it has a header whose name is not UTF-8") from None
+        except BatchesTooLargeError:
+            problem = f"one near it is in a compressed batch that has more than {LARGEST_BATCH >> 20} MB"
+            raise _unreadable_error(partition, position, problem) from None
         if not all(cut.take(to_record(message)) for message in batches.get(partition, ()) if message.offset < end):
             return
         position_before, position = position, await consumer.position(partition)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -20,3 +21,8 @@ class DataFile:
     stats: Mapping[str, Any]
     late: int
     unmapped_fields: Mapping[str, int]
+
+    def is_intact(self, folder: str) -> bool:
+        """Whether the file is in the folder of its table, with its size."""
+        path = Path(folder, self.path)
+        return path.exists() and path.stat().st_size == self.size

@@ -56,7 +56,10 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
 
 
 def add_files(layout: Layout, files: Sequence[DataFile], commit: Commit) -> Entry:
-    """Commit data files that are in the folder of the table. Raises what ``append_quickly`` raises."""
+    """Commit data files that are in the folder of the table. Raises what ``append_quickly`` raises.
+
+    Also raises ``ConflictError`` if a file is gone: VACUUM deletes those that no commit names after the retention.
+    """
     now = time.time_ns() // 1_000_000
     actions: list[AddAction | RemoveAction] = [
         AddAction(file.path, file.size, {}, now, True, json.dumps(file.stats)) for file in files
@@ -65,6 +68,9 @@ def add_files(layout: Layout, files: Sequence[DataFile], commit: Commit) -> Entr
     counts = {"operationMetrics": {name: str(count) for name, count in metrics.items()}}  # as Spark has them
 
     def write(table: DeltaTable) -> None:
+        if not all(file.is_intact(layout.uri) for file in files):
+            message = f"A data file of {layout.name} was deleted or changed before its commit"
+            raise ConflictError(message, where=layout.uri, action=layout.conflict_advice)
         properties = _commit_properties(layout, commit, counts)
         table.create_write_transaction(actions, "append", table.schema(), **properties)
 

@@ -157,7 +157,8 @@ def _bound(value: pa.Scalar, most_characters: int) -> Any:
     if not value.is_valid or pa.types.is_boolean(value.type):
         return None
     if pa.types.is_timestamp(value.type):
-        return value.cast(pa.string()).as_py().replace(" ", "T")
+        # a time with a zone needs the system's time zones, which a small image may not have
+        return value.cast(pa.timestamp("us")).cast(pa.string()).as_py().replace(" ", "T") + "Z"
     if pa.types.is_date(value.type):
         return value.cast(pa.string()).as_py()
     if pa.types.is_decimal(value.type):

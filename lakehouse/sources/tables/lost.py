@@ -7,6 +7,8 @@ from pathlib import Path
 from urllib.parse import unquote
 from uuid import UUID
 
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType
 
@@ -18,6 +20,8 @@ from lakehouse.settings.store import Store
 
 _IN_OWN_FOLDER = "u"  # a deletion vector may also be in the log itself, or in another table
 _CODE_LENGTH = 20
+_VECTORS = "deletionVectors"  # the feature of tables that may have them
+_IS_GONE = "File not found"  # in the error of deltalake for a deletion vector
 _FROM_Z85 = str.maketrans(
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
@@ -43,10 +47,23 @@ def changed_columns(uri: str, versions: Collection[int]) -> set[int]:
 
 
 def has_rows(uri: str, version: int) -> bool:
-    """Whether every file with the rows as of a version still exists."""
-    paths = active_files(open_version(uri, version), uri)["path"].to_pylist()
+    """Whether every file with the rows as of a version still exists, and every file with a deletion vector of them."""
+    table = open_version(uri, version)
+    paths = active_files(table, uri)["path"].to_pylist()
     with log_failures(uri):
-        return not _missing(uri, list(map(unquote, paths)))
+        return not _missing(uri, list(map(unquote, paths))) and _has_vectors(table)
+
+
+def _has_vectors(table: DeltaTable) -> bool:
+    """Whether every deletion vector can be read. A checkpoint may hold their paths, which only deltalake reads."""
+    if _VECTORS not in (table.protocol().reader_features or ()):
+        return True
+    try:
+        return all(batch is not None for batch in table.deletion_vectors())
+    except DeltaError as error:
+        if _IS_GONE in str(error):
+            return False
+        raise
 
 
 def _files_with_changes(commit: Iterable[Action]) -> Iterator[str]:

@@ -2,10 +2,12 @@
 
 import json
 import shutil
+import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pytest
@@ -19,7 +21,7 @@ from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import VERSION_PLACES, Plan, Range, find_gap
 from lakehouse.settings import Settings
 from lakehouse.sources.tables.look import CHANGES, ROWS, changed_rows
-from lakehouse.sources.tables.lost import lost_versions
+from lakehouse.sources.tables.lost import has_rows, lost_versions
 from lakehouse.sources.tables.source import TableSource
 from lakehouse_tests.helpers.sensors import MERGED
 
@@ -197,6 +199,26 @@ def test_a_version_whose_deletion_vector_was_deleted_is_lost(accounts: Path) -> 
     vector_file.parent.mkdir()
     vector_file.touch()
     assert lost_versions(str(accounts), 1, 4) == set()
+
+
+@pytest.mark.invariant("9.13")
+def test_rows_whose_deletion_vector_was_deleted_are_lost(accounts: Path) -> None:
+    """Double: a commit as Spark writes it for a DELETE of the second row, with a bitmap of one position."""
+    feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
+    protocol = {**feature, "writerFeatures": ["deletionVectors", "changeDataFeed"]}
+    bitmap = struct.pack("<IQIIIHHIH", 1681511377, 1, 0, 12346, 1, 0, 0, 16, 1)
+    vector = {"storageType": "u", "pathOrInlineDv": "^-aqEH.-t@S}K{vb[*k^", "offset": 1, "sizeInBytes": len(bitmap)}
+    vector_file = accounts / "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    vector_file.write_bytes(b"\1" + struct.pack(">I", len(bitmap)) + bitmap + struct.pack(">I", crc32(bitmap)))
+    entry = accounts / "_delta_log" / f"{3:020d}.json"
+    (file,) = [action["add"] for action in map(json.loads, entry.read_text().splitlines()) if "add" in action]
+    actions = [{"protocol": protocol}, {"remove": {"path": file["path"], "dataChange": True}}]
+    actions += [{"add": {**file, "deletionVector": {**vector, "cardinality": 1}}}, {"commitInfo": {}}]
+    (accounts / "_delta_log" / f"{4:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+    assert has_rows(str(accounts), 4)
+    vector_file.unlink()
+    assert not has_rows(str(accounts), 4)
+    assert has_rows(str(accounts), 3)
 
 
 def test_every_changed_row_of_a_version_counts_for_the_limit_of_a_batch(tmp_path: Path) -> None:

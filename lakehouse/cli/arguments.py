@@ -44,8 +44,8 @@ def examples(*command_lines: str) -> str:
     return "\n\n".join(["Examples:", *(f"  $ {line}" for line in command_lines)])
 
 
-def select_table(settings: "Settings", name: str | None) -> "StreamTable":
-    """Return the declared table of that name, or the only one; anything else is wrong usage."""
+def select_table(settings: "Settings", name: str | None, advice: str = "") -> "StreamTable":
+    """Return the declared table of that name, or the only one; anything else is wrong usage, with this advice."""
     from lakehouse.declaration.misspelt import spelling_hint
     from lakehouse.discovery import declared_tables
 
@@ -55,7 +55,7 @@ def select_table(settings: "Settings", name: str | None) -> "StreamTable":
     if name not in tables:
         problem = "Several tables are declared; name one"
         if name is not None:
-            problem = f"Unknown table {name!r}. {spelling_hint(name, tables)}Declared tables"
+            problem = f"Unknown table {name!r}. {spelling_hint(name, tables)}{advice}Declared tables"
         raise typer.BadParameter(f"{problem}: {', '.join(tables)}", param_hint="TABLE")
     return tables[name]
 

@@ -102,7 +102,7 @@ def publish(
     if subject is not None and not subject.strip():
         raise typer.BadParameter("the name of the subject is empty", param_hint="--subject")
     settings = load_settings()
-    stream_table = select_topic(select_table(settings, table), topic)
+    stream_table = select_topic(select_table(settings, table, _RAW_ADVICE), topic)
     require_own_keys(stream_table)
     with (
         _records(stream_table, file, generate, check=not force) as records,
@@ -114,6 +114,9 @@ def publish(
         options = PublishOptions(rate, report_count, schema_text, subject)
         acknowledged = send(settings, stream_table, records.lines, options)
     return _report(Sent(address, stream_table.topic, acknowledged), as_json=json)
+
+
+_RAW_ADVICE = "For a topic that no table reads, add --raw. "
 
 
 def _report(sent: Sent, *, as_json: bool) -> None:

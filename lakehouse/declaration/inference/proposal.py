@@ -17,7 +17,7 @@ from lakehouse.declaration.inference.open_telemetry import (
 )
 from lakehouse.declaration.inference.opened_fields import open_fields
 from lakehouse.declaration.inference.proposed_columns import propose_column
-from lakehouse.declaration.inference.proposed_key import is_id, proposed_key
+from lakehouse.declaration.inference.proposed_key import is_event, is_event_time, is_id, proposed_key
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
 from lakehouse.declaration.inference.proposed_texts import read_texts
 from lakehouse.declaration.inference.proposed_times import text_warnings
@@ -28,6 +28,7 @@ from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas, WriterSchema
 from lakehouse.decoding.formats.shown_options import quote
+from lakehouse.decoding.time_texts import ISO8601
 
 DEFAULT_FORMAT = Json()
 _SEVERAL_TYPES = (
@@ -101,6 +102,8 @@ def propose(
     paths = list(schema_fields if schema_fields is not None else field_paths(objects))[:MAX_FIELDS]
     paths = [path for path in paths if only is None or only(path[0])]
     columns = _propose_columns(paths, objects, schema_fields or {}, warnings)
+    if objects and all(map(is_event, objects)):  # by their standard, with a fraction and an offset or without
+        columns = [replace(column, pattern=ISO8601) if is_event_time(column) else column for column in columns]
     if schema_fields is None and not form.typed:
         columns = [with_attributes(column, values_at(column.field.names, objects)) for column in columns]
     kinds = None if only else _record_kinds(columns, objects, form, used_schemas)

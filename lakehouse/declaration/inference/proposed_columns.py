@@ -17,6 +17,7 @@ from lakehouse.declaration.inference.record_fields import values_at
 from lakehouse.declaration.names import column_name
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats.format import Path, SchemaField
+from lakehouse.decoding.formats.shown_options import quote
 from lakehouse.decoding.written_forms import Written
 
 _HALF = re.compile(r"[\ud800-\udfff]")
@@ -124,6 +125,10 @@ def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None, text_c
     form = "its text" if written == "text_or_number" else "each value as JSON text"
     if written == "text_or_number" and (mixed_form := find_mixed_form(text_column, values)):
         return f"{reason}. To store {mixed_form.content}, write {column_line(mixed_form.column)}"
+    if kinds == ["arrays", "objects"]:
+        path = text_column.field.names
+        rows_from = quote(path[0]) if len(path) == 1 else f"({', '.join(map(quote, path))})"
+        reason += f". For a row per object, write rows_from={rows_from}, single_object=True"
     most_common = _most_common_line(values, text_column)
     return f"{reason}. {most_common}To store {form}, write {column_line(replace(text_column, written=written))}"
 

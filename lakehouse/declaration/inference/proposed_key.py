@@ -49,6 +49,11 @@ def is_event(content: Mapping[str, Any]) -> bool:
     return all(isinstance(content.get(name), str) for name in EVENT_ATTRIBUTES)
 
 
+def is_event_time(column: Column) -> bool:
+    """Whether the column of an event is the time when it happened, as a text."""
+    return column.field.names == ("time",) and column.type == "TIMESTAMP" and column.pattern is not None
+
+
 def _are_required(names: Sequence[str], columns: Sequence[Column]) -> bool:
     return {*names} <= {column.name for column in columns if column.required}
 

@@ -36,6 +36,7 @@ def test_accepting_a_difference_needs_an_existing_difference_and_a_reason(capsys
         (["merge", "rain"], "Unknown table 'rain'"),
         (["merge", "--max-records", "0"], "--max-records"),
         (["publish"], "TABLE"),
+        (["publish", "rain", "f.jsonl"], "Unknown table 'rain'. For a topic that no table reads, add --raw. Declared"),
         (["publish", "temperatures"], "either a file or --generate"),
         (["publish", "temperatures", "f.jsonl", "--generate", "stream"], "either a file or --generate"),
         (["publish", "temperatures", "missing.jsonl"], "missing.jsonl cannot be read"),

@@ -87,3 +87,14 @@ def test_a_version_that_is_a_date_stays_a_text_with_the_line_for_dates() -> None
     assert types(proposal) == {"id": "BIGINT", "api_version": "STRING", "on": "DATE"}
     line = 'Column("api_version", "DATE", doc="", required=True, pattern="%Y-%m-%d")'
     assert any(text.startswith("api_version has dates.") and line in text for text in proposal.warnings)
+
+
+def test_rows_are_proposed_for_a_field_that_is_an_array_in_some_records_and_an_object_in_others() -> None:
+    proposal = infer({"id": 1, "in": {"parcel": [{"n": 1}]}}, {"id": 2, "in": {"parcel": {"n": 2}}})
+    (warning,) = [warning for warning in proposal.warnings if "left out" in warning]
+    assert (
+        'it contains arrays and objects. For a row per object, write rows_from=("in", "parcel"), single_object='
+        in warning
+    )
+    proposal = infer({"parcel": [{"n": 1}]}, {"parcel": {"n": 2}})
+    assert 'write rows_from="parcel", single_object=True. ' in proposal.warnings[0]

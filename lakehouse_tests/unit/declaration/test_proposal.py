@@ -215,6 +215,14 @@ def test_the_most_common_reasons_of_unread_records_are_named_with_their_counts()
     assert "(" not in propose([b'{"id": 1}', b"5"]).refusal
 
 
+def test_the_time_of_an_event_may_have_any_form_of_its_standard() -> None:
+    event = {"specversion": "1.0", "id": "1", "source": "/a", "type": "t", "time": "2026-01-01T00:00:00Z"}
+    (column,) = [column for column in infer(event, {**event, "id": "2"}).columns if column.name == "time"]
+    assert (column.type, column.pattern) == ("TIMESTAMP", "iso8601")
+    (column,) = [column for column in infer({"id": 1, "time": event["time"]}).columns if column.name == "time"]
+    assert column.pattern == "%Y-%m-%dT%H:%M:%SZ"
+
+
 def test_only_the_first_of_fields_with_the_same_column_name_is_declared() -> None:
     proposal = infer({"a_id": 5, "a": {"id": 1}}, {"a_id": 5, "a": {"id": 2}})
     assert [column.source for column in proposal.columns] == [None]

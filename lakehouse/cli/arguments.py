@@ -65,6 +65,22 @@ def print_left_out(error: "LakehouseError") -> None:
     print_notice(f"The tables of a file are left out: {error}")
 
 
+def find_declared(settings: "Settings", name: str) -> "StreamTable | None":
+    """Return the declared table of that name, ``None`` if there is none; notes files of declarations that fail.
+
+    Raises the error of such a file if no other file declares the table: it may declare a table of that name.
+    """
+    from lakehouse.discovery import find_readable_tables
+
+    errors: list[LakehouseError] = []
+    tables = {table.name: table for table in find_readable_tables(settings, errors.append)}
+    for error in errors:
+        if name not in tables:
+            raise error
+        print_left_out(error)
+    return tables.get(name)
+
+
 def select_tables(settings: "Settings", name: str | None) -> "tuple[StreamTable, ...]":
     """Return the declared table of that name, or all of them."""
     from lakehouse.discovery import declared_tables

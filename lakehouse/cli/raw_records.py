@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import typer
 
-from lakehouse.cli.arguments import print_left_out, select_topic
+from lakehouse.cli.arguments import find_declared, select_topic
 from lakehouse.cli.phases import progress_bar
 from lakehouse.cli.table_session import broker
 from lakehouse.errors import LakehouseError
@@ -54,11 +54,10 @@ def send_raw(settings: "Settings", name: str, topic: str | None, file: str, rate
 def _topic_of(settings: "Settings", name: str, topic: str | None) -> str:
     """The topic of the declared table of that name, or the topic of that name."""
     from lakehouse.declaration.rules.topic_rules import TOPIC
-    from lakehouse.discovery import find_readable_tables
 
-    tables = {table.name: table for table in find_readable_tables(settings, print_left_out)}
-    if name in tables:
-        selected = select_topic(tables[name], topic)
+    table = find_declared(settings, name)
+    if table:
+        selected = select_topic(table, topic)
         if selected.source:
             raise typer.BadParameter(f"{name} reads no topic", param_hint="TABLE")
         return selected.topic
@@ -70,7 +69,7 @@ def _topic_of(settings: "Settings", name: str, topic: str | None) -> str:
 
 @contextmanager
 def open_lines(file: str) -> Iterator[BinaryIO]:
-    """The bytes of a file, or of standard input if it is ``-``; a file that cannot be read is wrong usage."""
+    """The bytes of a file, or of standard input if it is ``-``; one that cannot be read twice is wrong usage."""
     if file == "-":
         yield sys.stdin.buffer
         return
@@ -79,4 +78,6 @@ def open_lines(file: str) -> Iterator[BinaryIO]:
     except OSError as error:
         raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
     with stream:
+        if not stream.seekable():
+            raise typer.BadParameter(f"{file} can be read only once; for standard input, write -", param_hint="FILE")
         yield stream

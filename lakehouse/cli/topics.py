@@ -7,7 +7,7 @@ import typer
 from lakehouse.cli.arguments import (
     JsonOption,
     examples,
-    print_left_out,
+    find_declared,
     select_tables,
 )
 from lakehouse.cli.help_texts import starts_broker
@@ -58,7 +58,8 @@ def topics(
     settings = load_settings()
     if partitions and not create:
         raise typer.BadParameter("needs --create", param_hint="--partitions")
-    if create and name is not None and not _is_table(settings, name) and TOPIC.fullmatch(name):
+    if create and name is not None and find_declared(settings, name) is None and TOPIC.fullmatch(name):
+        _note_similar_table(settings, name)
         return _create_undeclared(settings, name, partitions or _DEFAULT_PARTITIONS, as_json=json)
     stream_tables = [selected for selected in select_tables(settings, name) if not selected.source]
     with broker(settings) as address:
@@ -74,15 +75,14 @@ def topics(
     return None
 
 
-def _is_table(settings: "Settings", name: str) -> bool:
-    """Whether a table of this name is declared; says if one has nearly this name. A file that fails is left out."""
+def _note_similar_table(settings: "Settings", topic: str) -> None:
+    """Say if a declared table has nearly the name of a topic: perhaps the table is meant."""
     from lakehouse.declaration.misspelt import spelling_hint
     from lakehouse.discovery import find_readable_tables
 
-    names = {table.name for table in find_readable_tables(settings, print_left_out)}
-    if name not in names and (hint := spelling_hint(name, names)):
-        print_notice(f"{name} is not a declared table. {hint.rstrip()}")
-    return name in names
+    names = [table.name for table in find_readable_tables(settings, lambda _: None)]
+    if hint := spelling_hint(topic, names):
+        print_notice(f"{topic} is not a declared table. {hint.rstrip()}")
 
 
 def _create_undeclared(settings: "Settings", topic: str, partitions: int, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ _MISSING_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) missing \d+ required (?:pos
 _UNKNOWN_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 
 
-def misspelt(error: Exception, package: ModuleType) -> tuple[str, str] | None:
+def misspelt(error: BaseException, package: ModuleType) -> tuple[str, str] | None:
     """Return what is wrong and what to do, if the error is about a name that a declaration cannot use.
 
     ``package`` is the module that exports the classes of a declaration in ``__all__``. ``None`` for any other error.

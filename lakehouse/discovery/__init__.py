@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -59,7 +59,8 @@ def find_tables(settings: Settings) -> tuple[StreamTable, ...]:
 def find_readable_tables(settings: Settings, report: Callable[[LakehouseError], None]) -> tuple[StreamTable, ...]:
     """Return what ``find_tables`` returns; if files fail, the tables of the others, after ``report`` gets each error.
 
-    Raises what ``find_tables`` raises if every file can be imported, or if the folder or module as a whole cannot.
+    Raises what ``find_tables`` raises if every file can be imported, or if the folder or module as a whole cannot. Of
+    several files, two may not use the same name either.
     """
     errors: list[LakehouseError] = []
     if not settings.declarations and find_project() is None:
@@ -69,6 +70,7 @@ def find_readable_tables(settings: Settings, report: Callable[[LakehouseError], 
         return find_tables(settings)
     for error in {str(error): error for error in errors}.values():  # a file may import one that fails
         report(error)
+    _require_distinct(modules)
     return tuple(part for part, _ in modules.values() if isinstance(part, StreamTable))
 
 
@@ -127,17 +129,23 @@ def find_views(settings: Settings) -> tuple[View, ...]:
 def _declared_in(location: str, base_folder: Path) -> _Declarations:
     modules = _declaring_modules(import_modules(location, base_folder))
     declarations = sorted((part for part, _ in modules.values()), key=lambda part: part.name)
+    _require_distinct(modules)
+    tables = tuple(part for part in declarations if isinstance(part, StreamTable))
+    views = [part for part in declarations if isinstance(part, View)]
+    exports = [part for part in declarations if isinstance(part, Export)]
+    sorted_views = sort_views(views, (name for table in tables for name in table.tables))
+    return _Declarations(tables, sorted_views, sort_exports(exports, tables, sorted_views))
+
+
+def _require_distinct(modules: Mapping[int, tuple[Declaration, ModuleType]]) -> None:
+    """Refuse names that two declarations use, with the files of these."""
+    declarations = sorted((part for part, _ in modules.values()), key=lambda part: part.name)
     try:
         require_distinct_names(*declarations)
     except DeclarationError as error:
         uses = Counter(name for part in declarations for name in part.names)
         files = {module.__file__ for part, module in modules.values() if any(uses[n] > 1 for n in part.names)}
         raise DeclarationError(error.what, where=" and ".join(sorted(map(str, files))), action=error.action) from None
-    tables = tuple(part for part in declarations if isinstance(part, StreamTable))
-    views = [part for part in declarations if isinstance(part, View)]
-    exports = [part for part in declarations if isinstance(part, Export)]
-    sorted_views = sort_views(views, (name for table in tables for name in table.tables))
-    return _Declarations(tables, sorted_views, sort_exports(exports, tables, sorted_views))
 
 
 def _declaring_modules(modules: Iterable[ModuleType]) -> dict[int, tuple[Declaration, ModuleType]]:

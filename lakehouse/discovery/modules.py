@@ -131,7 +131,7 @@ def _import_module(name: str) -> ModuleType:
         if error.name and f"{name}.".startswith(f"{error.name}."):
             raise _location_error(name) from None
         raise _file_error(error, name) from error
-    except Exception as error:  # a user's file can raise anything
+    except (Exception, SystemExit) as error:  # a user's file can raise anything, and end like a program
         raise _file_error(error, name) from error
 
 
@@ -143,7 +143,7 @@ def _location_error(name: str) -> SettingsError:
     )
 
 
-def _file_error(error: Exception, name: str) -> DeclarationError:
+def _file_error(error: BaseException, name: str) -> DeclarationError:
     place = _place(error, name)
     if isinstance(error, LakehouseError):
         return DeclarationError(error.what, where=place, action=error.action)
@@ -152,7 +152,7 @@ def _file_error(error: Exception, name: str) -> DeclarationError:
     return DeclarationError(problem, where=place, action=action)
 
 
-def _import_advice(error: Exception, name: str) -> str | None:
+def _import_advice(error: BaseException, name: str) -> str | None:
     """What to write if a file of a package imports one of its folders without the name of the package."""
     folder = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     parts = name.split(".")
@@ -162,7 +162,7 @@ def _import_advice(error: Exception, name: str) -> str | None:
     return f"Write from {module} instead of from {folder}: the folder is in the package {parts[0]}."
 
 
-def _place(error: Exception, name: str) -> str:
+def _place(error: BaseException, name: str) -> str:
     """File and line of the declarations that failed."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"

@@ -82,7 +82,9 @@ def _read_bytes(raw: dict[str, Any], name: str) -> bytes | None:
 
 
 def _read_headers(raw: dict[str, Any], name: str) -> Iterator[tuple[str, bytes]]:
-    headers = raw.get(name) or {}
+    headers = raw.get(name)
+    if headers is None:
+        return
     if not isinstance(headers, dict):
         raise ValueError(f"{name} must be an object, not {json_kind(headers)}")
     for header, text in headers.items():

@@ -53,6 +53,7 @@ _DELETES = (
     "Records with a key and without a value: {:,} of {:,}. If such a record deletes the row of its key, read the"
     " columns of key= with RecordKey, and add apply_as_deletes=Tombstone()."
 )
+_EMPTY = "{:,} of {:,} keys are empty, which {} cannot be: their records are rejected."
 _WINDOW = "bytes that end with a time of present days, like the window of an aggregate (see docs/how-to/keys.md)"
 
 
@@ -104,9 +105,19 @@ def with_key_columns(
         shown_columns = [f"{column.name} is the {column.field.source}" for column in new_columns]
         advice = _BYTES_ONLY if new_columns[0].type == "BINARY" else _IN_KEY
         warnings.append(_READ.format(subject, ", ".join(shown_columns), advice))
+        warnings += _empty_warnings(new_columns[0], [record.key for record in records])
     without_value = sum(record.key is not None and record.value is None for record in records)
     warnings += [_DELETES.format(without_value, len(records))] if without_value else []
     return _with_warnings(replace(proposal, columns=(*new_columns, *proposal.columns)), *warnings)
+
+
+def _empty_warnings(column: Column, keys: Sequence[bytes | None]) -> Iterator[str]:
+    """Yield how many keys are empty, if the column rejects their records."""
+    try:
+        key_column(column, [b""])
+    except Rejection:
+        if b"" in keys:
+            yield _EMPTY.format(keys.count(b""), len(keys), column.name)
 
 
 def key_column(column: Column, keys: Sequence[bytes | None], schemas: Schemas = NO_SCHEMAS) -> KeyColumn:

@@ -36,7 +36,10 @@ def seen_kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, 
     if divisions:
         column, kinds = min(divisions, key=lambda division: _rest(division[1].values()))
         counts = ", ".join(f"{_show_kind(kind)} ({len(records):,})" for kind, records in kinds.items())
-        return Kinds(f"by {column.field.source!r}: {counts}", f"--where {column.field.source}={_chosen_kind(kinds)}")
+        source, chosen_kind = column.field.source, _chosen_kind(kinds)
+        can_choose = chosen_kind is not None and source.isprintable()
+        condition = f"--where {quote(source)}={quote(chosen_kind or '')}" if can_choose else ""
+        return Kinds(f"by {source!r}: {counts}", condition)
     fixed_columns = [column for column in columns if not any(map(holds_user_names, column.field.names[:-1]))]
     by_fields = None if is_typed else _by_fields(present_columns(fixed_columns, objects, null=True))
     return Kinds(by_fields) if by_fields else None
@@ -72,9 +75,10 @@ def _rest(kinds: Collection[Sequence[set[str]]]) -> int:
     return open_columns + len(kinds) * len(set.union(*unions) - shared_by_all)
 
 
-def _chosen_kind(kinds: Mapping[str | None, Sequence[set[str]]]) -> str:
-    """The most common kind that has a name, as a word of a command."""
-    return quote(max((kind for kind in kinds if kind is not None), key=lambda kind: len(kinds[kind])))
+def _chosen_kind(kinds: Mapping[str | None, Sequence[set[str]]]) -> str | None:
+    """The most common kind that a person can type; ``None`` if there is none."""
+    names = [kind for kind in kinds if kind and kind.isprintable()]
+    return max(names, key=lambda name: len(kinds[name]), default=None)
 
 
 def _likely_type_columns(columns: Sequence[Column], objects: Sequence[dict[str, Any]]) -> list[Column]:

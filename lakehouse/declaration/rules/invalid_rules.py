@@ -1,12 +1,12 @@
 """The rules for ``invalid="null"``: what cannot be read becomes NULL, and another column keeps its text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.record_parts import VALUE
+from lakehouse.decoding.record_parts import VALUE, ValueOrObject
 
 _REMOVE_ONE = "Remove one of the two."
 
@@ -20,7 +20,7 @@ def invalid_problems(table: TableParts) -> Iterator[Problem]:
         if field.part != VALUE:
             message = f"column {column.name}: invalid is only allowed for a field of a record's value"
             yield message, "Remove invalid, or read the column from a field."
-        elif not any(_keeps_text_of(other_column, fields, field) for other_column in table.record_columns):
+        elif not _is_kept(table, fields, field):
             yield (
                 f"column {column.name}: invalid requires another column with the text of the field",
                 f'Add it, so that nothing is lost: Column("{column.name}_text", "STRING", source={_source_of(column)},'
@@ -41,19 +41,36 @@ def _column_problems(table: TableParts, column: Column) -> Iterator[Problem]:
         yield f"column {column.name}: base and invalid cannot be combined", _REMOVE_ONE
 
 
-def _keeps_text_of(column: Column, fields: Mapping[str, Field], field: Field) -> bool:
-    """Whether a column has every value of a field, or of what is around it, as text."""
-    text_field = fields[column.name]
+def _is_kept(table: TableParts, fields: Mapping[str, Field], field: Field) -> bool:
+    """Whether another column has every value of a field, or of what is around it, as text.
+
+    A column falls back to its former path if its own path is missing: only columns with one path do so for the same
+    records.
+    """
+    texts = [fields[column.name] for column in table.record_columns if _keeps_text(column)]
+    texts = [text for text in texts if (text.part, text.level) == (field.part, field.level)]
+    if field.former:
+        return any(text.names == field.names and text.former and _leads(text.former, field.former) for text in texts)
+    has_same_source = any((text.names, text.whole_depth) == (field.names, field.whole_depth) for text in texts)
+    return has_same_source or any(_leads(text.names, field.names[: field.whole_depth or None]) for text in texts)
+
+
+def _keeps_text(column: Column) -> bool:
     is_whole = column.type == "STRING" and column.written in (None, "json")
-    is_kept = not (column.invalid or column.null_values or column.default is not None or column.keep)
-    is_around = field.names[: len(text_field.names)] == text_field.names
-    is_around &= bool(text_field.former) == bool(field.former)
-    is_around &= field.former[: len(text_field.former)] == text_field.former
-    return is_whole and is_kept and is_around and (text_field.part, text_field.level) == (field.part, field.level)
+    return is_whole and not (column.invalid or column.null_values or column.default is not None or column.keep)
+
+
+def _leads(outer_path: Sequence[str], path: Sequence[str]) -> bool:
+    return path[: len(outer_path)] == outer_path
 
 
 def _source_of(column: Column) -> str:
-    """The field of a column; of a path, the outermost field, because a text on the path may end it."""
-    source = column.source or column.name
-    outermost = source[0] if isinstance(source, tuple) else source
-    return repr(outermost).replace("'", '"')
+    """The source of the column that keeps the text: of a path, the outermost field, because a text on it may end it.
+
+    With a former name, both are the same paths as those of the column.
+    """
+    source = column.source.source if isinstance(column.source, ValueOrObject) else column.source or column.name
+    if column.formerly is None and isinstance(source, list | tuple):
+        source = source[0]
+    formerly = "" if column.formerly is None else f", formerly={column.formerly!r}"
+    return f"{source!r}{formerly}".replace("'", '"')

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Csv, StreamTable
+from lakehouse.declaration import Csv, Rejection, StreamTable
 from lakehouse.declaration.inference.key_columns import with_record_key
 from lakehouse.declaration.inference.proposal import Proposal, propose
 from lakehouse.declaration.inference.proposed_changes import KeyedValue
@@ -121,6 +121,17 @@ def test_records_without_keys_get_no_line() -> None:
     for key in (None, b""):
         proposal = proposal_for((key, {"id": 1}), (key, {"id": 2}))
         assert proposal == propose([b'{"id": 1}', b'{"id": 2}'])
+
+
+def test_empty_keys_are_counted_if_the_column_rejects_their_records() -> None:
+    for key in (b'{"part": 3}', b'"a"', b"\x00\x00\x00\x00\x00\x00\x00\x07"):
+        proposal = proposal_for((key, {"id": 1}), (b"", {"id": 2}), (None, {"id": 3}))
+        table = StreamTable("t", "t", "", proposal.columns, proposal.key)
+        with pytest.raises(Rejection):
+            table.decode(b'{"id": 2}', key=b"")
+        (name,) = [name for name, _, _ in key_lines(proposal)]
+        assert f"1 of 3 keys are empty, which {name} cannot be: their records are rejected." in proposal.warnings
+    assert not any("empty" in text for text in proposal_for((b"a", {"id": 1}), (b"", {"id": 2})).warnings)
 
 
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=12), st.none() | st.just({"id": 1})), max_size=5))

@@ -140,3 +140,15 @@ def test_without_a_field_that_all_records_have_there_is_no_key() -> None:
         assert proposal.key == ()
     with pytest.raises(Rejection):
         StreamTable("t", "t", "", infer({"id": 1}).columns, ["id"]).decode(b"{}")
+
+
+@pytest.mark.parametrize("kind", ["\ud800", "paid\x1b[31m", "paid\n", ""])
+def test_a_type_that_nobody_can_type_is_not_proposed_as_a_condition(kind: str) -> None:
+    def proposed(*kinds: str) -> str:
+        proposal = infer(*({"record type": kind, f"x{kinds.index(kind)}": n} for kind in kinds for n in range(2)))
+        (text,) = [text for text in proposal.warnings if text.startswith("The records have several types")]
+        assert text.isprintable() and text.encode()
+        return text
+
+    assert "--where 'record type'=sent to the command" in proposed(kind, "sent")
+    assert "write where= with a field or a header" in proposed(kind, f"{kind}\n")

@@ -99,6 +99,22 @@ def test_a_folder_whose_package_fails_has_no_readable_tables(folder: Path) -> No
         find_readable_tables(Settings(declarations=str(folder)), lambda _: None)
 
 
+def test_readable_tables_with_one_name_are_refused_although_another_file_fails(folder: Path) -> None:
+    write(folder, "first")
+    write(folder, "second", (folder / "first.py").read_text())
+    write(folder, "third", "1 / 0\n")
+    with pytest.raises(DeclarationError, match="first") as error:
+        find_readable_tables(Settings(declarations=str(folder)), lambda _: None)
+    assert error.value.where == f"{folder / 'first.py'} and {folder / 'second.py'}"
+
+
+def test_a_file_that_ends_the_program_fails_like_others(folder: Path) -> None:
+    write(folder, "first")
+    write(folder, "second", "import sys\nsys.exit(0)\n")
+    with pytest.raises(DeclarationError, match=r"SystemExit: 0 .*second.py, line 2"):
+        list_declared(folder)
+
+
 def test_declarations_are_read_once_by_a_process(folder: Path) -> None:
     write(folder, "first")
     settings = Settings(declarations=str(folder))

@@ -41,6 +41,8 @@ def test_a_record_needs_only_a_value_and_null_is_none() -> None:
         ({"value": "a", "headers": {"\ud800": "a"}}, "a name in headers has half of a surrogate pair"),
         ({"value_base64": "a"}, "value_base64 is not valid base64"),
         ({"value": "a", "headers": ["a"]}, "headers must be an object, not an array"),
+        ({"value": "a", "headers": ""}, "headers must be an object, not text"),
+        ({"value": "a", "headers_base64": []}, "headers_base64 must be an object, not an array"),
         ({"value": "a", "headers": {"a": None}}, "headers must be text, not null"),
         ({"value": "a", "partition": 3}, "partition must be one of the 3 partitions of the topic"),
         ({"value": "a", "partition": True}, "partition must be a whole number"),

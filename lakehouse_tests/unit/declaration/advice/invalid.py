@@ -3,13 +3,14 @@
 from datetime import timedelta
 from functools import partial
 
-from lakehouse.declaration import Element, Late, RecordHeader
+from lakehouse.declaration import Element, Late, RecordHeader, ValueOrObject
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, with_columns
 
 TEXT = column("text", "STRING", source="n")
 invalid = partial(column, invalid="null")
+MOVED = invalid(source=("a", "n"), formerly=("b", "n"))
 REMOVE = "Remove one of the two."
 EXAMPLES = [
     Example(
@@ -37,10 +38,25 @@ EXAMPLES = [
     ),
     Example(
         "column n: invalid requires another column with the text of the field",
-        'Add it, so that nothing is lost: Column("n_text", "STRING", source="n", doc="..."), with written="json" if the'
-        " field is not always a text.",
+        'Add it, so that nothing is lost: Column("n_text", "STRING", source="n", formerly="m", doc="..."), with'
+        ' written="json" if the field is not always a text.',
         with_columns(invalid(formerly="m"), TEXT),
         with_columns(invalid(formerly="m"), column("text", "STRING", source="n", formerly="m")),
+    ),
+    Example(
+        "column n: invalid requires another column with the text of the field",
+        'Add it, so that nothing is lost: Column("n_text", "STRING", source=("a", "n"), formerly=("b", "n"),'
+        ' doc="..."), with written="json" if the field is not always a text.',
+        with_columns(MOVED, column("text", "STRING", source="a", formerly="b", written="json")),
+        with_columns(MOVED, column("text", "STRING", source=("a", "n"), formerly="b", written="json")),
+    ),
+    Example(
+        "column n: invalid requires another column with the text of the field",
+        'Add it, so that nothing is lost: Column("n_text", "STRING", source="a", doc="..."), with written="json" if the'
+        " field is not always a text.",
+        with_columns(invalid(source=ValueOrObject("a", "n")), column("text", "STRING", source=("a", "n"))),
+        with_columns(invalid(source=ValueOrObject("a", "n")), column("text", "STRING", source="a", written="json")),
+        with_columns(invalid(source=ValueOrObject("a", "n")), column("text", "STRING", source=ValueOrObject("a", "n"))),
     ),
     Example(
         "column n: required and invalid cannot be combined",

@@ -1,6 +1,7 @@
 """The compact JSON text of a parsed value: names in their order, numbers with every digit."""
 
 import json
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from io import StringIO
@@ -9,7 +10,14 @@ from typing import Any
 from lakehouse.decoding.fields import Field, Rejection, UnrepresentableValue, as_written, json_kind, short_text
 
 _WORDS = {True: "true", False: "false", None: "null"}
-_quoted = json.JSONEncoder(ensure_ascii=False).encode
+_HALF = re.compile(r"[\ud800-\udfff]")
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _quoted(text: str) -> str:
+    """The string of JSON for a text; half of a surrogate pair, which no UTF-8 has, is escaped."""
+    quoted = _encode(text)
+    return _HALF.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted) if _HALF.search(quoted) else quoted
 
 
 def number_text(number: Decimal) -> str:

@@ -61,7 +61,8 @@ def _whole_texts(values: list[Any], source: str, warnings: list[str]) -> list[An
     if len(whole_values) < len(values):
         warnings.append(
             f"Field {source!r} has half of a surrogate pair in {len(values) - len(whole_values):,} of {len(values):,}"
-            " values: their records are rejected."
+            ' values: their records are rejected. A column with written="json" can store them: see'
+            " docs/how-to/envelopes.md."
         )
     return whole_values
 

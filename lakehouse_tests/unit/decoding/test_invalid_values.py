@@ -93,3 +93,13 @@ _records = st.fixed_dictionaries(
 @given(records=st.lists(_records | spoiled(_records, [b"", b"}", b"NaN", b'"n": 1, ', b"\xff"]), max_size=5))
 def test_the_fast_path_gives_the_rows_of_the_strict_path(table: StreamTable, records: list[bytes]) -> None:
     decode_twice(records, table.rules())
+
+
+def test_half_of_a_surrogate_pair_is_null_if_another_column_has_its_json() -> None:
+    columns = [
+        Column("name", "STRING", "Name.", invalid="null"),
+        Column("name_json", "STRING", "As it was written.", source="name", written="json"),
+    ]
+    table = StreamTable("t", "t", "T.", columns, [])
+    assert table.decode(rb'{"name": "caf\ud83d"}') == {"name": None, "name_json": r'"caf\ud83d"'}
+    decode_twice([rb'{"name": "caf\ud83d"}', rb'{"name": "\ud83d\ude00"}', rb'{"name": {"\udc00": 1}}'], table.rules())

@@ -136,6 +136,7 @@ def _table_of(proposal: "Proposal", new: str, topics: "Sequence[str]") -> "Strea
         apply_as_truncates=proposal.truncates,
         where=proposal.where,
         rows_from=proposal.rows_from,
+        single_object=proposal.single_object,
         format=proposal.form,
         topics=topics if len(topics) > 1 else (),
     )

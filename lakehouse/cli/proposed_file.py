@@ -41,6 +41,7 @@ def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") 
         if proposal.rows_from is None
         else [f"rows_from={source_text(proposal.rows_from) if proposal.rows_from else ()}"]
     )
+    parts += ["single_object=True"] if proposal.single_object else []
     columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quote, proposal.key))}]"]
     parts += [f"version={quote(proposal.version)}"] if proposal.version else []

@@ -38,7 +38,7 @@ _JSON_FORMS: tuple[tuple[str, KeyEncoding], ...] = (
 _CONNECT_NAMES = {"schema", "payload"}  # of Kafka Connect
 _MAX_FIELDS, _MAX_LENGTH = 100, 60
 _LONG_SIZE = 8  # bytes
-_MOSTLY = 0.9  # of the keys, if a few are of another kind
+_MOSTLY = 0.5  # of the keys, if others are of another kind
 _READ = "{}: {}. {} If you do not need them, remove the columns."
 _IN_KEY = "If these keys identify a row, name their columns in key=, with required=True."
 _BYTES_ONLY = "Bytes cannot be in key=. They show what the producer writes."

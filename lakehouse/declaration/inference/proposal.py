@@ -7,6 +7,7 @@ from itertools import count as count_up
 from typing import Any
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
+from lakehouse.declaration.inference.base64_texts import base64_warnings
 from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.declaration.inference.open_telemetry import (
     LOGS_NOTE,
@@ -45,6 +46,10 @@ _ARRAY = (
     "{} is an array of objects. For a row per object, write rows_from={}, declare the fields of an object as columns,"
     " and read a field around the array with source=ParentField(...)."
 )
+_MIXED = (
+    "Some records are arrays of objects, or texts that hold JSON, and others are an object. With single_object=True,"
+    " each object is a row."
+)
 _REQUIRED = "Columns that all these records have are required. Remove required=True if a record may come without one."
 _NOT_FINITE = "Some records have NaN or Infinity, which {} reads as null. Remove not_finite to reject such records."
 
@@ -72,6 +77,7 @@ class Proposal:
     truncates: FieldIs | None = None
     where: FieldIs | HeaderIs | None = None
     rows_from: tuple[str, ...] | None = None
+    single_object: bool = False
 
 
 def propose(
@@ -87,10 +93,14 @@ def propose(
     """
     contents = list(values)
     warnings = [_NAMED_BRANCHES] if form.for_schemas(schemas) != form else []
-    objects, refusals, form, are_arrays = read_objects(contents, form.for_schemas(schemas), schemas)
+    objects, refusals, form, are_arrays, is_mixed = read_objects(contents, form.for_schemas(schemas), schemas)
     refusal = most_common_reasons(refusals)
-    rows_from = () if are_arrays else None
-    proposal = Proposal((), (), None, (), len(contents), len(refusals), refusal, form, rows_from=rows_from)
+    proposal = Proposal(
+        *((), (), None, (), len(contents), len(refusals), refusal, form),
+        rows_from=() if are_arrays else None,
+        single_object=is_mixed,
+    )
+    warnings += [_MIXED] if is_mixed else []
     if not (form.typed or form.is_text or are_arrays or only) and are_logs(objects):
         return replace(proposal, columns=columns_of_logs(), warnings=(LOGS_NOTE,), rows_from=ROWS_OF_LOGS)
     objects = read_texts(objects) if form.is_text else objects
@@ -101,9 +111,7 @@ def propose(
     schema_fields = form.schema_fields(used_schemas, MAX_FIELDS)
     paths = list(schema_fields if schema_fields is not None else field_paths(objects))[:MAX_FIELDS]
     paths = [path for path in paths if only is None or only(path[0])]
-    columns = _propose_columns(paths, objects, schema_fields or {}, warnings)
-    if objects and all(map(is_event, objects)):  # by their standard, with a fraction and an offset or without
-        columns = [replace(column, pattern=ISO8601) if is_event_time(column) else column for column in columns]
+    columns = _with_event_time(_propose_columns(paths, objects, schema_fields or {}, warnings), objects)
     if schema_fields is None and not form.typed:
         columns = [with_attributes(column, values_at(column.field.names, objects)) for column in columns]
     kinds = None if only else _record_kinds(columns, objects, form, used_schemas)
@@ -112,9 +120,24 @@ def propose(
     columns = [_allow_null(column, key, schema_fields or {}, warnings) for column in columns]
     warnings += [_REQUIRED] if objects and not only and any(column.required for column in columns) else []
     warnings += (*_number_warnings(columns, is_typed=schema_fields is not None), *_array_warnings(columns))
-    warnings += text_warnings([(column, values_at(column.field.names, objects)) for column in columns])
+    warnings += _text_warnings(columns, objects, proposal)
     month = _month_of(columns, key)
     return replace(proposal, columns=tuple(columns), key=key, month_of=month, warnings=tuple(warnings))
+
+
+def _text_warnings(columns: Sequence[Column], objects: Sequence[dict[str, Any]], proposal: Proposal) -> Iterator[str]:
+    """What columns of texts may hold: times, and bytes or JSON in base64."""
+    pairs = [(column, values_at(column.field.names, objects)) for column in columns]
+    yield from text_warnings(pairs)
+    if not proposal.form.typed:
+        yield from base64_warnings(pairs, holds_json=not proposal.form.is_text and proposal.rows_from is None)
+
+
+def _with_event_time(columns: list[Column], objects: Sequence[dict[str, Any]]) -> list[Column]:
+    """The columns, with the time of events as their standard has it: also with a fraction or an offset."""
+    if not objects or not all(map(is_event, objects)):
+        return columns
+    return [replace(column, pattern=ISO8601) if is_event_time(column) else column for column in columns]
 
 
 def _propose_columns(

@@ -1,6 +1,7 @@
 """A proposed declaration fits the records that it is made from, and warns about what they cannot show."""
 
 import json
+from base64 import b64encode
 from decimal import Decimal
 from typing import Any
 
@@ -213,6 +214,45 @@ def test_the_most_common_reasons_of_unread_records_are_named_with_their_counts()
     first, second, third = proposal.refusal.removesuffix(" and 2 more reasons").split("; ")
     assert (first[-3:], second[-3:], third[-3:]) == ("(3)", "(2)", "(1)")
     assert "(" not in propose([b'{"id": 1}', b"5"]).refusal
+
+
+def test_objects_arrays_of_them_and_texts_that_hold_them_are_rows_of_one_table() -> None:
+    item = {"id": 1, "name": "a"}
+    values = [json.dumps(content).encode() for content in (item, [item, {"id": 2}], json.dumps(item), "x", [])]
+    proposal = propose(values)
+    assert (proposal.rows_from, proposal.single_object, types(proposal)) == (
+        (),
+        True,
+        {"id": "BIGINT", "name": "STRING"},
+    )
+    assert (proposal.unread, proposal.refusal) == (1, "the value is text 'x', expected an object") or proposal.refusal
+    table = StreamTable("t", "t", "", proposal.columns, (), rows_from=(), single_object=True)
+    assert [len(table.decode_rows(value)) for value in values[:3]] == [1, 2, 1]
+
+
+def test_one_array_among_many_objects_is_an_odd_record() -> None:
+    values = [*([b'{"id": 1}'] * 30), b'[{"id": 2}]']
+    assert (propose(values).rows_from, propose(values).unread) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("contents", "warning"),
+    [
+        (
+            [b"\x01\x02\x03\x04\x05", b"\xff" * 9],
+            'To store the bytes, write Column("frame", "BINARY", doc="", requi',
+        ),
+        ([b'{"a": 1}', b'{"a": 23}'], 'write format=Json(in_base64="frame") and source=("frame", "NAME").'),
+        ([b"\xff" * 9], None),
+        ([b"ab", b"\xff" * 9], None),
+    ],
+)
+def test_texts_in_base64_are_named_unless_they_may_be_words(contents: list[bytes], warning: str | None) -> None:
+    texts = [b64encode(content).decode() for content in contents]
+    proposal = infer(*({"id": number, "frame": text} for number, text in enumerate(texts)))
+    warnings = [text for text in proposal.warnings if text.startswith("frame")]
+    assert [warning is not None and warning in text for text in warnings] == ([True] if warning else [])
+    assert types(proposal)["frame"] == "STRING"
 
 
 def test_the_time_of_an_event_may_have_any_form_of_its_standard() -> None:

@@ -17,6 +17,7 @@ from lakehouse.ingest.counts import Counts, count_batch, with_counts
 from lakehouse.ingest.data_files import (
     WrittenRecords,
     count_data_files,
+    removed_on_failure,
     take_data_files,
     with_data_files,
     write_failures,
@@ -230,7 +231,7 @@ def _stage(
         with source.failures(plan, command):
             undecoded = with_data_files(context, source.read(context.spark, plan, ledger), plan, commit, ledger)
             are_written = isinstance(undecoded, WrittenRecords)
-            with write_failures(context.merged.layout.uri):
+            with write_failures(context.merged.layout.uri), removed_on_failure(undecoded):
                 records = stage_records(context, undecoded, commit.kind, is_beyond)
     except TimelessRecordError as error:
         return *stage_around_timeless(context, plan, commit.kind, error, is_beyond), []

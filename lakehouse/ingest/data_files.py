@@ -9,9 +9,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -76,7 +78,8 @@ def with_data_files(
     schema = pa.schema(log_table.schema()) if log_table else pa.schema([])
     columns = [column for column in layout.columns if column.name in layout.statistics]
     bounded = [path for path, column in paths(columns) if not column.fields]
-    target = DataFileTarget(layout.uri, schema, RECORD, plan.source.text, bounded, TEXT_BOUND)
+    prefix = f"part-{uuid4().hex[:12]}-"  # of no other batch
+    target = DataFileTarget(layout.uri, prefix, schema, RECORD, plan.source.text, bounded, TEXT_BOUND)
     return WrittenRecords(records, target)
 
 
@@ -92,6 +95,22 @@ def write_failures(uri: str) -> Iterator[None]:
             raise
         number = int(match[1])
         raise disk_failure(OSError(number, os.strerror(number)), uri) from error
+
+
+@contextmanager
+def removed_on_failure(records: DataFrame | Undecoded) -> Iterator[None]:
+    """Remove the data files of records that cannot all be decoded: a full disk would stay full.
+
+    No commit can name them yet. A worker that still writes leaves its file to VACUUM.
+    """
+    try:
+        yield
+    except BaseException:
+        if isinstance(records, WrittenRecords):
+            for path in Path(records.target.folder).glob(f"{records.target.prefix}*"):
+                with suppress(OSError):
+                    path.unlink()
+        raise
 
 
 def take_data_files(rows: DataFrame) -> tuple[DataFrame, list[DataFile]]:

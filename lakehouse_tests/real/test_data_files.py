@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, FieldIs, Files, Late, Month, Reject, StreamTable
 from lakehouse.errors import TableError
-from lakehouse.ingest import data_files
+from lakehouse.ingest import batches, data_files
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
+from lakehouse.ingest.staging import stage_records
 from lakehouse.ledger.audit import audit
 from lakehouse.settings import Settings
 from lakehouse.storage.stored_table import StoredTable
@@ -144,6 +145,10 @@ def files_in(context: TableContext) -> set[str]:
     return {file.name for file in Path(context.merged.layout.uri).glob("*.parquet")}
 
 
+def files_of_workers(context: TableContext) -> set[str]:
+    return {name for name in files_in(context) if "-c000" not in name}
+
+
 def ids(context: TableContext) -> list[int]:
     return sorted(row[0] for row in context.merged.rows().select("id").collect())
 
@@ -179,6 +184,32 @@ def test_a_replay_and_a_range_that_was_undone_add_each_row_once(context: TableCo
     redrive(context)
     assert (commits, ids(context)) == ([1], [1, 2, 3, 4, 6])
     assert all(finding.passed for finding in audit(context.ledger()))
+
+
+@pytest.mark.invariant("1.17")
+def test_a_batch_that_cannot_be_decoded_leaves_no_file(
+    context: TableContext, commits: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Double: the second file changes after it was numbered, so the batch is planned again."""
+    second = tmp_path / "files" / "things" / "2.json"
+    second.write_bytes(LINES)
+    left_files = list[set[str]]()
+
+    def stage_spoiled(*arguments: Any) -> Any:
+        second.write_bytes(b'{"kind": "thing", "id": 7}')
+        try:
+            return stage_records(*arguments)
+        finally:
+            left_files.append(files_of_workers(context))
+
+    monkeypatch.setattr(batches, "stage_records", stage_spoiled)
+    merge_all(context)
+    assert len(left_files) == 2
+    assert left_files[0], "a worker wrote the rows of the first file"
+    assert left_files[0].isdisjoint(left_files[1])
+    assert ids(context) == [1, 2, 3, 4, 6], "the next batch reads the second file as a new one"
+    assert files_of_workers(context) == left_files[1]
+    assert commits == [len(left_files[1])]
 
 
 @pytest.mark.slow

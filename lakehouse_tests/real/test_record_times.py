@@ -8,8 +8,9 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from lakehouse.kafka import first_records, read_topic, record_times
-from lakehouse.ledger.positions import Range
+from lakehouse.errors import TopicError
+from lakehouse.kafka import first_records, read_topic, record_times, timeless
+from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.histories.surroundings import make_topic
@@ -87,3 +88,23 @@ def test_a_range_without_a_committed_record_has_no_result_and_hides_no_other(bro
     send(broker, topic, 2, 2)
     assert times(broker, topic, Range(0, 0, 3), Range(1, 0, 1), Range(2, 0, 4)) == {1: after(1), 2: after(2)}
     assert times(broker, topic, Range(2, 0, 3)) == {}
+
+
+@pytest.mark.invariant("8.11")
+def test_a_compressed_batch_that_is_too_large_hides_its_own_partition_alone(
+    broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def send_large(producer: AIOKafkaProducer) -> None:
+        await producer.send_and_wait(topic, bytes(100_000), partition=0)
+
+    with_client(AIOKafkaProducer, broker, send_large, compression_type="gzip")
+    send(broker, topic, 0, 1)
+    send(broker, topic, 1, 1)
+    monkeypatch.setattr(record_times, "LARGEST_BATCH", 50_000)
+    assert times(broker, topic, Range(0, 0, 2), Range(1, 0, 1)) == {0: None, 1: after(1)}
+    monkeypatch.setattr(timeless, "LARGEST_BATCH", 50_000)
+    plan = Plan(topic, SourceId("topic", "a"), (Range(0, 0, 2), Range(1, 0, 1)))
+    with pytest.raises(TopicError, match=r"Neither client can read the records of partition 0 from offset 0 on"):
+        timeless.cut_around(broker, plan, "lakehouse merge t")
+    monkeypatch.setattr(timeless, "LARGEST_BATCH", 200_000)
+    assert timeless.cut_around(broker, plan, "lakehouse merge t").plan == plan

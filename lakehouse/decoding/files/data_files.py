@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from errno import EIO
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -38,10 +39,12 @@ class DataFileTarget(NamedTuple):
     """Where rows are written: the folder and the columns of a table, and what its files must say.
 
     ``record_name`` is the column with the record of a row, which is in ``source``. ``bounded`` are the paths of the
-    columns for which the log of the table has bounds; of a text, only if it has at most ``most_characters``.
+    columns for which the log of the table has bounds; of a text, only if it has at most ``most_characters``. The names
+    of the files begin with ``prefix``.
     """
 
     folder: str
+    prefix: str
     schema: pa.Schema
     record_name: str
     source: str
@@ -99,15 +102,15 @@ class _PendingRows:
     def write(self) -> dict[str, Any]:
         """Write the rows as one file, and start the next one."""
         target, rows = self._target, pa.Table.from_batches(self.rows)
-        name = f"part-{uuid4()}.snappy.parquet"
+        name = f"{target.prefix}{uuid4()}.snappy.parquet"
         path = os.path.join(target.folder, name)  # noqa: PTH118 - a worker needs no other module for it
         try:
             pq.write_table(rows, path, row_group_size=len(rows), compression="snappy", store_decimal_as_integer=True)
             size, stored_rows = os.stat(path).st_size, pq.read_metadata(path).num_rows  # noqa: PTH116
-        except OSError as error:
+        except (OSError, pa.ArrowInvalid) as error:  # the latter, and some of the first, have no number
             with suppress(OSError):
                 os.unlink(path)  # noqa: PTH108
-            raise DataFileError(f"errno {error.errno}") from error
+            raise DataFileError(f"errno {getattr(error, 'errno', None) or EIO}") from error
         facts = {"path": name, "size": size, "rows": len(rows), "stored_rows": stored_rows}
         facts |= {"stats": {"numRecords": stored_rows, **_statistics(rows, target)}}
         facts |= {"late": self._late, "unmapped_fields": dict(self._unmapped_fields)}

@@ -168,7 +168,9 @@ class _Sender:
         try:
             future = await self._producer.send(self._topic, value, key, partition, milliseconds, list(headers))
         except MessageSizeTooLargeError:
-            fact = f"Record {self._sent_count + 1} has {len(value or b'')} bytes, more than the broker accepts"
+            parts = [value or b"", key or b"", *(part for name, header in headers for part in (name.encode(), header))]
+            size = sum(map(len, parts))
+            fact = f"Record {self._sent_count + 1} has {size} bytes, more than the broker accepts"
             place = f"topic {self._topic}"
             action = "The records before it were sent. Shorten this one."
             raise TopicError(fact, where=place, action=action) from None

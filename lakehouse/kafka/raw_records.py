@@ -38,8 +38,8 @@ def read_raw_records(lines: Iterable[bytes], partitions: Collection[int]) -> Ite
     """Yield the record of each line, as it comes; ``UnreadableLineError`` at the first line that describes none.
 
     A line is a JSON object. ``value`` is a text, sent in UTF-8, or null; ``value_base64`` has its bytes instead. The
-    same holds for ``key``, which may be missing. ``headers`` and ``headers_base64`` are objects of texts.
-    ``partition`` is one of ``partitions``, and ``timestamp`` is in milliseconds since 1970, UTC.
+    same holds for ``key``, which may be missing unless the value is null. ``headers`` and ``headers_base64`` are
+    objects of texts. ``partition`` is one of ``partitions``, and ``timestamp`` is in milliseconds since 1970, UTC.
     """
     for number, line in enumerate(lines, 1):
         try:
@@ -62,7 +62,10 @@ def _read_record(raw: Any, partitions: Collection[int]) -> RawRecord:
     if partition is not None and partition not in partitions:
         raise ValueError(f"partition must be one of the {len(partitions):,} partitions of the topic, from 0")
     headers = (*_read_headers(raw, "headers"), *_read_headers(raw, "headers_base64"))
-    return RawRecord(_read_bytes(raw, "value"), _read_bytes(raw, "key"), headers, partition, milliseconds)
+    value, key = _read_bytes(raw, "value"), _read_bytes(raw, "key")
+    if value is None and key is None:
+        raise ValueError("neither value nor key has bytes, and the producer sends no such record")
+    return RawRecord(value, key, headers, partition, milliseconds)
 
 
 def _read_whole(raw: dict[str, Any], name: str) -> int | None:

@@ -80,3 +80,10 @@ def test_a_created_topic_with_nearly_the_name_of_a_table_is_noted(topic: str, ca
     captured = capsys.readouterr()
     assert f"u{topic[4:]} is not a declared table. Did you mean t{topic[4:]}?" in " ".join(captured.err.split())
     assert f"Topic u{topic[4:]} was created." in " ".join(captured.out.split())
+
+
+def test_a_record_that_is_too_large_is_named_with_its_size(topic: str, capsys, tmp_path: Path) -> None:
+    line = {"key": "k" * 1_000_000, "value": None, "headers": {"kind": "é" * 300_000}}
+    (tmp_path / "records.jsonl").write_text(json.dumps(line))
+    assert main.run(["publish", topic, str(tmp_path / "records.jsonl"), "--raw"]) == main.FAILED
+    assert "Record 1 has 1600004 bytes, more than the broker accepts" in " ".join(capsys.readouterr().err.split())

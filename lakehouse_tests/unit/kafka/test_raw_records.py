@@ -21,7 +21,8 @@ def test_a_line_has_every_part_of_a_record() -> None:
 
 def test_a_record_needs_only_a_value_and_null_is_none() -> None:
     assert read_line({"value": ""}) == RawRecord(b"")
-    assert read_line({"value": None, "key": None}) == RawRecord(None)
+    assert read_line({"value": None, "key": ""}) == RawRecord(None, b"")
+    assert read_line({"value": "", "key": None}) == RawRecord(b"")
     assert read_line({"value_base64": "/wA=", "key_base64": ""}) == RawRecord(b"\xff\x00", b"")
 
 
@@ -35,6 +36,8 @@ def test_a_record_needs_only_a_value_and_null_is_none() -> None:
         (b"[]", "expected an object, not an array"),
         ({}, "value and value_base64 are missing"),
         ({"value": "a", "value_base64": "YQ=="}, "value and value_base64 are both given"),
+        ({"value": None}, "neither value nor key has bytes"),
+        ({"value_base64": None, "key": None}, "neither value nor key has bytes"),
         ({"value": {"id": 1}}, "value must be text, not an object; write JSON as text"),
         ({"value": "a", "offset": 1}, "unknown member 'offset'; the members are key, key_base64"),
         ({"value": "\ud800"}, "value has half of a surrogate pair"),

@@ -195,7 +195,7 @@ def test_one_odd_value_does_not_hide_what_all_others_are(regular_value: str, odd
     assert not [text for text in propose_for("on", [*[regular_value] * 9, odd_value]).warnings if "of 10" in text]
 
 
-def test_nanoseconds_as_text_are_said_to_be_rounded_and_an_identifier_is_not_called_a_time() -> None:
+def test_the_rounding_of_nanoseconds_as_text_is_named_and_an_identifier_is_not_called_a_time() -> None:
     (warning,) = [text for text in propose_for("start", ["1769854530500000999"]).warnings if "start" in text]
     assert warning.startswith("start may be a time, in nanoseconds since 1970. To store times, write Column(")
     assert warning.endswith("Nanoseconds are rounded to microseconds.")

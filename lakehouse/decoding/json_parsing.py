@@ -39,7 +39,7 @@ def utf8_text(value: bytes) -> str:
     try:
         return value.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"byte {error.start} is not UTF-8") from None
+        raise Rejection("invalid_utf8", f"the byte at place {error.start} is not UTF-8") from None
 
 
 def parse_json(text: str, options: JsonOptions = STRICT) -> Any:

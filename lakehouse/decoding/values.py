@@ -126,7 +126,7 @@ def parse_part(part: bytes | int | ParsedKey | None, field: Field) -> Any:
     try:
         text = part.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"{field.source!r}: byte {error.start} is not UTF-8") from None
+        raise Rejection("invalid_utf8", f"{field.source!r}: the byte at place {error.start} is not UTF-8") from None
     if field.type == "STRING" and field.part == KEY and field.key_encoding == "text":
         return _reject_control_characters(text, field)
     return read_text(text, field)

@@ -55,7 +55,7 @@ def test_the_fields_of_a_text_in_base64_are_read_by_their_path_with_every_digit(
     [
         ('{"amount": 1}', "wrong_type", """the text in 'data_base64': it is '{"amount": 1}', expected base64"""),
         ("e30", "wrong_type", "the text in 'data_base64': it is 'e30', expected base64"),
-        (b"\xff", "invalid_utf8", "the text in 'data_base64': byte 0 is not UTF-8"),
+        (b"\xff", "invalid_utf8", "the text in 'data_base64': the byte at place 0 is not UTF-8"),
         (b"{", "truncated", "the text in 'data_base64': Expecting property name"),
         (5, "wrong_type", "the text in 'data_base64': it holds a number, expected an object"),
         ([], "wrong_type", "'data_base64' is an array of 0, expected an object"),

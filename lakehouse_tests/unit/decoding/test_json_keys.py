@@ -66,7 +66,7 @@ def test_a_key_may_be_one_value() -> None:
         (b'{"id":7', "truncated", "'id in the key of the record': Expecting ',' delimiter at character 7"),
         (b'{"id":7,"id":8}', "duplicate_name", "'id in the key of the record': 'id' occurs more than once"),
         (b'{"id":NaN}', "not_finite", "'id in the key of the record': NaN is not a number in JSON"),
-        (b"\xff", "invalid_utf8", "'id in the key of the record': byte 0 is not UTF-8"),
+        (b"\xff", "invalid_utf8", "'id in the key of the record': the byte at place 0 is not UTF-8"),
         (b"seven", "invalid_json", "'id in the key of the record': Expecting value at character 0"),
         (b'{"id":7,"home":[]}', "wrong_type", "'home.region in the key of the record': 'key.home' is an array of 0"),
     ],

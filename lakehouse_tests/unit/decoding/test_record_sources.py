@@ -76,7 +76,7 @@ def test_a_column_may_be_the_key_a_header_or_the_broker_s_time() -> None:
     for key, reason, detail in (
         (None, "missing_field", "'key of the record' is required"),
         (b"x", "wrong_type", "'key of the record' is text 'x', expected BIGINT"),
-        (b"\xff", "invalid_utf8", "'key of the record': byte 0 is not UTF-8"),
+        (b"\xff", "invalid_utf8", "'key of the record': the byte at place 0 is not UTF-8"),
     ):
         with pytest.raises(Rejection) as rejected:
             table.decode(b"{}", key=key)

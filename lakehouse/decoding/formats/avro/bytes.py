@@ -78,7 +78,8 @@ def read_string(data: bytes, pos: int) -> tuple[str, int]:
     try:
         return text_bytes.decode(), end
     except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"byte {end - len(text_bytes) + error.start} is not UTF-8") from None
+        place = end - len(text_bytes) + error.start
+        raise Rejection("invalid_utf8", f"the byte at place {place} is not UTF-8") from None
 
 
 def cut(data: bytes, pos: int, size: int) -> bytes:

@@ -56,7 +56,7 @@ def read_text(data: bytes, pos: int) -> tuple[str, int]:
     try:
         return data[pos:end].decode(), end
     except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"byte {pos + error.start} is not UTF-8") from None
+        raise Rejection("invalid_utf8", f"the byte at place {pos + error.start} is not UTF-8") from None
 
 
 def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:

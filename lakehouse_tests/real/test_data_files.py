@@ -1,12 +1,14 @@
 """Workers write the rows of new records as data files themselves: nothing else differs from what Spark writes."""
 
 import json
+import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ from lakehouse_tests.helpers.attacks.deaths import dying
 from lakehouse_tests.helpers.attacks.worker import Point
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.histories.upsets import mounted
+from lakehouse_tests.helpers.waiting import wait_until
 
 COLUMNS = [
     Column("id", "INT", "Number.", required=True),
@@ -190,17 +193,32 @@ def test_a_replay_and_a_range_that_was_undone_add_each_row_once(context: TableCo
 def test_a_batch_that_cannot_be_decoded_leaves_no_file(
     context: TableContext, commits: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Double: the second file changes after it was numbered, so the batch is planned again."""
+    """Double: the second file changes after it was numbered, so the batch is planned again.
+
+    A pipe in its place holds its worker until the other one has written a file.
+    """
     second = tmp_path / "files" / "things" / "2.json"
     second.write_bytes(LINES)
     left_files = list[set[str]]()
 
-    def stage_spoiled(*arguments: Any) -> Any:
+    def change_second() -> None:
+        assert wait_until(lambda: bool(files_of_workers(context)), 60)
         second.write_bytes(b'{"kind": "thing", "id": 7}')
+
+    def stage_spoiled(*arguments: Any) -> Any:
+        change = Thread(target=change_second, daemon=True)
+        if not left_files:
+            second.unlink()
+            os.mkfifo(second)
+            change.start()
         try:
             return stage_records(*arguments)
         finally:
             left_files.append(files_of_workers(context))
+            if second.is_fifo():
+                change.join(60)
+                second.unlink()
+                second.write_bytes(b'{"kind": "thing", "id": 7}')
 
     monkeypatch.setattr(batches, "stage_records", stage_spoiled)
     merge_all(context)

@@ -144,7 +144,7 @@ def test_a_first_declaration_is_written_from_the_records_of_a_topic(settings, ca
     topic = declared_table(settings).topic
     send(settings, b'{"id": 1, "at": "2026-03-01T00:00:00Z"}', b"{", b'{"id": 2, "at": "2026-03-01T00:00:00Z"}')
     assert main.run(["new-table", "orders", "--from-topic", topic]) == main.DONE
-    assert "from 3 records; 1 of them are not JSON objects" in " ".join(capsys.readouterr().out.split())
+    assert "from 3 records; 1 of them cannot be read as JSON objects: " in " ".join(capsys.readouterr().out.split())
     declaration = (Path(settings.declarations) / "orders.py").read_text()
     assert f'topic="{topic}"' in declaration and 'key=["id"]' in declaration
     assert 'Column("at", "TIMESTAMP", doc="", required=True, pattern="%Y-%m-%dT%H:%M:%SZ")' in declaration

@@ -159,6 +159,7 @@ def test_a_query_is_one_statement(settings: Settings, sql: str) -> None:
     ("sql", "message"),
     [
         ("SELEC 1", "syntax error"),
+        ("SELECT name, at FROM locations", 'syntax error.*needs quotes, such as "at"'),
         ("SELECT nope FROM temperatures", '"nope" not found'),
         ("SELECT CAST(name AS INT) FROM locations", "Could not convert"),
         ("SELECT * FROM ratings", "ratings does not exist"),

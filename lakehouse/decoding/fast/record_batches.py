@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+from pyarrow.compute import binary_length
 
 from lakehouse.decoding.elements import count_rows, wrap_single_objects
 from lakehouse.decoding.fast.plain_columns import ConvertedColumn
@@ -42,8 +43,10 @@ class RecordBatch(NamedTuple):
 def parse_batch(values: pa.Array, arrays: Mapping[str, pa.Array | None], rules: Rules) -> RecordBatch:
     """Parse records; fewer than given if their rows take much memory. ``arrays`` are their other parts."""
     values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
-    sizes = np.array([len(value or b"") for value in values.to_pylist()])  # as they are in texts
-    values = splice_texts(values, rules)
+    sizes = _sizes_of(values)
+    spliced_values = splice_texts(values, rules)
+    if spliced_values is not values:
+        values, sizes = spliced_values, sizes + _sizes_of(spliced_values)
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
     if record_bytes:
         parse_one = parse_with_nulls if rules.parser.json_options.not_finite == "null" else parse_or_none
@@ -54,8 +57,6 @@ def parse_batch(values: pa.Array, arrays: Mapping[str, pa.Array | None], rules: 
     for parsed in objects if rules.single_object else ():
         wrap_single_objects(parsed, rules.paths_to_arrays)
     part_values = values_of_parts(arrays, objects, rules)
-    if record_bytes:
-        sizes += record_bytes.sizes
     parsed_batch = RecordBatch(rules, values, objects, is_plain, record_bytes, part_values)
     memories = _rows_memory(parsed_batch, sizes[: len(objects)])
     count = max(1, int(np.searchsorted(np.cumsum(memories), MAX_SLICE_MEMORY)))
@@ -65,6 +66,11 @@ def parse_batch(values: pa.Array, arrays: Mapping[str, pa.Array | None], rules: 
         record_bytes = record_bytes_of(values[:count]) if record_bytes else None
     part_values = {part: items[: len(objects)] for part, items in part_values.items()}
     return RecordBatch(rules, values, objects, is_plain, record_bytes, part_values)
+
+
+def _sizes_of(values: pa.Array) -> Any:
+    """The bytes of each value; none of NULL."""
+    return binary_length(values).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _memory_per_byte(rules: Rules) -> int:

@@ -26,11 +26,6 @@ class RecordBytes(NamedTuple):
     data: Any
     offsets: Any
 
-    @property
-    def sizes(self) -> Any:
-        """The number of bytes of each record."""
-        return np.diff(self.offsets)
-
 
 def record_bytes_of(values: pa.Array) -> RecordBytes:
     """Return JSON records as bytes; a record that is NULL has none."""

@@ -26,12 +26,21 @@ from lakehouse.decoding.fast.plain_numbers import (
 from lakehouse.decoding.fast.plain_times import parse_times
 from lakehouse.decoding.fast.plain_values import is_valid, keep_types, text_array
 from lakehouse.decoding.fast.plain_written import has_every_digit, is_exact_json, read_plainly, read_unscaled
-from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
+from lakehouse.decoding.fields import (
+    WHOLE_LIMITS,
+    Field,
+    OpenedList,
+    OpenedText,
+    Rejection,
+    UnopenedText,
+    UnrepresentableValue,
+)
 from lakehouse.decoding.record_parts import TYPED_ENCODINGS
 from lakehouse.decoding.times import EPOCHS
 from lakehouse.decoding.values import EXACT_KINDS, convert_value
 from lakehouse.decoding.written_forms import becomes_json
 
+_OPENED = {OpenedText, OpenedList, UnopenedText}
 _TYPED_VALUES = {datetime, date, Decimal, UnrepresentableValue}
 _DAY = 86_400_000_000  # microseconds
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
@@ -64,6 +73,7 @@ def convert_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
 
 def convert_typed_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert the values that another parser made of one field, which may be dates, times and decimals already."""
+    raw_values = _without_opened(raw_values)
     is_untyped = field.pattern or field.epoch or field.type not in ("TIMESTAMP", "DATE")
     is_scalar = not field.inner and not becomes_json(field.written)
     if is_untyped and is_scalar and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
@@ -74,7 +84,14 @@ def convert_typed_column(raw_values: list[Any], field: Field) -> ConvertedColumn
 def convert_part_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert the values of one field in another part of records; those of keys with a schema have types already."""
     convert = convert_typed_column if field.key_encoding in TYPED_ENCODINGS else convert_column
-    return convert(raw_values, field)
+    return convert(_without_opened(raw_values), field)
+
+
+def _without_opened(raw_values: list[Any]) -> list[Any]:
+    """The values, without texts that were opened on the way to another field: the strict rules know how they were."""
+    if _OPENED.isdisjoint(map(type, raw_values)):
+        return raw_values
+    return [() if type(raw) in _OPENED else raw for raw in raw_values]
 
 
 def _convert_each(raw_values: list[Any], field: Field, is_exact: Callable[[Any], bool]) -> ConvertedColumn:

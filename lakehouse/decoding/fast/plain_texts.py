@@ -43,9 +43,13 @@ def read_parsed_keys(keys: list[bytes | None], fields: Iterable[Field], parse_ke
 
 
 def read_texts(texts: list[Any], field: Field) -> list[Any]:
-    """Read the texts of a field like ``values.read_text``."""
+    """Read the texts of a field like ``values.read_text``; one that was opened for another column is not plain."""
     if field.type == "STRING" or field.pattern is not None or field.written is not None:
         return texts
+    if not set(map(type, texts)) <= {str, type(None)}:
+        read_values = read_texts([text if type(text) is str else None for text in texts], field)
+        pairs = zip(texts, read_values, strict=True)
+        return [value if text is None or type(text) is str else () for text, value in pairs]
     if field.type == "BOOLEAN":
         return [text if text is None else read_text(text, field) for text in texts]
     is_whole = field.type in WHOLE_LIMITS

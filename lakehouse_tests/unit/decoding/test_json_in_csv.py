@@ -119,3 +119,21 @@ def test_new_table_opens_json_in_csv_and_its_proposal_reads_the_records() -> Non
     ]
     proposed = StreamTable("t", "t", "", proposal.columns, proposal.key, format=CSV)
     assert [list(proposed.decode(value).values()) for value in values] == [[7, n, 1.5] for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column("whole", "BOOLEAN", "As a text.", source="payload", null_values=["5"]),
+        Column("whole", "BIGINT", "As a text.", source="payload"),
+        Column("whole", "STRING", "As a text.", source="payload"),
+        Column("whole", "STRING", "As JSON.", source="payload", written="json"),
+        Column("whole", "ARRAY<BIGINT>", "As JSON.", source="payload"),
+    ],
+)
+def test_a_column_of_the_whole_text_is_the_same_whether_another_column_leads_through_it(column: Column) -> None:
+    numbers = Column("numbers", "ARRAY<BIGINT>", "All of it.", source="payload", invalid="null")
+    kept = Column("kept", "STRING", "The text.", source="payload")
+    payloads = ("[1]", "[]", '{"count": 5}', "null", "5", "true", "", "{", '[{"count": 5}]')
+    for others in ([COLUMNS[1]], [numbers, kept], [COLUMNS[1], numbers, kept]):
+        decode_twice([row(payload) for payload in payloads], table(COLUMNS[0], *others, column).rules())

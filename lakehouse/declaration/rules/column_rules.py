@@ -18,7 +18,6 @@ from lakehouse.decoding.column_types import Problem, column_type_problems, digit
 from lakehouse.decoding.fields import WHOLE_LIMITS, Rejection, UnrepresentableValue, is_text
 from lakehouse.decoding.numbers import number_in
 from lakehouse.decoding.record_parts import (
-    ITEMS,
     VALUE,
     BrokerTime,
     ElementIndex,
@@ -129,7 +128,6 @@ def _source_problems(column: Column) -> Iterator[Problem]:
     source = source.path if isinstance(source, ParentField) else source
     if source is not None and not source:
         yield "source is empty", "Name the field, or the path that leads to it."
-    yield from _path_problems(column)
     if any(isinstance(number_in(text), UnrepresentableValue) for text in column.null_values):
         yield "null_values contain a number with an exponent out of range", "Remove it: no record can contain it."
     yield from key_source_problems(column)
@@ -259,11 +257,3 @@ def _range_of(type_: str) -> tuple[Decimal, Decimal]:
         precision, scale = digits_of(type_)
         maximum = Decimal(f"{10**precision - 1}E-{scale}")
     return maximum.copy_negate(), maximum
-
-
-def _path_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a path: only ``rows_from`` may lead through an array."""
-    path = column.source if isinstance(column.source, list | tuple) else ()
-    for array in (name for name in path[:-1] if name.endswith(ITEMS) and name != ITEMS):
-        message = f"its path leads through the array {array}, which has many values"
-        yield message, f"Write rows_from with the path to {array.removesuffix(ITEMS)!r}, and a path within an element."

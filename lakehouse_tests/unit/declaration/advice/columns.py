@@ -86,12 +86,6 @@ EXAMPLES = [
         Accepted(with_column(source=RecordHeader("m")), {}, {"n": 3}, {"headers": {"m": b"3"}}),
     ),
     Example(
-        "column n: its path leads through the array a[], which has many values",
-        "Write rows_from with the path to 'a', and a path within an element.",
-        with_column(source=("a[]", "m")),
-        accept(with_column(source=("a", "m[]")), {"a": {"m[]": 3}}, n=3),
-    ),
-    Example(
         "column n: the name of its header is not valid UTF-8",
         "No record can have this header. Correct the name.",
         with_column(source=RecordHeader("\ud800")),

@@ -134,5 +134,5 @@ def test_new_table_opens_json_in_csv_and_its_proposal_reads_the_records() -> Non
 def test_a_column_of_the_whole_text_is_the_same_whether_another_column_leads_through_it(column: Column) -> None:
     numbers = Column("numbers", "ARRAY<BIGINT>", "All of it.", source="payload")
     payloads = ("[1]", "[]", '{"count": 5}', "null", "5", "true", "", "{", '[{"count": 5}]')
-    for others in ([COLUMNS[1]], [numbers], [COLUMNS[1], numbers]):
-        decode_twice([row(payload) for payload in payloads], table(COLUMNS[0], *others, column).rules())
+    for other_columns in ([COLUMNS[1]], [numbers], [COLUMNS[1], numbers]):
+        decode_twice([row(payload) for payload in payloads], table(COLUMNS[0], *other_columns, column).rules())

@@ -14,8 +14,7 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.staged import STALE
 from lakehouse.errors import ConflictError, TableError
 from lakehouse.ledger.ledger import app_id
-from lakehouse.storage.data_file import DataFile
-from lakehouse.storage.delta_rs_writer import add_files, append_quickly, merge_quickly, store_quickly
+from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
 from lakehouse.storage.layout import TEXT_BOUND, Layout, TableColumn
 from lakehouse.storage.spark_writer import write_alone
 from lakehouse_tests.helpers.tables.plain_tables import (
@@ -40,25 +39,6 @@ def test_an_append_is_one_commit_with_its_number_and_metadata(tmp_path: Path) ->
     assert (entry.version, entry.commit, entry.metrics.inserted) == (1, commit, 2)
     assert DeltaTable(layout.uri).transaction_version(app_id("t")) == commit.number == 1
     assert read_stored(layout) == sorted([PARIS, OSLO, NULL_PLACE], key=str)
-
-
-@pytest.mark.invariant("1.17")
-@pytest.mark.parametrize("damage", ["deleted", "cut off"])
-def test_a_data_file_that_was_deleted_before_its_commit_is_never_named(tmp_path: Path, damage: str) -> None:
-    """VACUUM deletes a file that no commit names, if the batch takes longer than the retention."""
-    layout = create_table(tmp_path, PARIS)
-    files = []
-    for name in ("a.parquet", "b.parquet"):
-        path = Path(layout.uri, name)
-        pq.write_table(rows(OSLO), path)
-        files.append(DataFile(name, path.stat().st_size, 1, 1, {"numRecords": 1}, 0, {}))
-    if damage == "deleted":
-        path.unlink()
-    else:
-        path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ConflictError, match="deleted or changed before its commit"):
-        add_files(layout, files, next_commit(layout))
-    assert read_stored(layout) == [PARIS]
 
 
 def test_a_merge_deletes_updates_and_inserts_differing_rows_and_copies_all_others_unchanged(tmp_path: Path) -> None:

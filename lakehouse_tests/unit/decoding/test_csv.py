@@ -44,7 +44,7 @@ def test_a_row_of_csv_has_the_fields_of_rfc_4180(value: bytes, name: str | None)
 CSV_REASONS = [
     (None, "tombstone", "no value"),
     (b"", "empty_value", "empty"),
-    (b"1,\xff,2", "invalid_utf8", "byte 2"),
+    (b"1,\xff,2", "invalid_utf8", "the byte at place 2"),
     (b"1,Ann", "wrong_field_count", "the row has 2 fields, expected 3"),
     (b"1,Ann,2,", "wrong_field_count", "the row has 4 fields, expected 3"),
     (b"\n", "wrong_field_count", "the row has 1 field, expected 3"),

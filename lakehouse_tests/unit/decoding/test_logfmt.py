@@ -40,7 +40,7 @@ LOG_REASONS = [
     (None, "tombstone", "no value"),
     (b"", "empty_value", "empty"),
     (b" \t ", "empty_value", "contains no pair"),
-    (b"msg=\xff", "invalid_utf8", "byte 4"),
+    (b"msg=\xff", "invalid_utf8", "the byte at place 4"),
     (b"level=a ms=1 level=b", "duplicate_name", "'level' occurs more than once"),
     (b"level level", "duplicate_name", "'level' occurs more than once"),
     (b"=x", "invalid_logfmt", "character 0 is '='"),

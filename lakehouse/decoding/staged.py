@@ -6,6 +6,11 @@ Python's workers contains the constants themselves, not this module.
 
 TIME = "_time"
 """When the broker received the record, TIMESTAMP; NULL for a base row."""
+ORDER_TIME = "_order_time"
+"""The time by which the record is ordered, TIMESTAMP, if that is a later one than ``TIME``: that of an earlier record
+of its partition. NULL if it is ``TIME``, and for a base row."""
+CHECKSUM = "_checksum"
+"""CRC-32 of the value of the record, or of the key if it has no value, BIGINT; NULL if Spark does not read it."""
 PARTITION = "_partition"
 """Partition of the record, INT; NULL for a base row."""
 POSITION = "_position"

@@ -31,6 +31,7 @@ _FIGURE_NAMES = {
     "rejected": "records_rejected",
     "duplicate": "records_duplicate",
     "late": "records_late",
+    "times_back": "records_times_back",
     "source_rows": "rows_merged",
     "inserted": "rows_inserted",
     "updated": "rows_updated",
@@ -40,7 +41,17 @@ _FIGURE_NAMES = {
 }
 _MAX_RANGES = 100  # partitions in the metadata of a run
 _ALWAYS = ("read", "rejected", "inserted", "updated")
-_IF_ANY = ("empty", "rows_read", "filtered", "duplicate", "late", "deleted", "deletes_without_row", "stale")
+_IF_ANY = (
+    "empty",
+    "rows_read",
+    "filtered",
+    "duplicate",
+    "late",
+    "times_back",
+    "deleted",
+    "deletes_without_row",
+    "stale",
+)
 
 
 def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:

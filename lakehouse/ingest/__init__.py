@@ -11,6 +11,7 @@
 - ``counts``: the counts of a batch, and a condition that prunes files. ``accounting_check``: whether they add up.
 - ``rejected_records``: records that cannot become rows; ``unresolved_rejections`` selects those that still cannot.
   ``rejected_elements`` finds the bytes of records with many rows, of which some cannot.
+- ``order_times``: the times by which records are ordered; ``former_times`` finds those of records that are read again.
 - ``newest_per_key``: one row for each key.
 - ``deletes``: stores the deletes of a batch, and finds those that count.
 - ``truncates``: deletes the rows before a truncate; ``snapshots`` stops if the database of a change stream went back.

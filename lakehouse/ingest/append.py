@@ -49,7 +49,7 @@ def is_new(ledger: Ledger, plan: Plan) -> bool:
 def _to_rows(table: StreamTable, batch: DecodedBatch, column_names: Sequence[str]) -> DataFrame:
     """Return the valid records as rows of the table."""
     index = f", {staged.INDEX} AS index" if table.has_elements else ""
-    record = f"struct({position_fields(batch.plan)}, {staged.TIME} AS time{index})"
+    record = f"struct({position_fields(batch.plan)}, {staged.TIME} AS time, {staged.ORDER_TIME} AS order_time{index})"
     rows = batch.records.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
     return rows.select(*(f"`{name}`" for name in column_names))
 

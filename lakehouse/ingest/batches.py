@@ -26,6 +26,7 @@ from lakehouse.ingest.deletes import deletes_layout, merge_by_key
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.load import load_named_references, merge_base
+from lakehouse.ingest.order_times import order_records
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.snapshots import note_snapshot_end, require_greater_positions
@@ -35,6 +36,7 @@ from lakehouse.ingest.topics import split_by_topic, split_context
 from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, require_same_source
 from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.commit_values import LastRecords
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, lag_of
@@ -192,8 +194,12 @@ class MergedBatch(NamedTuple):
     unmapped_fields: Mapping[str, int]
 
 
-def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger) -> MergedBatch:
+def run_batch(
+    context: TableContext, plan: Plan, commit: Commit, ledger: Ledger, before: LastRecords | None = None
+) -> MergedBatch:
     """Read exactly the planned records, decode them, store the rejected ones, and merge the rest in one commit.
+
+    ``before`` are the last records before the plan, if they are not those of the commit before.
 
     Reads only the beginning of the plan if it has too many records whose time is out of range for a timestamp.
     """
@@ -211,6 +217,9 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
         consumed_tables = source.consumed(plan) if is_batch else commit.consumed_tables
         fields = {"ranges": plan.ranges, "progress": progress, "consumed_tables": consumed_tables}
         commit = commit.with_fields(stream=plan.stream, **fields)
+        if source.times_may_go_back:
+            last_records = ledger.last_records(plan.source) if before is None else before
+            records, commit = _order(records, table, commit, last_records)
         counts = count_data_files(count_batch(records, table, is_beyond), files)
         records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
@@ -219,6 +228,13 @@ def run_batch(context: TableContext, plan: Plan, commit: Commit, ledger: Ledger)
     with rows_expected(spark, counts.rows, stored_rows):
         entry = merge_decided(context, DecodedBatch(records, plan, commit, ledger, files), counts)
     return MergedBatch(entry, plan, state_after, counts.unmapped_fields)
+
+
+def _order(records: DataFrame, table: StreamTable, commit: Commit, before: LastRecords) -> tuple[DataFrame, Commit]:
+    """Give records of a topic their times of order; a batch names the last ones of its partitions."""
+    ordered_records = order_records(records, table, before)
+    fields = {"last_records": before | ordered_records.last_records, "times_back": ordered_records.times_back}
+    return ordered_records.records, commit.with_fields(**fields) if commit.kind == "batch" else commit
 
 
 def _stage(

@@ -50,6 +50,7 @@ _SCHEMA = (
     "IF(octet_length({0}) >= 5 AND substring({0}, 1, 1) = X'00',"
     " CAST(conv(hex(substring({0}, 2, 4)), 16, 10) AS BIGINT), NULL)"
 )
+_CHECKSUM = f"crc32(coalesce({staged.VALUE}, {staged.KEY}))"
 _VERDICT = f"{staged.UNMAPPED_FIELDS} STRING, {staged.REASON} STRING, {staged.DETAIL} STRING, {staged.LATE} BOOLEAN"
 
 
@@ -64,17 +65,17 @@ def decode_records(
 
     ``known_values`` are the values that rules of the table know, as ``read_known`` returns them.
 
-    In: the columns of ``staged.PLACE`` and ``staged.RAW``, or records that their readers decode. Out, one
-    row for each record: its position; ``_reason`` and ``_detail`` (NULL if the record is valid); the raw parts (NULL if
-    it is, unless it meets the condition ``keep_raw``); ``_late``; ``_others`` (JSON: the unmapped fields of a group of
-    records, on one record of the group); the declared columns (NULL if it may not), computed ones
-    among them, and the partition column; for each column whose null erases, whether the record has a null
-    (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only its key
-    and its version; if truncates are declared, and in a change stream, ``_rowless``; in a change stream, ``_sequence``
-    and ``_snapshot``; and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it cannot be
-    read, and ``_key_schema`` if its key has one. No declared name begins with an underscore. If the elements of an
-    array are rows, one row for each element, with ``_index``, or one for a record that is judged as a whole; only the
-    first rejected one has the raw parts.
+    In: the columns of ``staged.PLACE`` and ``staged.RAW``, or records that their readers decode. Out, one row for each
+    record: its position, and of a DataFrame its checksum; no time of order; ``_reason`` and ``_detail`` (NULL if the
+    record is valid); the raw parts (NULL if it is, unless it meets the condition ``keep_raw``); ``_late``; ``_others``
+    (JSON: the unmapped fields of a group of records, on one record of the group); the declared columns (NULL if it may
+    not), computed ones among them, and the partition column; for each column whose null erases, whether the record has
+    a null (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only
+    its key and its version; if truncates are declared, and in a change stream, ``_rowless``; in a change stream,
+    ``_sequence`` and ``_snapshot``; and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it
+    cannot be read, and ``_key_schema`` if its key has one. No declared name begins with an underscore. If the elements
+    of an array are rows, one row for each element, with ``_index``, or one for a record that is judged as a whole; only
+    the first rejected one has the raw parts.
     """
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
     flags = [f"{name} BOOLEAN" for name in table.rules().flags]
@@ -89,7 +90,10 @@ def decode_records(
     judged_records = _judged(records, judge) if isinstance(records, DataFrame) else records.judged(judge)
     schema = [F.expr(_SCHEMA.format(staged.VALUE)).alias(staged.SCHEMA)] if table.format.framed else []
     schema += [F.expr(_SCHEMA.format(staged.KEY)).alias(staged.KEY_SCHEMA)] if table.key_format else []
-    place = [name for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
+    checksum = _CHECKSUM if isinstance(records, DataFrame) else "NULL"
+    place = [F.col(name) for name in staged.PLACE if name != staged.SEQUENCE or not table.has_changes]
+    place.append(F.expr(f"CAST({checksum} AS BIGINT)").alias(staged.CHECKSUM))
+    place.append(F.lit(None).cast("timestamp").alias(staged.ORDER_TIME))
     if table.has_elements:
         rows = _explode(judged_records.select(*place, *staged.RAW, *schema, staged.VERDICT), table)
         return reject_by_rules(with_computed(_explain_faults(rows) if table.reads_files else rows, table), table)

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.ledger.commit_values import RecordOrder
-from lakehouse.storage.row_order import order_of
+from lakehouse.storage.row_order import order_of, order_time
 
 
 def greatest_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -> RecordOrder | None:
@@ -26,6 +26,6 @@ def least_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -
 def _first_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -> RecordOrder | None:
     values = {name: fields[name] for name in ("source", "partition", "position", "sequence")}
     values["version"] = f"CAST({fields['version'] if table.version else 'NULL'} AS STRING)"
-    values["time"] = f"unix_micros({fields['time']})"
+    values["time"] = f"unix_micros({order_time(fields)})"
     first_row = rows.selectExpr(*(f"{sql} AS {name}" for name, sql in values.items())).first()
     return RecordOrder(**first_row.asDict(), version_column=table.version) if first_row else None

@@ -4,16 +4,18 @@ The commit has the positions that are gone and the progress after them, and no r
 the declared start of a new table.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lakehouse.declaration import StreamTable, TableRows
 from lakehouse.errors import DataLossError, DeclarationError
+from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import Gap, Plan, Progress, Range, SourceState, find_expired, find_gap
 from lakehouse.ledger.reached import reached_beyond
-from lakehouse.ledger.several_sources import set_aside
+from lakehouse.ledger.several_sources import of_stream, set_aside
 from lakehouse.storage.bounds import ChangeBounds, bounds_after
 
 
@@ -152,6 +154,27 @@ def can_be_accepted(gap: Gap, table: StreamTable) -> bool:
     return gap.expired or table.order != "offset"
 
 
+def _records_before(ledger: Ledger, plan: Plan) -> LastRecords:
+    """Return the last records before a plan after a gap: where records are read again, those of an earlier batch.
+
+    They are ordered as before, so that they change nothing.
+    """
+    last_records = ledger.last_records(plan.source)
+    if plan.gap is None or plan.gap.expired:
+        return last_records
+    commits = [of_stream(entry.commit, plan.stream) for entry in ledger.entries]
+    former_records = [commit.last_records for commit in commits if commit.source == plan.source]
+    starts = {part.partition: part.start for part in plan.ranges}
+    lost_ends = {part.partition: _last_before(former_records, part.partition, starts) for part in plan.gap.ranges}
+    return {p: last for p, last in (last_records | lost_ends).items() if last is not None}
+
+
+def _last_before(former: Sequence[LastRecords], partition: int, starts: Mapping[int, int]) -> LastRecord | None:
+    known_records = (records[partition] for records in former if partition in records)
+    before = [last for last in known_records if last.position is not None and last.position < starts.get(partition, 0)]
+    return max(before, key=lambda last: last.position or 0, default=None)
+
+
 def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
     """Return a commit that moves the progress to the start of a plan, past its gap; it reads nothing.
 
@@ -165,6 +188,7 @@ def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
         stream=plan.stream,
         source=plan.source,
         progress={part.partition: part.start for part in plan.ranges},
+        last_records=_records_before(ledger, plan),
         reached=ledger.reached,
         gap=plan.gap.ranges if plan.gap else (),
         left_out=plan.left_out or (ledger.left_out if is_same_source else ()),

@@ -233,6 +233,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
             staged.LATE: F.lit(False),
             staged.UNMAPPED_FIELDS: F.lit(None).cast("string"),
             staged.TIME: F.lit(None).cast("timestamp"),
+            staged.ORDER_TIME: F.lit(None).cast("timestamp"),
             staged.PARTITION: F.lit(None).cast("int"),
             staged.POSITION: F.lit(None).cast("bigint"),
             staged.SEQUENCE: F.lit(None).cast("bigint"),

@@ -16,6 +16,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import merge_decided, prepare
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
+from lakehouse.ingest.order_times import with_order_times
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_elements import keep_unresolved, records_with_bytes
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
@@ -129,6 +130,8 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     rows = part.rows(context, ledger)
     is_beyond = is_beyond_horizon(context.table, ledger, part.source)
     records = stage_records(context, rows.selectExpr(*_RECORD), "redrive", is_beyond)
+    later_times = rows.where("order_time IS NOT NULL").selectExpr(*_RECORD[1:3], f"order_time AS {staged.ORDER_TIME}")
+    records = with_order_times(records, later_times)
     unresolved = None
     if context.table.has_elements:
         stored_rows = _of_reason(context.stored_table(rejected_layout).rows(), part.reason)

@@ -34,7 +34,7 @@ def records_with_bytes(stored_rows: DataFrame, rejected_rows: DataFrame) -> Data
     is_same = " AND ".join(f"{path} <=> _{name}" for path, name in zip(_PLACE, names, strict=True))
     rows = rows.join(places.distinct(), F.expr(is_same), "left_semi")
     first = "struct(value IS NULL, position.index)"
-    columns = ", ".join(["position", "time", "key", "value", "headers"])
+    columns = ", ".join(["position", "time", "order_time", "key", "value", "headers"])
     return rows.groupBy(*_PLACE).agg(F.expr(f"min_by(struct({columns}), {first})").alias("_first")).select("_first.*")
 
 

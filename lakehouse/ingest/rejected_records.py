@@ -26,6 +26,9 @@ from lakehouse.storage.stored_table import StoredTable
 
 _RECORD = (
     TableColumn("time", "TIMESTAMP", "When the broker got the record, UTC."),
+    TableColumn(
+        "order_time", "TIMESTAMP", "Time that orders the record, UTC, if its partition had a later one before."
+    ),
     TableColumn("key", "BINARY", "The record's key, unchanged."),
     TableColumn("value", "BINARY", "The record's value, unchanged; NULL for a tombstone."),
     TableColumn("headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>", "The record's headers, unchanged."),

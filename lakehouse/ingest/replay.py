@@ -7,11 +7,13 @@ from functools import partial
 
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Request, prepare, run_batch
+from lakehouse.ingest.former_times import FormerTimes
 from lakehouse.ingest.gaps import data_loss_error
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.start import first_positions
 from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE
+from lakehouse.ledger.commit_values import LastRecords
 from lakehouse.ledger.positions import Plan, Range, SourceState, find_gap, source_words
 from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
@@ -36,9 +38,12 @@ def replay(context: TableContext, ranges: list[Range] | None = None, request: Re
 def _replay_topic(context: TableContext, ranges: list[Range] | None, request: Request) -> list[Outcome]:
     limit = request.limit(context.table)
     state, merged_ranges = find_merged_ranges(context)
+    former_times = (
+        FormerTimes.of(context, state) if source_of(context.settings, context.table).times_may_go_back else None
+    )
     replay_plans = _replay_plans(context, state, merged_ranges, ranges)
     plans = (part for plan in replay_plans for part in split_into_batches(state, plan, limit))
-    return [outcome for plan in plans for outcome in _replay_plan(context, plan)]
+    return [outcome for plan in plans for outcome in _replay_plan(context, plan, former_times)]
 
 
 def split_into_batches(state: SourceState, plan: Plan, limit: int) -> Iterator[Plan]:
@@ -121,16 +126,17 @@ def find_merged_ranges(context: TableContext) -> tuple[SourceState, dict[int, Ra
     return state, {p: Range(p, first, max(progress.positions.get(p, first), first)) for p, first in firsts.items()}
 
 
-def _replay_plan(context: TableContext, plan: Plan) -> Iterator[Outcome]:
+def _replay_plan(context: TableContext, plan: Plan, former_times: FormerTimes | None) -> Iterator[Outcome]:
     """Replay a plan in one commit, or in several if a commit merges only its beginning."""
     while plan.span:
-        outcome = retry_on_conflict(partial(_replay_batch, context, plan))
+        before = former_times.before(context, plan) if former_times else None
+        outcome = retry_on_conflict(partial(_replay_batch, context, plan, before))
         yield outcome
         plan = replace(plan, ranges=ranges_after(plan.ranges, outcome.plan.ranges if outcome.plan else plan.ranges))
 
 
-def _replay_batch(context: TableContext, plan: Plan) -> Outcome:
+def _replay_batch(context: TableContext, plan: Plan, before: LastRecords | None) -> Outcome:
     start_time = time.monotonic()
     ledger = context.ledger()
-    batch = run_batch(context, plan, ledger.next_commit("replay", context.run), ledger)
+    batch = run_batch(context, plan, ledger.next_commit("replay", context.run), ledger, before)
     return Outcome(batch.entry, batch.plan, 0, 0, time.monotonic() - start_time, unmapped_fields=batch.unmapped_fields)

@@ -4,9 +4,10 @@
 ``publish`` sends records, whole ones as ``raw_records`` reads them. ``newest_records`` shows the last ones, ``read``
 gives ranges of records to Spark, ``few_records`` reads few of many partitions itself, within ``batch_limits``, and
 ``timeless`` reads what Spark cannot; ``arrow_records`` has the columns of both. ``record_times`` finds the offsets at
-which a time begins. ``clients``, ``connection`` and ``security`` connect to a broker; ``connection_causes`` and
-``failures`` explain why that failed. ``registry_client`` calls a schema registry, and ``writing`` chooses the
-schema by which lines are written. New requests to a broker belong in this package.
+which a time begins, ``lost_ends`` whether the last records that were merged are still there. ``clients``,
+``connection`` and ``security`` connect to a broker; ``connection_causes`` and ``failures`` explain why that failed.
+``registry_client`` calls a schema registry, and ``writing`` chooses the schema by which lines are written. New
+requests to a broker belong in this package.
 
 Every function is synchronous and ends within a time limit, even if the broker hangs. No function needs a JVM except
 ``read_records``, which uses the given Spark session. The package depends on settings and declarations, on the
@@ -17,6 +18,7 @@ from lakehouse.kafka.admin import add_partitions, create_named_topic, create_top
 from lakehouse.kafka.clients import only_in_spark
 from lakehouse.kafka.failures import TimelessRecordError, read_failures, require_same_source
 from lakehouse.kafka.incarnation import Incarnation, TopicState
+from lakehouse.kafka.lost_ends import with_lost_ends
 from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, publish_raw, require_own_keys
 from lakehouse.kafka.read import read_records
@@ -53,5 +55,6 @@ __all__ = [
     "require_same_source",
     "timeless_detail",
     "topic_names",
+    "with_lost_ends",
     "written_ends",
 ]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zlib import crc32
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -25,19 +26,24 @@ _LOG_APPEND_TIME = 1  # Kafka's number for a time that the broker set
 class FirstRecord:
     """The first record of a range: its time in the topic, UTC, and whether its producer set the time.
 
-    If this client cannot read the record, because its batch is too large, for example, or Python cannot represent the
-    time, ``time`` is ``None``.
+    ``offset`` is its place, and ``checksum`` the CRC-32 of its value, or of its key if it has no value. If this client
+    cannot read the record, because its batch is too large, for example, they are ``None``; so is ``time`` if Python
+    cannot represent it.
     """
 
     time: datetime | None
     producer_time: bool
+    offset: int | None = None
+    checksum: int | None = None
 
 
-def first_records(settings: Settings, topic: str, ranges: Sequence[Range]) -> dict[int, FirstRecord]:
+def first_records(
+    settings: Settings, topic: str, ranges: Sequence[Range], limit: float = _LIMIT
+) -> dict[int, FirstRecord]:
     """Return the first committed record of each range by partition; a range without a record is left out.
 
     A topic whose ``message.timestamp.type`` was changed still holds records with times of producers. Raises
-    ``BrokerError`` if the broker does not deliver them within a minute.
+    ``BrokerError`` if the broker does not deliver them within ``limit`` seconds.
     """
 
     async def read(clients: Clients) -> dict[int, FirstRecord]:
@@ -49,7 +55,7 @@ def first_records(settings: Settings, topic: str, ranges: Sequence[Range]) -> di
         return records
 
     with batches_limited(LARGEST_BATCH, each=True):
-        return ask(settings, _LIMIT, read)
+        return ask(settings, limit, read)
 
 
 def offsets_at(
@@ -95,5 +101,8 @@ async def _read_first(consumer: Any, partition: TopicPartition, end: int) -> Fir
         for message in batches.get(partition, ()):
             if message.offset >= end:
                 return None
-            return FirstRecord(to_record(message).time, message.timestamp_type != _LOG_APPEND_TIME)
+            contents = message.key if message.value is None else message.value
+            checksum = None if contents is None else crc32(contents)
+            is_of_producer = message.timestamp_type != _LOG_APPEND_TIME
+            return FirstRecord(to_record(message).time, is_of_producer, message.offset, checksum)
     return None

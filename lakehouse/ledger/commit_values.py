@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from lakehouse.ledger.positions import Range
 
@@ -44,6 +44,26 @@ class Totals(Frozen):
     deleted: int = 0
     deletes_without_row: int = 0
     stale: int = 0
+    times_back: int = 0
+
+
+class LastRecord(Frozen):
+    """The last record of a partition of a topic that was read, and what its successors are compared with.
+
+    ``position``, ``time`` (in microseconds since 1970, UTC) and ``checksum`` (CRC-32 of the value, or of the key of a
+    record without one) identify it: if the topic has another record there, it lost records and gave their positions
+    again. They are ``None`` if they are unknown. ``greatest_time`` is the greatest time of a record up to it: later
+    records are not ordered before it.
+    """
+
+    position: int | None = None
+    time: int | None = None
+    checksum: int | None = None
+    greatest_time: int | None = None
+
+
+LastRecords = dict[int, LastRecord]
+"""The last record that was read of each partition."""
 
 
 class OtherSource(Frozen):
@@ -55,12 +75,13 @@ class OtherSource(Frozen):
     stream: str
     progress: dict[int, int] | None = None
     left_out: tuple[Range, ...] = ()
+    last_records: LastRecords = Field(default_factory=dict)
 
 
 class RecordOrder(Frozen):
     """The order of a record, as rows store it, with the value of its version column as text, and the column's name.
 
-    ``time`` is in microseconds since 1970, UTC. A missing field is ``None``, which is smallest.
+    ``time`` is the one that orders it, in microseconds since 1970, UTC. A missing field is ``None``, which is smallest.
     """
 
     version: str | None = None

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
 
-from lakehouse.ledger.commit_values import Consumed, Frozen, OtherSource, RecordOrder, Totals
+from lakehouse.ledger.commit_values import Consumed, Frozen, LastRecords, OtherSource, RecordOrder, Totals
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.ledger.reached import ReachedEnds
 
@@ -35,14 +35,14 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 15
+VERSION: Final = 16
 FIRST_VERSION: Final = 8  # of the first release
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[8, 9, 10, 11, 12, 13, 14, 15] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12, 13, 14, 15, 16] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
@@ -58,13 +58,15 @@ class Commit(Frozen):
       Rows of these positions may be in the table.
     - ``left_out``: the positions that a new table left out on purpose, because ``start`` is after them: one range for
       each partition that has any, until another source is read.
+    - ``last_records``: the last record that was read of each partition of a topic.
     - ``other_sources``: by source, what the table has read of its other topics, if it has several. ``stream``,
-      ``source``, ``progress`` and ``left_out`` are those of one of them.
+      ``source``, ``progress``, ``left_out`` and ``last_records`` are those of one of them.
     - ``undone_sources``: the other sources whose whole progress a RESTORE undid, with their names.
     - ``rows_read`` and ``empty``: if the rows are elements of records, the rows that the records have, and the records
       that have none. A record that is judged as a whole is one row. The other counts are then about rows.
     - ``filtered``: the records among those read that do not meet ``where``.
     - ``late``: the late records among those read, whether they were rejected or not.
+    - ``times_back``: the records among those read whose time is before that of an earlier record of their partition.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
     - ``consumed_tables``: the version that was read of each table by a materialized view, or of a ``TableRows``.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
@@ -81,7 +83,7 @@ class Commit(Frozen):
     - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[8, 9, 10, 11, 12, 13, 14, 15] = VERSION
+    metadata: Literal[8, 9, 10, 11, 12, 13, 14, 15, 16] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -93,6 +95,7 @@ class Commit(Frozen):
     progress: dict[int, int] | None = None
     reached: ReachedEnds = Field(default_factory=dict)
     left_out: tuple[Range, ...] = ()
+    last_records: LastRecords = Field(default_factory=dict)
     other_sources: dict[str, OtherSource] = Field(default_factory=dict)
     undone_sources: dict[str, str] = Field(default_factory=dict)
     read: int = 0
@@ -102,6 +105,7 @@ class Commit(Frozen):
     rejected: int = 0
     duplicate: int = 0
     late: int = 0
+    times_back: int = 0
     deletes_without_row: int = 0
     deletes_table: Consumed | None = None
     snapshot_position: int | None = None
@@ -185,4 +189,5 @@ class Entry:
             deleted=before.deleted + metrics.deleted,
             deletes_without_row=before.deletes_without_row + commit.deletes_without_row,
             stale=before.stale + self.stale,
+            times_back=before.times_back + commit.times_back,
         )

@@ -12,7 +12,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from lakehouse.ledger.commit_infos import entry_of
-from lakehouse.ledger.commit_values import Consumed, Totals
+from lakehouse.ledger.commit_values import Consumed, LastRecords, Totals
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.differences import unaccounted_versions
 from lakehouse.ledger.log import history_of, open_table
@@ -27,8 +27,8 @@ from lakehouse.ledger.understood import require_readable
 from lakehouse.settings import Settings
 
 _CARRIED = (
-    *("stream", "source", "progress", "left_out", "other_sources", "consumed", "folder", "deletes_table"),
-    *("consumed_tables", "snapshot_position", "snapshot_end", "truncate", "purged", "declaration"),
+    *("stream", "source", "progress", "left_out", "last_records", "other_sources", "consumed", "folder"),
+    *("deletes_table", "consumed_tables", "snapshot_position", "snapshot_end", "truncate", "purged", "declaration"),
 )
 """The fields of a commit that the next one repeats, unless it has others."""
 _PLANNED = ("number", "table_version", "rows_version", "totals_before", "truncate")
@@ -121,6 +121,11 @@ class Ledger:
     def left_out(self) -> tuple[Range, ...]:
         """The positions before the start of the table, which it left out on purpose."""
         return self.last_commit.left_out if self.last_commit else ()
+
+    def last_records(self, source: SourceId) -> LastRecords:
+        """Return the last record of each partition of a source, if that is the one with the progress."""
+        last = self.last_commit
+        return last.last_records if last and last.source == source else {}
 
     @property
     def reached(self) -> ReachedEnds:

@@ -36,6 +36,8 @@ def _start(partition: int, state: SourceState, progress: Progress | None) -> int
         return max(earliest, state.starts.get(partition, earliest))
     if state.source != progress.source:
         return earliest
+    if partition in state.unchanged:
+        return max(earliest, state.unchanged[partition])
     position = progress.next_position(partition)
     return position if earliest <= position <= state.end[partition] else earliest
 

@@ -106,7 +106,9 @@ class SourceState:
     ``stream`` is its name. ``earliest`` has the first available position of each partition, ``end`` the position that
     the next record will get. ``is_compacted`` means that records disappear once there is a newer one with their key;
     ``None`` if that is unknown. ``starts`` has the position at which a new table begins each partition; it is empty if
-    none is declared. ``producer_time`` means that those who write the records set their times.
+    none is declared. ``producer_time`` means that those who write the records set their times. ``unchanged`` has the
+    partitions that lost records at their end and gave the positions to others, and up to where each is known to hold
+    what was merged.
     """
 
     stream: str
@@ -116,6 +118,7 @@ class SourceState:
     is_compacted: bool | None = False
     starts: Positions = field(default_factory=dict)
     producer_time: bool = False
+    unchanged: Positions = field(default_factory=dict)
 
     @property
     def ids(self) -> dict[str, str]:
@@ -244,7 +247,7 @@ def describe_deleted(part: Range) -> str:
 
 
 def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple[str, Range]]:
-    """Yield at most one loss of a partition: deleted from the front, cut off at the end, or the whole partition."""
+    """Yield at most one loss of a partition: deleted from the front, lost at the end, or the whole partition."""
     if partition not in state.end:
         word = source_words(state.source).position
         text = f"Partition {partition} no longer exists, and its records from {word} {position} on are gone"
@@ -257,3 +260,10 @@ def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple
     elif position > end:
         text = f"Partition {partition} ends at {end}, but the table has merged up to {position}"
         yield text, Range(partition, end, position)
+    elif partition in state.unchanged:
+        word, start = source_words(state.source).position, max(earliest, state.unchanged[partition])
+        text = (
+            f"Partition {partition} has lost records at its end, up to {word} {position - 1}, and other records have"
+            f" their {word}s. From {word} {start} on, it is not known which of them were merged"
+        )
+        yield text, Range(partition, start, position)

@@ -26,6 +26,7 @@ def of_stream(commit: Commit, name: str) -> Commit:
         source=SourceId.parse(text) if part else None,
         progress=part.progress if part else None,
         left_out=part.left_out if part else (),
+        last_records=part.last_records if part else {},
         other_sources={source: part for source, part in other_sources.items() if source != text},
     )
 
@@ -39,7 +40,7 @@ def set_aside(commit: Commit, *, has_progress: bool = True) -> Commit:
         return commit
     own = OtherSource(stream=commit.stream)
     if has_progress:
-        own = OtherSource(stream=commit.stream, progress=commit.progress, left_out=commit.left_out)
+        own = _own_part(commit)
     return commit.with_fields(other_sources={**commit.other_sources, commit.source.text: own})
 
 
@@ -47,8 +48,13 @@ def progress_by_stream(commit: Commit | None) -> dict[str, OtherSource]:
     """Return what a commit has read of each source with progress, by its name; its own is the last one."""
     parts = list(commit.other_sources.values()) if commit else []
     if commit and commit.source:
-        parts.append(OtherSource(stream=commit.stream or "", progress=commit.progress, left_out=commit.left_out))
+        parts.append(_own_part(commit))
     return {part.stream: part for part in parts if part.progress is not None}
+
+
+def _own_part(commit: Commit) -> OtherSource:
+    fields = {name: getattr(commit, name) for name in ("progress", "left_out", "last_records")}
+    return OtherSource(stream=commit.stream or "", **fields)
 
 
 def progress_by_source(commit: Commit | None) -> dict[SourceId, Positions]:

@@ -21,7 +21,7 @@ from lakehouse.ingest.rejecting_rules import read_known
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE
-from lakehouse.ledger.commit_values import Consumed, OtherSource
+from lakehouse.ledger.commit_values import Consumed, LastRecord, LastRecords, OtherSource
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.differences import differences
@@ -130,12 +130,17 @@ def propose_progress(context: TableContext) -> Proposal:
     if context.table.order == "offset":
         _require_one_source(context, states[0])
     positions = [_read_positions(part, state) for part, state in zip(parts, states, strict=True)]
-    state, *other_states = states
+    times = _greatest_times(context)
     other_sources = {
-        other_state.source.text: OtherSource(stream=other_state.stream, progress=progress)
-        for other_state, progress in zip(other_states, positions[1:], strict=True)
+        state.source.text: OtherSource(
+            stream=state.stream, progress=progress, last_records=times.get(state.source.text, {})
+        )
+        for state, progress in zip(states, positions, strict=True)
     }
-    fields = {"stream": state.stream, "source": state.source, "progress": positions[0], "other_sources": other_sources}
+    state = states[0]
+    own = other_sources.pop(state.source.text)
+    fields = {"stream": state.stream, "source": state.source, "progress": own.progress, "other_sources": other_sources}
+    fields |= {"last_records": own.last_records}
     fields |= {"reached": _reached_by_rows(context.merged.rows()) if context.table.is_log else {}}
     fields |= {"deletes_table": _newest_deletes(context), "snapshot_position": _greatest_position(context)}
     return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
@@ -165,6 +170,16 @@ def _read_positions(context: TableContext, state: SourceState) -> dict[int, int]
     return {**state.earliest, **ends}
 
 
+def _greatest_times(context: TableContext) -> dict[str, LastRecords]:
+    """The greatest time of the rows and deletes of each partition, by source: no later record is ordered before it."""
+    time = F.expr("unix_micros(max(coalesce(_record.order_time, _record.time)))")
+    groups = _stored_records(context).groupBy("_record.source", "_record.partition").agg(time)
+    times: dict[str, LastRecords] = {}
+    for source, partition, greatest_time in groups.collect():
+        times.setdefault(source, {})[partition] = LastRecord(greatest_time=greatest_time)
+    return times
+
+
 def _greatest_position(context: TableContext) -> int | None:
     """The greatest position of the source in the rows of a change stream: any of them may be that of a snapshot."""
     if not context.table.has_changes:
@@ -180,12 +195,17 @@ def _newest_deletes(context: TableContext) -> Consumed | None:
 
 def _require_one_source(context: TableContext, state: SourceState) -> None:
     """Raise ``DataLossError`` if rows came from another source: by offset alone, newer records may seem older."""
-    tables = [context.merged, *([context.stored_table(deletes_layout)] if context.table.delete_rule else [])]
-    rows = reduce(DataFrame.unionByName, (table.rows().select("_record") for table in tables if table.ledger().exists))
-    sources = rows.where("_record.position IS NOT NULL").select("_record.source").distinct()
+    sources = _stored_records(context).select("_record.source").distinct()
     for (source,) in sources.where(F.col("source") != state.source.text).limit(1).collect():
         fact = f"{state.differs_from(SourceId.parse(source))}; the table has rows of both"
         raise data_loss_error(Gap((fact,), ()), context.table)
+
+
+def _stored_records(context: TableContext) -> DataFrame:
+    """The records of the rows and of the deletes that are stored."""
+    tables = [context.merged, *([context.stored_table(deletes_layout)] if context.table.delete_rule else [])]
+    rows = reduce(DataFrame.unionByName, (table.rows().select("_record") for table in tables if table.ledger().exists))
+    return rows.where("_record.position IS NOT NULL")
 
 
 def _ledger_without_progress(context: TableContext) -> Ledger:

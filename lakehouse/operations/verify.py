@@ -193,15 +193,16 @@ def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0
 
 
 def producer_time(state: SourceState, table: StreamTable) -> Finding:
-    """Check that no producer's clock decides which record is newer.
+    """Check that no producer's clock decides which of two records is newer.
 
-    That holds if the broker dates the records, if a version, the offset or the log of a database decides, or if the
-    table is a log table.
+    Within a partition none does. Between partitions, that holds if the broker dates the records, if a version, the
+    offset or the log of a database decides, or if the table is a log table.
     """
     is_ordered = table.version or table.order == "offset" or table.has_changes or table.is_log
     is_safe = not state.producer_time or is_ordered
     problem = (
-        f"Producers date the records of {state.stream}, so a producer's clock decides which record is newer."
+        f"Producers date the records of {state.stream}, so a producer's clock decides which of two records in"
+        " different partitions is newer."
         " Set message.timestamp.type=LogAppendTime, or declare a version column or order='offset'."
     )
     return finding("producer_time", [] if is_safe else [problem], "no producer's clock decides which record is newer")

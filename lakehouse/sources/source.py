@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
@@ -20,6 +20,9 @@ class Source(ABC):
     A source has an identity and numbered partitions. Each record has a position in its partition. Positions only grow,
     and may have holes. A position always has the same record, as long as the source holds it.
     """
+
+    times_may_go_back: ClassVar[bool] = False
+    """Whether a record may have a time before that of an earlier record of its partition."""
 
     @abstractmethod
     def look(self, ledger: Ledger | None, limit: float) -> SourceState:

@@ -18,7 +18,7 @@ def look_at_each(
     if all(part.source is None for part in parts):
         from lakehouse.sources.topic import look_at_topics  # noqa: PLC0415 - a client of Kafka is slow to import
 
-        return look_at_topics(settings, [part.topic for part in parts], limit)
+        return look_at_topics(settings, [part.topic for part in parts], ledgers, limit)
     return [source_of(settings, part).look_ahead(ledger, limit) for part, ledger in zip(parts, ledgers, strict=True)]
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from lakehouse.kafka import TopicState, read_failures, read_records, read_topic, read_topics
+from lakehouse.kafka import TopicState, read_failures, read_records, read_topic, read_topics, with_lost_ends
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
@@ -15,19 +15,39 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def look_at_topics(settings: Settings, topics: Sequence[str], limit: float) -> list[TopicState]:
-    """Ask the broker about several topics at once."""
-    return read_topics(settings, topics, limit)
+def look_at_topics(
+    settings: Settings, topics: Sequence[str], ledgers: Sequence[Ledger], limit: float
+) -> list[TopicState]:
+    """Ask the broker about several topics at once, and then about each partition with new records.
+
+    ``ledgers`` are those of the tables that read the topics, if losses matter.
+    """
+    states = read_topics(settings, topics, limit)
+    for number, ledger in enumerate(ledgers):
+        states[number] = with_lost_ends(settings, states[number], ledger, limit, least_lag=1)
+    return states
 
 
 @dataclass(frozen=True)
 class TopicSource(Source):
     """One topic; the broker gives each record its offset."""
 
+    times_may_go_back: ClassVar[bool] = True
+
     settings: Settings
     topic: str
 
-    def look(self, ledger: Ledger | None, limit: float) -> TopicState:  # noqa: ARG002 - a topic knows what it has
+    def look(self, ledger: Ledger | None, limit: float) -> TopicState:
+        """Ask the broker, as ``read_topic`` does, and whether any partition lost records that were merged."""
+        state = read_topic(self.settings, self.topic, limit)
+        return with_lost_ends(self.settings, state, ledger, limit) if ledger else state
+
+    def look_ahead(self, ledger: Ledger | None, limit: float) -> TopicState:
+        """Ask the broker, like ``look``, but only of partitions with new records whether they lost others."""
+        (state,) = look_at_topics(self.settings, [self.topic], [ledger] if ledger else [], limit)
+        return state
+
+    def look_after(self, ledger: Ledger | None, limit: float) -> TopicState:  # noqa: ARG002 - the plan asked about losses
         """Ask the broker, as ``read_topic`` does."""
         return read_topic(self.settings, self.topic, limit)
 

@@ -26,7 +26,7 @@ from lakehouse.storage.table_files import MOST_FILES, path_of
 MOST_ROWS = 500_000  # of a commit, in the memory of this process
 _ALWAYS_ELIGIBLE_ROWS = 1_000  # in memory, however wide the rows are
 _MOST_ROWS_OF_UNKNOWN_SIZE = 50_000  # in memory if their width is estimated from files, whose texts may be compressed
-MOST_MEMORY = 128 * 1024 * 1024  # bytes of rows in memory
+MOST_MEMORY = 144 * 1024 * 1024  # bytes of rows in memory
 _VALUE_SIZE = 16  # most bytes of a value, except texts
 _TYPE_SIZES = {"INT": 4, "DATE": 4, "BIGINT": 8, "DOUBLE": 8, "TIMESTAMP": 8}  # types with smaller values
 _MOST_FILE_BYTES = 64 * 1024 * 1024  # of such rows in files like those of the table, or of rows that are copied

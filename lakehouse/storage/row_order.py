@@ -2,10 +2,11 @@
 
 The order is total. It compares the declared version column first, then the source's own order (``sequence``, NULL if
 the source has none, like Kafka), then broker timestamp, partition and position; the source comes before the partition
-if the table reads several topics. In a change stream, it compares the source's own order, then the position. Rows of
-one record are in the order of its array. Rows without a position are compared by the number of the commit that inserted
-them from base files. The order is stored in one column (``_record``; for kept columns in ``_kept``) and compared as a
-struct, in which NULL is smallest: base rows are older than any record.
+if the table reads several topics. The clock of a broker may go back, so a record has at least the time of the records
+before it in its partition: of two records of a partition, the later one is newer. In a change stream, it compares the
+source's own order, then the position. Rows of one record are in the order of its array. Rows without a position are
+compared by the number of the commit that inserted them from base files. The order is stored in one column (``_record``;
+for kept columns in ``_kept``) and compared as a struct, in which NULL is smallest: base rows are older than any record.
 """
 
 from collections.abc import Mapping
@@ -29,10 +30,17 @@ POSITION = (
 """The position of a record, the same in every table that stores one."""
 INDEX = TableColumn("index", "INT", "Place of the row in the array of its record, from 0.")
 """The place of a row in its record, in tables with ``rows_from``: the last field of each position."""
+_TIME = "ordering time"
 _POSITION_FIELDS = ("source", "partition", "position")
 IDENTITY_FIELDS = (*_POSITION_FIELDS, "time")
 """The fields that identify a record. The sequence does not: it may become known later."""
-_RECORD_FIELDS = (*POSITION, TableColumn("time", "TIMESTAMP", "When the broker received the record, UTC."))
+_RECORD_FIELDS = (
+    *POSITION,
+    TableColumn("time", "TIMESTAMP", "When the broker received the record, UTC."),
+    TableColumn(
+        "order_time", "TIMESTAMP", "Time that orders the record, UTC, if its partition had a later one before."
+    ),
+)
 _BASE_FIELD = TableColumn("base", "BIGINT", "Number of the commit that inserted the base row; NULL for records.")
 ORDER = (*_RECORD_FIELDS, _BASE_FIELD)
 """The fields of the order of a record or a base row; of a base row all but ``base`` are NULL."""
@@ -146,11 +154,12 @@ def compare_orders(
     return f" {operator} ".join(orders)
 
 
-def _order_sql(table: TableParts, fields: Mapping[str, str], bounds: ChangeBounds, is_same_partition: str) -> str:
+def _order_sql(table: TableParts, order: Mapping[str, str], bounds: ChangeBounds, is_same_partition: str) -> str:
     """Return an order in SQL. Positions before a snapshot are only raised to it if offsets can decide instead.
 
     A change may be newer than a snapshot and have a smaller position: its transaction was open then.
     """
+    fields = {**order, _TIME: order_time(order)}
     parts = [fields[name] for name in _order_names(table)]
     if table.has_changes and bounds.snapshot is not None:
         parts[0] = f"IF({is_same_partition} AND {parts[0]} < {bounds.snapshot}, {bounds.snapshot}, {parts[0]})"
@@ -158,6 +167,11 @@ def _order_sql(table: TableParts, fields: Mapping[str, str], bounds: ChangeBound
         # versions order records only: base rows are older than records in any case
         parts.insert(0, f"IF({fields['position']} IS NULL, NULL, {fields['version']})")
     return f"struct({', '.join([*parts, fields['base']])})"
+
+
+def order_time(fields: Mapping[str, str]) -> str:
+    """Return the time that orders a record, in SQL, given by the fields of its order."""
+    return f"coalesce({fields['order_time']}, {fields['time']})"
 
 
 def _order_names(table: TableParts) -> tuple[str, ...]:
@@ -168,7 +182,7 @@ def _order_names(table: TableParts) -> tuple[str, ...]:
     if table.has_changes:
         return ("sequence", "position", "partition")
     source = ("source",) if table.topics else ()
-    names = ("position",) if table.order == "offset" else ("sequence", "time", *source, "partition", "position")
+    names = ("position",) if table.order == "offset" else ("sequence", _TIME, *source, "partition", "position")
     return (*names, INDEX.name) if table.has_elements else names
 
 

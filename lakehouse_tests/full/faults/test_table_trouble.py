@@ -140,7 +140,7 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
 def hours_in_topic(stream: DeletingStream) -> set[str]:
     """The hours of all records in the topic that a test sent."""
     records = read_topic_records(stream.settings, stream.table.topic)
-    values = [stored_record.value for stored_record in records if stored_record.partition != stream.own_partition]
+    values = [stored_record.value for stored_record in records if stored_record.partition not in stream.own_partitions]
     return {json.loads(value)["time"] for value in values if value.startswith(b"{")}
 
 

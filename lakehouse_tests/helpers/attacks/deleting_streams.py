@@ -1,6 +1,7 @@
 """A stream whose table has deletes: no older record brings a deleted row back, during an attack or after it.
 
-Its own records are in one more partition of the topic, at hours of 2022. So tests count the records that they send.
+Its own records are in two more partitions of the topic, at hours of 2022. The older ones are in the last one: within a
+partition, a later record is newer also if its time is older. So tests count the records that they send.
 """
 
 from dataclasses import dataclass, replace
@@ -43,7 +44,7 @@ class DeletingStream(Stream):
     def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> Self:
         """Create the topic and the tables; one row is deleted, and one key was deleted without a row."""
         partitions = changes.pop("partitions", examples.temperatures.partitions)
-        table: StreamTable = unique_table(partitions=partitions + 1, apply_as_deletes=DELETES, **changes)
+        table: StreamTable = unique_table(partitions=partitions + 2, apply_as_deletes=DELETES, **changes)
         stream = cls(spark, settings, table)
         stream.make_topic()
         for _ in range(2):
@@ -58,8 +59,8 @@ class DeletingStream(Stream):
         self._first_turn = self._turns
 
     @property
-    def own_partition(self) -> int:
-        return self.table.partitions - 1
+    def own_partitions(self) -> tuple[int, int]:
+        return self.table.partitions - 2, self.table.partitions - 1
 
     def send(self, *values: bytes | None, partition: int = 0, key: bytes = b"key") -> None:
         """Send values, and the next deletes."""
@@ -70,14 +71,15 @@ class DeletingStream(Stream):
         """Send deletes of the last row and of a key without a row, older records of both keys, and a new row."""
         turn, now = self._turns, datetime.now(UTC)
         deleted_keys = [2 * turn + 1, *([2 * turn - 2] if turn else [])]
-        values = [(now, delete(_hour(key))) for key in deleted_keys]
-        values += [(now - _AGE, record(time=_hour(key))) for key in deleted_keys]
-        values.append((now, record(time=_hour(2 * turn), temperature_2m=1.0)))
+        partition, partition_of_older = self.own_partitions
+        values = [(partition, now, delete(_hour(key))) for key in deleted_keys]
+        values += [(partition_of_older, now - _AGE, record(time=_hour(key))) for key in deleted_keys]
+        values.append((partition, now, record(time=_hour(2 * turn), temperature_2m=1.0)))
 
         async def send_all(producer: AIOKafkaProducer) -> None:
-            for time, value in values:
+            for partition, time, value in values:
                 time_ms = int(time.timestamp() * 1000)
-                await producer.send_and_wait(self.table.topic, value, b"key", self.own_partition, time_ms)
+                await producer.send_and_wait(self.table.topic, value, b"key", partition, time_ms)
 
         with_client(AIOKafkaProducer, self.settings, send_all, acks="all")
         self._turns += 1

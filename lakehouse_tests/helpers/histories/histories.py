@@ -88,6 +88,7 @@ class Histories(RuleBasedStateMachine):
 
     def deliver(self, mail: Sequence[Mail], partition: int) -> None:
         partition = self.partitions()[partition % len(self.partitions())]
+        self.model.times[partition] += [item.broker_time for item in mail]
         self.model.topic[partition] += post(self.settings, self.table.topic, partition, mail)
 
     @rule(sent_letters=FEW_LETTERS, partition=st.integers(0, 3), size=st.sampled_from([None, None, 3, 5]))

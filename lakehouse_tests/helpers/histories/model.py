@@ -29,12 +29,14 @@ _COUNTED = "read empty filtered rejected duplicate inserted updated deleted dele
 class Model:
     """The expected tables of one stream table. ``now`` is the state of the newest version.
 
-    ``topic`` has the sent records of each partition, and of each record its rows: itself, or its elements.
+    ``topic`` has the sent records of each partition, and of each record its rows: itself, or its elements. ``times``
+    has their broker times.
     """
 
     def __init__(self, *, has_elements: bool = False) -> None:
         self.rules = Rules()
         self.topic: dict[Partition, list[tuple[Record, ...]]] = {}
+        self.times: dict[Partition, list[datetime]] = defaultdict(list)
         self._has_elements = has_elements
         self.base: dict[Key, float | None] = {}
         self.base_version: int | None = None
@@ -52,6 +54,7 @@ class Model:
 
     def batch(self, ranges: Mapping[Partition, tuple[int, int]]) -> ModelCounts:
         """Merge the next records, which begin at the end of the last batch."""
+        self.now.totals["times_back"] += sum(self._read(partition, *part) for partition, part in ranges.items())
         counts = self.replay(ranges)
         for partition, (start, end) in ranges.items():
             assert start == self.now.progress.get(partition, 0), "a batch does not begin at the end of the previous one"
@@ -61,6 +64,18 @@ class Model:
         self.now.totals["rows_read"] += counts.judged if self._has_elements else 0
         self.now.totals["batches"] += 1
         return counts
+
+    def _read(self, partition: Partition, start: int, end: int) -> int:
+        """Give records that are read for the first time their order; return how many times went back."""
+        times_back = 0
+        for offset in range(start, end):
+            time = self.times[partition][offset]
+            greatest = max(time, self.now.greatest_times.get(partition, time))
+            times_back += time < greatest
+            self.now.greatest_times[partition] = greatest
+            rows = self.topic[partition][offset]
+            self.topic[partition][offset] = tuple(replace(row, order_time=greatest) for row in rows)
+        return times_back
 
     def replay(self, ranges: Mapping[Partition, tuple[int, int]]) -> ModelCounts:
         """Merge records without changing the progress."""
@@ -142,16 +157,20 @@ class Model:
     def purge(self, before: datetime) -> bool:
         """Forget the deletes that are older than a time and than every record since; return whether any was."""
         orders = [*(row.order for row in self.now.rows.values()), *self.now.deletes.values()]
-        recent_orders = [order for order in orders if order[0] == 1 and order[1] >= before]
+        recent_orders = [order for order in orders if order[0] == 1 and self._broker_time(order) >= before]
         old_deletes = {
             key: order
             for key, order in self.now.deletes.items()
-            if order[1] < before and recent_orders and order < min(recent_orders)
+            if self._broker_time(order) < before and recent_orders and order < min(recent_orders)
         }
         for key in old_deletes:
             del self.now.deletes[key]
         self.now.purged = max([*old_deletes.values(), *([self.now.purged] if self.now.purged else [])], default=None)
         return bool(old_deletes)
+
+    def _broker_time(self, order: Order) -> datetime:
+        _, _, partition, offset, *_ = order
+        return self.times[partition][offset]
 
     def merge_base(self, number: int) -> ModelCounts | None:
         """Merge the base rows with this commit if their version has changed."""

@@ -1,8 +1,8 @@
 """The values of the model: records and rules, the rows and counts that follow, and how rows combine and change.
 
 A key is (latitude, longitude, hour). An order is a tuple: ``(0, number of the commit)`` for base rows and
-``(1, broker time, partition, offset)`` for records; of an element, its index follows. The greater order is newer. If a
-table reads several topics, a partition is (source, number).
+``(1, time of order, partition, offset)`` for records; of an element, its index follows. The greater order is newer. If
+a table reads several topics, a partition is (source, number).
 """
 
 from collections import defaultdict
@@ -24,7 +24,8 @@ class Record:
     """A sent record, or an element of one; ``malformed`` is the reason for which every declaration rejects it.
 
     If the temperature is ``None``, ``says_null`` distinguishes a null from a missing field. ``place`` is the index of
-    an element, ``(None,)`` for a record that has elements and is judged as a whole, and empty for others. One that is
+    an element, ``(None,)`` for a record that has elements and is judged as a whole, and empty for others.
+    ``order_time`` is the greatest broker time of the partition up to it, once a batch has read it. One that is
     ``filtered`` never belongs to the table, one of another type does unless the rules filter by the type.
     """
 
@@ -40,6 +41,7 @@ class Record:
     filtered: bool = False
     is_other_type: bool = False
     place: Position = ()
+    order_time: datetime | None = None
 
     @property
     def position(self) -> Position:
@@ -47,7 +49,7 @@ class Record:
 
     @property
     def order(self) -> Order:
-        return 1, self.broker_time, self.partition, self.offset, *self.place
+        return 1, self.order_time or self.broker_time, self.partition, self.offset, *self.place
 
     @property
     def is_late(self) -> bool:
@@ -118,6 +120,7 @@ class Moment:
     """
 
     rows: dict[Key, Row] = field(default_factory=dict)
+    greatest_times: dict[Partition, datetime] = field(default_factory=dict)
     deletes: dict[Key, Order] = field(default_factory=dict)
     truncate: Order | None = None
     purged: Order | None = None

@@ -91,6 +91,7 @@ class TopicHistories(Histories):
         source, number = place = self.partitions()[partition % len(self.partitions())]
         letters = [replace(item, truncates=False) if isinstance(item, Letter) else item for item in mail]
         sent = post(self.settings, self.model.names[source], number, letters)
+        self.model.times[place] += [item.broker_time for item in letters]
         self.model.topic[place] += [tuple(replace(row, partition=place) for row in rows) for rows in sent]
 
     def before_merge(self) -> None:

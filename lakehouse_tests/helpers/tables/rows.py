@@ -26,9 +26,15 @@ def rows_of(settings: Settings, name: str, version: int | None = None) -> list[R
 
 
 def origin(row: Row, kept_column: str | None = None) -> Origin:
-    """Return the origin of a row of a merged table, or of its value of a kept column; a delete may have erased it."""
+    """Return the origin of a row of a merged table, or of its value of a kept column; a delete may have erased it.
+
+    Its time is the one that orders the record.
+    """
     stored_record = row["_kept"][kept_column] if kept_column else row["_record"]
-    return Origin(*(stored_record and stored_record[name] for name in Origin._fields))
+    if not stored_record:
+        return Origin(None, None, None, None)
+    time = stored_record["order_time"] or stored_record["time"]
+    return Origin(time, *(stored_record[name] for name in Origin._fields[1:]))
 
 
 def source_of(row: Row, kept_column: str | None = None) -> str | None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from lakehouse.errors import LedgerError
 from lakehouse.ledger.commit_infos import UnreadableMetadata, entry_of, parse_metadata
-from lakehouse.ledger.commit_values import Consumed, OtherSource, RecordOrder, Totals
+from lakehouse.ledger.commit_values import Consumed, LastRecord, OtherSource, RecordOrder, Totals
 from lakehouse.ledger.commits import VERSION, Commit, Metrics, Upkeep
 from lakehouse.ledger.ledger import app_id, read_ledger
 from lakehouse.ledger.positions import Range, SourceId
@@ -122,23 +122,25 @@ def field_names(model: type[BaseModel]) -> str:
 
 
 @pytest.mark.invariant("1.10")
-def test_the_form_of_version_15_is_unchanged():
+def test_the_form_of_version_16_is_unchanged():
     """A different form needs a new version: raise ``VERSION``, and correct this test."""
-    assert VERSION == 15
+    assert VERSION == 16
     assert field_names(Upkeep) == "metadata kind run"
     assert field_names(Commit) == (
         "metadata kind number attempt table_version rows_version stream source ranges progress reached left_out"
-        " other_sources undone_sources read empty rows_read filtered rejected duplicate late deletes_without_row"
-        " deletes_table snapshot_position snapshot_end truncate purged totals_before consumed consumed_tables gap"
-        " folder reconciled declaration run unaccounted accepted reason"
+        " last_records other_sources undone_sources read empty rows_read filtered rejected duplicate late times_back"
+        " deletes_without_row deletes_table snapshot_position snapshot_end truncate purged totals_before consumed"
+        " consumed_tables gap folder reconciled declaration run unaccounted accepted reason"
     )
     assert field_names(Totals) == (
         "batches read empty rows_read filtered rejected duplicate inserted updated deleted deletes_without_row stale"
+        " times_back"
     )
     assert [field.name for field in fields(SourceId)] == ["kind", "identity"]
     assert [field.name for field in fields(Range)] == ["partition", "start", "end"]
     assert field_names(Consumed) == "table_id version commit"
-    assert field_names(OtherSource) == "stream progress left_out"
+    assert field_names(OtherSource) == "stream progress left_out last_records"
+    assert field_names(LastRecord) == "position time checksum greatest_time"
     assert field_names(RecordOrder) == "version version_column source partition position sequence time"
 
 

@@ -19,7 +19,7 @@ from lakehouse.storage.schema_change.diff import read_schema_diff
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
 POSITION = "`source`: STRING, `partition`: INT, `position`: BIGINT, `sequence`: BIGINT"
-BY_TIME = "_sequence, _time, _partition, _position, _base"
+BY_TIME = "_sequence, coalesce(_order_time, _time), _partition, _position, _base"
 LOG = log_table(rollups=[], partition_by=None)
 KEYED = replace(LOG, key=["latitude", "longitude", "observed_at"])
 ARROW_TYPES = {
@@ -49,20 +49,26 @@ def types(layout: Layout) -> dict[str, str]:
 @pytest.mark.invariant("5.1", "6.1")
 def test_keyed_rows_log_rows_kept_values_and_rejected_records_have_positions_of_one_form(settings: Settings) -> None:
     merged = types(merged_layout(temperatures, settings))
-    order = f"STRUCT<{POSITION}, `time`: TIMESTAMP, `base`: BIGINT>"
+    order = f"STRUCT<{POSITION}, `time`: TIMESTAMP, `order_time`: TIMESTAMP, `base`: BIGINT>"
     assert merged["_record"] == order
     assert merged["_kept"] == f"STRUCT<`temperature_2m`: {order}>"
-    assert types(merged_layout(LOG, settings))["_record"] == f"STRUCT<{POSITION}, `time`: TIMESTAMP>"
+    assert (
+        types(merged_layout(LOG, settings))["_record"]
+        == f"STRUCT<{POSITION}, `time`: TIMESTAMP, `order_time`: TIMESTAMP>"
+    )
     assert types(rejected_layout(temperatures, settings))["position"] == f"STRUCT<{POSITION}>"
 
 
 @pytest.mark.invariant("4.7", "8.1")
 def test_a_place_in_the_array_is_the_last_field_of_tables_whose_records_have_many_rows(settings: Settings) -> None:
     items, log = (replace(table, base=None, rows_from="items") for table in (temperatures, LOG))
-    order = f"STRUCT<{POSITION}, `time`: TIMESTAMP, `base`: BIGINT, `index`: INT>"
+    order = f"STRUCT<{POSITION}, `time`: TIMESTAMP, `order_time`: TIMESTAMP, `base`: BIGINT, `index`: INT>"
     assert types(merged_layout(items, settings))["_record"] == order
     assert types(merged_layout(items, settings))["_kept"] == f"STRUCT<`temperature_2m`: {order}>"
-    assert types(merged_layout(log, settings))["_record"] == f"STRUCT<{POSITION}, `time`: TIMESTAMP, `index`: INT>"
+    assert (
+        types(merged_layout(log, settings))["_record"]
+        == f"STRUCT<{POSITION}, `time`: TIMESTAMP, `order_time`: TIMESTAMP, `index`: INT>"
+    )
     assert types(rejected_layout(items, settings))["position"] == f"STRUCT<{POSITION}, `index`: INT>"
     assert order_of(items).endswith("_position, _index, _base)")
     assert identity(log)[-1] == "_record.index AS _index"

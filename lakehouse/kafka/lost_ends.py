@@ -1,0 +1,86 @@
+"""Topics that lost records at their end: another record has the place of the last one that was merged."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from lakehouse.kafka.incarnation import TopicState
+from lakehouse.kafka.record_times import FirstRecord, first_records
+from lakehouse.ledger.commit_values import LastRecord, LastRecords
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.positions import Range
+from lakehouse.ledger.several_sources import of_stream
+from lakehouse.settings import Settings
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def with_lost_ends(
+    settings: Settings, state: TopicState, ledger: Ledger, limit: float, least_lag: int = 0
+) -> TopicState:
+    """Return the state with the partitions that lost merged records at their end and gave their offsets to others.
+
+    A broker that was restored from an older copy, or a leader that lagged behind, loses the newest records. Once the
+    partition has grown beyond the progress again, only the contents show it. So the last record that was merged is
+    compared with the topic, of each partition with a ``least_lag``. If it is another one, the history says up to which
+    offset the topic is known to be unchanged. Of a compacted topic, a record that is gone proves nothing.
+    """
+    progress, last_records = ledger.progress, ledger.last_records(state.source)
+    if progress is None or progress.source != state.source:
+        return state
+    lags = {p: end - progress.next_position(p) for p, end in state.end.items()}
+    compared_records = {p: last for p, last in last_records.items() if lags.get(p, -1) >= least_lag}
+    changed_partitions = _changed(settings, state, compared_records, limit)
+    if not changed_partitions:
+        return state
+    return replace(state, unchanged={p: _unchanged_end(settings, state, p, ledger, limit) for p in changed_partitions})
+
+
+def _changed(settings: Settings, state: TopicState, last_records: LastRecords, limit: float) -> list[int]:
+    """Return the partitions in which the topic has another record than the last one that was merged."""
+    places = {p: _place_of(p, last) for p, last in last_records.items() if last.position is not None}
+    ranges = [part for p, part in places.items() if state.earliest[p] <= part.start and part.end <= state.end[p]]
+    records = first_records(settings, state.stream, ranges, limit) if ranges else {}
+    partitions = sorted(part.partition for part in ranges)
+    return [p for p in partitions if _is_other(last_records[p], records.get(p), state)]
+
+
+def _place_of(partition: int, last: LastRecord) -> Range:
+    position = last.position or 0
+    return Range(partition, position, position + 1)
+
+
+def _is_other(last: LastRecord, record: FirstRecord | None, state: TopicState) -> bool:
+    if record is None:
+        return state.is_compacted is False
+    return record.offset is not None and not _is_same(last, record)
+
+
+def _is_same(last: LastRecord, record: FirstRecord | None) -> bool:
+    """Whether a record is the last one of a partition; what is unknown of one of them does not count."""
+    if record is None or record.offset is None:
+        return False
+    time = None if record.time is None else (record.time - _EPOCH) // timedelta(microseconds=1)
+    pairs = ((last.time, time), (last.checksum, record.checksum))
+    return all(former == current for former, current in pairs if former is not None and current is not None)
+
+
+def _unchanged_end(settings: Settings, state: TopicState, partition: int, ledger: Ledger, limit: float) -> int:
+    """Return the offset up to which a partition is known to hold the records that were merged.
+
+    The last records of earlier commits are compared with the topic; each is only there if all before it are.
+    """
+    commits = (of_stream(entry.commit, state.stream) for entry in ledger.entries)
+    records = (commit.last_records.get(partition) for commit in commits if commit.source == state.source)
+    known_records = {last.position: last for last in records if last and last.position is not None}
+    candidates = [
+        known_records[position] for position in sorted(known_records) if position >= state.earliest[partition]
+    ]
+    low, high = 0, len(candidates)
+    while low < high:
+        middle = (low + high) // 2
+        place = _place_of(partition, candidates[middle])
+        if _is_same(candidates[middle], first_records(settings, state.stream, [place], limit).get(partition)):
+            low = middle + 1
+        else:
+            high = middle
+    return _place_of(partition, candidates[low - 1]).end if low else state.earliest[partition]

@@ -25,6 +25,7 @@ from lakehouse.ingest.data_files import (
 from lakehouse.ingest.deletes import deletes_layout, merge_by_key
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
+from lakehouse.ingest.kept_rejections import name_rejections, require_kept_rejections
 from lakehouse.ingest.load import load_named_references, merge_base
 from lakehouse.ingest.order_times import order_records
 from lakehouse.ingest.outcomes import Outcome
@@ -90,6 +91,7 @@ def merge_all(
     ``BrokerError`` and ``TopicError``.
     """
     _log.info("Preparing %s", context.table.name)
+    require_kept_rejections(context)
     retry_on_conflict(lambda: prepare(context))
     outcomes: list[Outcome] = []
     base_outcome = retry_on_conflict(lambda: _merge_base(context))
@@ -262,6 +264,8 @@ def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) ->
     batch = replace(batch, commit=with_counts(batch.commit, counts, table))
     batch = delete_truncated(context, note_snapshot_end(table, batch, counts), counts)
     has_unmarked = batch.commit.kind != "batch" or store_rejected(table, rejected_table, batch, is_committed=False)
+    if batch.commit.kind == "batch":
+        batch = replace(batch, commit=name_rejections(context, batch.ledger, batch.commit))
     entry = _store_rows(context, batch, counts)
     if has_unmarked:
         _mark_resolved(context, batch)

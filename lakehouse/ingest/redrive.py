@@ -16,6 +16,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import merge_decided, prepare
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
+from lakehouse.ingest.kept_rejections import require_kept_rejections
 from lakehouse.ingest.order_times import with_order_times
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_elements import keep_unresolved, records_with_bytes
@@ -57,6 +58,7 @@ def redrive(context: TableContext, reason: str | None = None) -> list[Outcome]:
             where=f"table {context.table.name}",
             action=f"First run: lakehouse merge {context.table.name}",
         )
+    require_kept_rejections(context)
     retry_on_conflict(lambda: prepare(context))
     outcomes = []
     for part in _split_records(context, reason):

@@ -9,6 +9,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Request, prepare, run_batch
 from lakehouse.ingest.former_times import FormerTimes
 from lakehouse.ingest.gaps import data_loss_error
+from lakehouse.ingest.kept_rejections import settle_rejections
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.start import first_positions
 from lakehouse.ingest.topics import split_context
@@ -31,7 +32,10 @@ def replay(context: TableContext, ranges: list[Range] | None = None, request: Re
     retry_on_conflict(lambda: prepare(context))
     if ranges is None:
         parts = [part for part in split_context(context) if part.ledger().progress] or [context]
-        return [outcome for part in parts for outcome in _replay_topic(part, None, request)]
+        outcomes = [outcome for part in parts for outcome in _replay_topic(part, None, request)]
+        if not (context.table.topics and context.table.topic):  # all topics, not one of several
+            retry_on_conflict(lambda: settle_rejections(context))
+        return outcomes
     return _replay_topic(context, ranges, request)
 
 

@@ -72,6 +72,8 @@ class Commit(Frozen):
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
     - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
       commit before declared deletes. Deletes in newer versions do not count.
+    - ``rejected_table``: the version of the rejected records that was stored when the newest batch was merged; ``None``
+      if no commit before named one.
     - ``snapshot_position``: the greatest position of a snapshot that was read, in the order of the source. Below it,
       offsets decide which change is newer.
     - ``snapshot_end``: the order of the record that ended the newest snapshot of a whole table.
@@ -108,6 +110,7 @@ class Commit(Frozen):
     times_back: int = 0
     deletes_without_row: int = 0
     deletes_table: Consumed | None = None
+    rejected_table: Consumed | None = None
     snapshot_position: int | None = None
     snapshot_end: RecordOrder | None = None
     truncate: RecordOrder | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import LakehouseError
+from lakehouse.ingest.kept_rejections import find_lost_rejections
 from lakehouse.ingest.unresolved_rejections import open_sql, unresolved_sql
 from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.ledger import Ledger, ledger_of
@@ -24,12 +25,15 @@ class RejectionCounts:
 def count_rejected(settings: Settings, table: StreamTable, merged: Ledger) -> RejectionCounts | None:
     """Count the rejected records, without a JVM; ``None`` if their rows cannot be read.
 
-    In that case, another version of lakehouse wrote the table, or the table has Delta features that only Spark reads.
+    In that case, another version of lakehouse wrote the table, it has Delta features that only Spark reads, or some are
+    lost.
     This is not an error, because the counts only accompany other figures. ``merged`` is the ledger of the merged table.
     The function does not read the bytes of the records.
     """
     uri = settings.table_uri(table.rejected_name)
     rejected_table = open_table(uri)
+    if find_lost_rejections(settings, table, merged):
+        return None
     if rejected_table is None or not holds_files(uri):
         return RejectionCounts(0, 0)
     import duckdb  # noqa: PLC0415 - a table without rejected records does not need it

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehouse.declaration import StreamTable
+from lakehouse.ingest.kept_rejections import find_lost_rejections
 from lakehouse.ingest.unresolved_rejections import unresolved_sql
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.ledger.log import open_table
@@ -43,9 +44,12 @@ class Reason:
 def list_rejected(settings: Settings, table: StreamTable, reason: str | None = None, limit: int = 3) -> list[Reason]:
     """List the rejected records by reason, the most frequent first, with ``limit`` samples each, without a JVM.
 
-    Leaves out resolved and pending records.
+    Leaves out resolved and pending records. Raises ``LedgerError`` if stored ones are lost.
     """
     ledger, name = whole_ledger(settings, table), table.rejected_name
+    error = find_lost_rejections(settings, table, ledger)
+    if error:
+        raise error
     if open_table(settings.table_uri(name)) is None:
         return []
     ledger_of(settings, name)

@@ -16,6 +16,7 @@ from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
+from lakehouse.ingest.kept_rejections import stored_rejections
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.rejecting_rules import read_known
 from lakehouse.ingest.start import with_start
@@ -143,6 +144,7 @@ def propose_progress(context: TableContext) -> Proposal:
     fields |= {"last_records": own.last_records}
     fields |= {"reached": _reached_by_rows(context.merged.rows()) if context.table.is_log else {}}
     fields |= {"deletes_table": _newest_deletes(context), "snapshot_position": _greatest_position(context)}
+    fields |= {"rejected_table": stored_rejections(context)}
     return Proposal((), ledger.next_commit("recovery", context.run).with_fields(**fields))
 
 

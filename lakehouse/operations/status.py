@@ -7,6 +7,7 @@ from lakehouse.declaration import Export, StreamTable
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError, TopicError
 from lakehouse.exports.progress import ExportStatus, export_status
 from lakehouse.ingest.gaps import plan_table
+from lakehouse.ingest.kept_rejections import find_lost_rejections
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import known_topics, split_by_topic
 from lakehouse.ledger.active_files import count_rows
@@ -126,6 +127,7 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
             is_silent = not isinstance(error, TopicError)  # another topic may exist
         losses += filter(None, [_loss(part, state, topic_ledger) if state else None])
         partitions += _partitions(state, topic_ledger.progress, part.topic if table.topics else None)
+    losses += filter(None, [str(find_lost_rejections(settings, table, ledger) or "")])
     rows, rejected = count_rows(ledger.uri), count_rejected(settings, table, ledger)
     derived, loss = _derived(settings, table, ledger), "; ".join(losses) or None
     words = (table.topic_text, table.position_noun)

@@ -1,5 +1,6 @@
 """A rejected record is stored until it is accepted; the tests share one history, each with its own hours."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -8,11 +9,13 @@ import pytest
 
 from lakehouse.declaration import Late
 from lakehouse.decoding.fields import TIMELESS
+from lakehouse.errors import LedgerError
 from lakehouse.ingest import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.kafka import read_records, timeless_detail
 from lakehouse.ledger.positions import Range
 from lakehouse.operations.rejections import list_rejected
+from lakehouse.operations.status import status
 from lakehouse.sources import topic as topic_source
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
@@ -148,6 +151,29 @@ def test_a_batch_of_rejected_records_alone_moves_the_progress(stream):
     assert counts(outcome.entry) == dict(read=2, rejected=2, duplicate=0, inserted=0, updated=0, stale=0)
     assert end(stream) == start + 2
     assert stream.merge() == []
+
+
+@pytest.mark.invariant("8.18")
+@pytest.mark.slow
+def test_rejected_records_that_were_deleted_stop_merges_until_a_replay_of_all_records(stream):
+    start = end(stream)
+    stream.send(b"{", record(time=stream.hours(1)[0]))
+    stream.merge()
+    rejections_before = list_rejections(stream, 0)
+    shutil.rmtree(stream.settings.table_uri(stream.table.rejected_name))
+    assert "rejected records are missing" in str(status(stream.settings, stream.table).loss)
+    stream.send(b"{")
+    for step in (stream.merge, lambda: redrive_records(stream), lambda: list_rejections(stream, 0)):
+        with pytest.raises(LedgerError, match=f"lakehouse replay {stream.table.name}"):
+            step()
+    replay(stream.context, [Range(0, start, start + 1)])
+    with pytest.raises(LedgerError):  # this has decided only some records again
+        stream.merge()
+    stream.replay()
+    assert list_rejections(stream, 0) == rejections_before
+    stream.merge()
+    assert list_rejections(stream, start) == {"truncated": [start + 2, start]}
+    assert stream.replay() and stream.ledger.entries[0].commit.kind == "replay", "nothing is left to record"
 
 
 @pytest.mark.invariant("8.9")

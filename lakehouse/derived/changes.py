@@ -11,10 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
+from lakehouse.errors import ConflictError
 from lakehouse.errors.troubles import PASSING, Trouble, find_trouble, has_trouble, is_version_gone
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.consumption import has_consumed_version, version_to_consume
+from lakehouse.ledger.consumption import has_consumed_version, is_restored_before, version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable, comparable_row
@@ -170,6 +171,16 @@ def _greatest_row(types: Mapping[str, str]) -> str:
     row = f"struct({', '.join(f'`{name}`' for name in types)})"
     order = f"struct({', '.join(comparable(f'`{name}`', type_) for name, type_ in types.items())})"
     return f"max({row})" if order == row else f"max_by({row}, {order})"
+
+
+def require_newest(ledger: Ledger, upstream: Upstream) -> None:
+    """Raise ``ConflictError`` if another process has derived a newer version of the merged table: plan again."""
+    consumed, merged = ledger.consumed, upstream.ledger
+    if consumed is None or consumed.table_id != merged.table_id or consumed.version <= merged.version:
+        return
+    if not is_restored_before(consumed, merged):
+        message = f"Another process has derived a newer version of {upstream.table.name}"
+        raise ConflictError(message, where=ledger.uri, action="Nothing was written. Run it again.")
 
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:

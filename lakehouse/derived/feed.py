@@ -7,7 +7,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
-from lakehouse.derived.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
+from lakehouse.derived.changes import (
+    Derived,
+    Upstream,
+    changed_rows,
+    changes_since,
+    derived_commit,
+    derived_from,
+    require_newest,
+)
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.consumption import is_consumed
 from lakehouse.settings import Settings
@@ -62,6 +70,7 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
 def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
     """Update the change feed to the version of the merged table; write nothing if it already has that version."""
     layout, ledger = feed.layout, feed.ensured_ledger()
+    require_newest(ledger, upstream)
     if is_consumed(upstream.ledger, ledger.consumed):
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit, spec = derived_commit(ledger, upstream, run), insert_spec(upstream.table, layout.names)

@@ -8,7 +8,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.decoding import staged
-from lakehouse.derived.changes import Derived, Upstream, changed_rows, changes_since, derived_commit, derived_from
+from lakehouse.derived.changes import (
+    Derived,
+    Upstream,
+    changed_rows,
+    changes_since,
+    derived_commit,
+    derived_from,
+    require_newest,
+)
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.consumption import is_consumed
 from lakehouse.ledger.ledger import Ledger
@@ -50,6 +58,7 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
     If the changes cannot be read or the declaration of the rollup changed, the whole rollup is recomputed.
     """
     spark, layout, ledger = rollup_table.spark, rollup_table.layout, rollup_table.ensured_ledger()
+    require_newest(ledger, upstream)
     # then every group is recomputed: no stored value is converted
     has_other_types = bool(find_retyped_columns(layout))
     is_unchanged = is_as_declared(ledger, rollup) and not has_other_types

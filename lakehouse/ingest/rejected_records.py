@@ -14,8 +14,8 @@ from lakehouse.ingest.unresolved_rejections import open_sql, undone_sql
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.consumption import is_restored_before
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
 from lakehouse.storage.data_file import DataFile
@@ -193,14 +193,6 @@ def _decision_values(batch: DecodedBatch, passes: str) -> dict[str, str]:
         "resolved_number": resolution_sql(number, "t.resolved_number"),
         "resolved_table_id": resolution_sql(quoted(ledger.table_id), "t.resolved_table_id"),
     }
-
-
-def is_restored_before(consumed: Consumed | None, merged_ledger: Ledger) -> bool:
-    """Whether the merged table is older than the version that was consumed, as after a restore from a backup."""
-    if consumed is None or consumed.table_id != merged_ledger.table_id or consumed.version <= merged_ledger.version:
-        return False
-    merged_table = open_table(merged_ledger.uri)  # another process may have committed since
-    return merged_table is not None and consumed.version > merged_table.version()
 
 
 def _may_change(batch: DecodedBatch, is_everywhere: bool) -> str:

@@ -3,7 +3,7 @@
 from lakehouse.ledger.commit_infos import identity_of
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.log import read_commit
+from lakehouse.ledger.log import open_table, read_commit
 
 
 def version_to_consume(ledger: Ledger) -> Consumed:
@@ -31,3 +31,11 @@ def is_consumed(ledger: Ledger, consumed: Consumed | None) -> bool:
         and ledger.next_change(consumed.version) > ledger.version
         and has_consumed_version(ledger, consumed)
     )
+
+
+def is_restored_before(consumed: Consumed | None, ledger: Ledger) -> bool:
+    """Whether a table is older than the version that was consumed, as after a restore from a backup."""
+    if consumed is None or consumed.table_id != ledger.table_id or consumed.version <= ledger.version:
+        return False
+    table = open_table(ledger.uri)  # another process may have committed since
+    return table is not None and consumed.version > table.version()

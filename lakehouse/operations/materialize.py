@@ -12,7 +12,7 @@ from lakehouse.errors import LakehouseError, TableError
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.operations.view_news import find_news, read_table_ledgers
+from lakehouse.operations.view_news import find_news, read_table_ledgers, require_local_tables
 from lakehouse.query.connections import quoted_name, refusal
 from lakehouse.query.declared_views import open_versions
 from lakehouse.settings import Settings
@@ -62,18 +62,17 @@ class Materialization:
 
     def find_news(self) -> tuple[str, ...]:
         """Return the names of the tables with rows that are not consumed; that of the view if it has to be stored."""
-        ledgers = self._table_ledgers()
-        return self._find_news(ledger_of(self.settings, self.view.name), ledgers)
+        return self._find_news(*self._read_ledgers())
 
     def _update(self, run: str) -> ViewUpdate:
-        ledgers, own_ledger = self._table_ledgers(), ledger_of(self.settings, self.view.name)
+        own_ledger, ledgers = self._read_ledgers()
         versions = {name: ledger.rows_version for name, ledger in ledgers.items()}
         if not self._find_news(own_ledger, ledgers):
             return ViewUpdate(self.view.name, own_ledger.version, versions, None)
         failures: list[Exception] = []
         try:
             with open_versions(self.settings, {name: ledger.version for name, ledger in ledgers.items()}) as connection:
-                entry = self._store(self._compute(connection, failures), ledgers, run)
+                entry = self._store(self._compute(connection, failures), own_ledger, ledgers, run)
         except duckdb.Error as error:
             raise self._explain(error) from error
         except LakehouseError:
@@ -82,7 +81,7 @@ class Materialization:
             raise
         return ViewUpdate(self.view.name, entry.version, versions, entry.metrics.inserted)
 
-    def _store(self, rows: pa.RecordBatchReader, ledgers: Mapping[str, Ledger], run: str) -> Entry:
+    def _store(self, rows: pa.RecordBatchReader, own_ledger: Ledger, ledgers: Mapping[str, Ledger], run: str) -> Entry:
         name, settings = self.view.name, self.settings
         layout = Layout(name, settings.table_uri(name), self.view.doc, (), declaration_name=name, sync=settings.sync)
         consumed_tables = {table: version_to_consume(ledger) for table, ledger in ledgers.items()}
@@ -92,7 +91,6 @@ class Materialization:
             commit = ledger.next_commit("derived", run)
             return commit.with_fields(consumed_tables=consumed_tables, declaration=fingerprint)
 
-        own_ledger = ledger_of(settings, name)
         if not own_ledger.exists:
             return create_with_rows(layout, rows, plan)
         return replace_all(layout, rows, plan(own_ledger))
@@ -100,8 +98,14 @@ class Materialization:
     def _find_news(self, own_ledger: Ledger, ledgers: Mapping[str, Ledger]) -> tuple[str, ...]:
         return find_news(self.view, self.views, own_ledger, ledgers)
 
-    def _table_ledgers(self) -> dict[str, Ledger]:
-        return read_table_ledgers(self.settings, self.view, self.views)
+    def _read_ledgers(self) -> tuple[Ledger, dict[str, Ledger]]:
+        """Read the ledger of the view, then those of its tables: a run that ends meanwhile stores newer rows.
+
+        This run is planned on the ledger before them, so it replaces none.
+        """
+        require_local_tables(self.settings, self.view)
+        own_ledger = ledger_of(self.settings, self.view.name)
+        return own_ledger, read_table_ledgers(self.settings, self.view, self.views)
 
     def _compute(self, connection: duckdb.DuckDBPyConnection, failures: list[Exception]) -> pa.RecordBatchReader:
         """Start the query; a failure while its rows are read is kept, because the writer reports it as its own."""

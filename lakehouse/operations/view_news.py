@@ -76,14 +76,19 @@ def find_news(
     return tuple(name for name, ledger in table_ledgers.items() if not is_consumed(ledger, consumed.get(name)))
 
 
+def require_local_tables(settings: Settings, view: View) -> None:
+    """Raise ``TableError`` if the tables are not on a local disk."""
+    if not settings.store.is_path:
+        message = f"View {view.name} can be materialized only if the tables are on a local disk"
+        raise TableError(message, where=settings.tables_root, action="Remove materialized=True from it.")
+
+
 def read_table_ledgers(settings: Settings, view: View, views: Sequence[View]) -> dict[str, Ledger]:
     """Return the ledgers of the tables that a materialized view is computed from.
 
     Raises ``TableError`` if one of them does not exist yet, or if the tables are not on a local disk.
     """
-    if not settings.store.is_path:
-        message = f"View {view.name} can be materialized only if the tables are on a local disk"
-        raise TableError(message, where=settings.tables_root, action="Remove materialized=True from it.")
+    require_local_tables(settings, view)
     ledgers = {name: ledger_of(settings, name) for name in find_inputs(view, views).tables}
     for name, ledger in ledgers.items():
         if not ledger.exists:

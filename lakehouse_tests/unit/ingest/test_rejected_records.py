@@ -14,12 +14,12 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.rejected_records import (
     _SAME_RECORD,
     DecodedBatch,
-    is_restored_before,
     rejected_layout,
     store_rejected,
 )
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.consumption import is_restored_before
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, SourceId
 from lakehouse.settings import Settings

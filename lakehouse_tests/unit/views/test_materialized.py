@@ -12,6 +12,7 @@ from lakehouse.declaration import View
 from lakehouse.errors import ConflictError, QueryError, TableError
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import ledger_of
+from lakehouse.operations import materialize
 from lakehouse.operations.materialize import Materialization, ViewUpdate
 from lakehouse.query import query
 from lakehouse.settings import Settings
@@ -106,6 +107,43 @@ def test_another_query_is_news_also_of_a_view_that_is_read(
     assert changed.find_news() == ("spent",)
     assert changed.update().rows == 2
     assert list(stored_rows(settings)[0]) == columns
+
+
+@pytest.mark.parametrize("step", ["read_table_ledgers", "open_versions"])
+def test_a_run_that_began_earlier_replaces_no_rows_of_newer_versions(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    spent(settings).update()
+    add_orders(settings, ("4", "ann", "15.00"))
+    real_step = getattr(materialize, step)
+
+    def be_overtaken(*arguments: Any) -> Any:
+        monkeypatch.setattr(materialize, step, real_step)
+        result = real_step(*arguments)
+        add_orders(settings, ("5", "bob", "100.00"))
+        assert spent(settings).update("newer").versions == {"customers": 0, "orders": 2}
+        return result
+
+    monkeypatch.setattr(materialize, step, be_overtaken)
+    assert spent(settings).update("older").versions == {"customers": 0, "orders": 2}
+    assert [row["total"] for row in stored_rows(settings)] == [Decimal("125.00"), Decimal("30.00")]
+    assert [entry.commit.run for entry in ledger_of(settings, "spent").entries] == ["newer", "cli"]
+
+
+def test_a_first_run_that_began_earlier_replaces_no_rows_of_newer_versions(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_step = getattr(materialize, "open_versions")  # noqa: B009 - it is not exported
+
+    def be_overtaken(*arguments: Any) -> Any:
+        monkeypatch.setattr(materialize, "open_versions", real_step)
+        add_orders(settings, ("5", "bob", "100.00"))
+        spent(settings).update("newer")
+        return real_step(*arguments)
+
+    monkeypatch.setattr(materialize, "open_versions", be_overtaken)
+    spent(settings).update("older")
+    assert [row["total"] for row in stored_rows(settings)] == [Decimal("125.00"), Decimal("15.00")]
 
 
 def test_rows_that_another_program_or_a_restore_changed_are_computed_again(settings: Settings) -> None:

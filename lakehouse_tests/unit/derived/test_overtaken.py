@@ -1,0 +1,67 @@
+"""A derived table goes back to no older version because a run that began earlier ends later."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehouse.derived import feed, rollup
+from lakehouse.derived.changes import Upstream
+from lakehouse.errors import ConflictError
+from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.storage.stored_table import StoredTable
+from lakehouse_tests.helpers.tables.logs import WrittenTable
+
+Update = Callable[[Upstream, StoredTable], object]
+
+
+class DerivedBefore:
+    """A derived table that another process has updated to a version of the merged table."""
+
+    def __init__(self, table_id: str, version: int) -> None:
+        consumed = Consumed(table_id=table_id, version=version)
+        commit = Commit(kind="derived", number=1, attempt="a", table_version=0, consumed=consumed)
+        no_value: Any = None
+        entry = Entry(1, no_value, commit, no_value)
+        self.ledger = Ledger("derived", exists=True, transaction=1, entries=(entry,))
+        self.layout = self.spark = no_value
+
+    def ensured_ledger(self) -> Ledger:
+        """Return the ledger."""
+        return self.ledger
+
+
+def update_feed(upstream: Upstream, table: StoredTable) -> object:
+    return feed.update_changes(upstream, table, "older")
+
+
+def update_rollup(upstream: Upstream, table: StoredTable) -> object:
+    return rollup.update_rollup(upstream, temperatures.rollups[0], table, "older")
+
+
+@pytest.mark.invariant("10.13")
+@pytest.mark.parametrize("update", [update_feed, update_rollup])
+def test_a_run_that_read_an_older_version_is_planned_again(tmp_path: Path, update: Update) -> None:
+    merged = WrittenTable.create(tmp_path / "merged")
+    merged.merge(1)
+    read_before = merged.ledger
+    merged.merge(2)
+    no_session: Any = None
+    derived: Any = DerivedBefore(read_before.table_id, merged.version)
+    with pytest.raises(ConflictError, match="has derived a newer version"):
+        update(Upstream(temperatures, no_session, read_before), derived)
+
+
+@pytest.mark.invariant("10.13")
+@pytest.mark.parametrize("update", [update_feed, update_rollup])
+def test_a_merged_table_that_went_back_is_no_conflict(tmp_path: Path, update: Update) -> None:
+    merged = WrittenTable.create(tmp_path / "merged")
+    merged.merge(1)
+    no_session: Any = None
+    derived: Any = DerivedBefore(merged.ledger.table_id, 7)
+    with pytest.raises(AttributeError):  # it goes on, to what needs a session
+        update(Upstream(temperatures, no_session, merged.ledger), derived)

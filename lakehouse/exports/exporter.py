@@ -12,7 +12,8 @@ from lakehouse.declaration import Export
 from lakehouse.errors import LakehouseError, TableError
 from lakehouse.exports.attempts import Attempt, stop_error
 from lakehouse.exports.leftovers import remove_leftovers
-from lakehouse.exports.manifests import Manifest, export_lock, list_versions, manifest_path, publish, read_newest
+from lakehouse.exports.lost_parts import find_lost_part
+from lakehouse.exports.manifests import Manifest, export_lock, manifest_path, publish, read_newest
 from lakehouse.exports.progress import folder_of, lag_of
 from lakehouse.ledger.consumption import has_consumed_version, is_consumed
 from lakehouse.ledger.ledger import Ledger, ledger_of
@@ -127,18 +128,18 @@ class Exporter:
         if newest is None:
             return "nothing is exported yet"
         is_redeclared = newest.declaration != self.export.fingerprint
+        lost_part = find_lost_part(self.folder, self.export, newest)
         if self.export.changes:
             if is_redeclared:
                 raise self._stop(f"its declaration changed after version {newest.version} of the export")
             if not has_consumed_version(ledger, newest.consumed):
                 raise self._stop(f"{self.export.of} was created again, or restored from a backup")
-            lost_versions = {*range(newest.first, newest.version)} - {*list_versions(self.folder)}
-            if lost_versions:
-                raise self._stop(f"the manifest of version {min(lost_versions)} of the export is gone")
+            if lost_part:
+                raise self._stop(lost_part)
         elif is_redeclared:
             return "the declaration of the export changed"
-        elif _misses_a_file(self.folder, newest):
-            return "a file of the export is missing"
+        elif lost_part:
+            return lost_part
         return None if is_consumed(ledger, newest.consumed) else f"rows of {self.export.of} may have changed"
 
     def _stop(self, reason: str) -> TableError:
@@ -173,8 +174,3 @@ class Exporter:
             action = "Nothing was published. Choose another format, or leave the column out with columns=."
             message = f"Export {name} has a value that cannot be written as {self.export.format}: {error}"
             raise TableError(message, where=where, action=action) from error
-
-
-def _misses_a_file(folder: Path, manifest: Manifest) -> bool:
-    """Whether a file that the manifest names is gone."""
-    return not all((folder / file.path).exists() for file in manifest.files)

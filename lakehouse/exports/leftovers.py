@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from lakehouse.errors import TableDamagedError
 from lakehouse.exports.manifests import STATE, Manifest, list_versions, manifest_path, read_manifest
 
 SPILL = "spill-"  # the start of the name of a folder for rows that do not fit into memory
@@ -61,10 +62,14 @@ def remove_file(path: Path) -> None:
 
 def _needed_versions(folder: Path) -> tuple[Manifest | None, int]:
     """Return the newest manifest, and the oldest version that a reader needs."""
-    manifests = [read_manifest(folder, version) for version in list_versions(folder)[-2:]]
-    if not manifests:
+    versions = list_versions(folder)
+    if not versions:
         return None, 0
-    return manifests[-1], min(manifest.first for manifest in manifests)
+    newest = read_manifest(folder, versions[-1])
+    try:
+        return newest, min(read_manifest(folder, version).first for version in versions[-2:])
+    except TableDamagedError:  # what its readers need is unknown, so everything stays until later versions replace it
+        return newest, versions[0]
 
 
 def _own_files(folder: Path, name: str) -> Iterator[tuple[Path, int, str]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lakehouse.declaration import Export
 from lakehouse.errors import LakehouseError
+from lakehouse.exports.lost_parts import find_lost_part
 from lakehouse.exports.manifests import Manifest, read_newest
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.consumption import has_consumed_version, is_consumed
@@ -17,11 +18,11 @@ from lakehouse.settings import Settings
 
 @dataclass(frozen=True)
 class ExportStatus:
-    """The state of an export; versions are ``None`` if nothing is published, or if ``problem`` says why it is unknown.
+    """The state of an export; versions are ``None`` if nothing is published, or if it cannot be read.
 
     ``version`` is its newest version, ``source_version`` that of the table that it has. ``lag`` is the number of
     versions of the table that may have changed rows since. ``holds_vacuum``: it lags beyond half of the retention, so
-    VACUUM of the table waits for it.
+    VACUUM of the table waits for it. ``problem`` says why it cannot be read, or what its readers miss.
     """
 
     export: str
@@ -57,8 +58,14 @@ def export_status(settings: Settings, export: Export, retention: timedelta) -> E
         return ExportStatus(export.name, export.of, export.enabled, None, None, lag_of(ledger, None), False)
     lag = lag_of(ledger, manifest.consumed)
     holds_vacuum = needs_old_files(export, manifest, ledger, retention)
-    source_version = manifest.consumed.version
-    return ExportStatus(export.name, export.of, export.enabled, manifest.version, source_version, lag, holds_vacuum)
+    lost_part = find_lost_part(folder_of(settings, export), export, manifest)
+    problem = f"{lost_part[:1].upper()}{lost_part[1:]}. Run: {_repair(export)}" if lost_part else None
+    versions = (manifest.version, manifest.consumed.version)
+    return ExportStatus(export.name, export.of, export.enabled, *versions, lag, holds_vacuum, problem)
+
+
+def _repair(export: Export) -> str:
+    return f"lakehouse export {export.name}{' --whole' if export.changes else ''}"
 
 
 def lag_of(ledger: Ledger, consumed: Consumed | None) -> int:
@@ -100,7 +107,7 @@ def reason_to_wait(settings: Settings, export: Export, retention: timedelta) -> 
     status = export_status(settings, export, retention)
     if not status.holds_vacuum:
         return None
-    if status.problem:
+    if status.version is None:
         return f"It is unknown what export {export.name} has read: {status.problem}"
     progress = f"export {export.name} has read {export.of} only up to version {status.source_version}"
     return f"{progress}. Run: lakehouse export {export.name}"

@@ -1,7 +1,10 @@
 """What changed since the last version of an export: its rows, and when the changes cannot be continued."""
 
 import json
+import os
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 from lakehouse.declaration import Day, Export
 from lakehouse.errors import TableError
 from lakehouse.exports.exporter import Exporter
-from lakehouse.exports.manifests import manifest_path
+from lakehouse.exports.manifests import manifest_path, read_manifest
+from lakehouse.exports.progress import export_status
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.tables.exported import (
     append,
@@ -181,6 +185,52 @@ def test_changes_whose_readers_lack_a_manifest_stop_until_a_whole_run(settings: 
     exporter.update()
     assert apply_changes(exporter.folder) == rows_of_table(settings)
     assert exporter.find_news() is None
+
+
+def remove_file(folder: Path, version: int) -> None:
+    (folder / read_manifest(folder, version).files[0].path).unlink()
+
+
+def cut_file(folder: Path, version: int) -> None:
+    os.truncate(folder / read_manifest(folder, version).files[0].path, 9)
+
+
+def cut_manifest(folder: Path, version: int) -> None:
+    os.truncate(manifest_path(folder, version), 99)
+
+
+@pytest.mark.invariant("10.12")
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("lose", "message"),
+    [
+        (remove_file, "of version {} of the export is gone, or has other bytes"),
+        (cut_file, "of version {} of the export is gone, or has other bytes"),
+        (cut_manifest, "the manifest of version {} of the export cannot be read"),
+    ],
+)
+def test_changes_whose_readers_lack_a_file_stop_until_a_whole_run(
+    settings: Settings, lose: Callable[[Path, int], None], message: str, version: int
+) -> None:
+    exporter = Exporter(settings, CHANGES)
+    for number in range(4):
+        exporter.update()
+        append(settings, (f"n{number}", 4.0, day(3)))
+    assert exporter.find_news()
+    assert export_status(settings, CHANGES, timedelta(days=7)).problem is None
+    lose(exporter.folder, version)
+    for look in (exporter.find_news, exporter.update):
+        with pytest.raises(TableError, match=f"{message.format(version)} .* Start again"):
+            look()
+    problem = export_status(settings, CHANGES, timedelta(days=7)).problem or ""
+    assert message.format(version).casefold() in problem.casefold()
+    assert "lakehouse export sales_changed --whole" in problem
+    assert exporter.update(whole=True).version == 5
+    append(settings, ("z", 9.0, day(9)))
+    exporter.update()
+    assert apply_changes(exporter.folder) == rows_of_table(settings)
+    assert exporter.find_news() is None
+    assert [manifest.version for manifest in manifests(exporter.folder)] == [5, 6]
 
 
 @pytest.mark.invariant("10.12")

@@ -1,5 +1,7 @@
 """What a run of an export publishes: all rows or what changed, once, in files that its manifest names."""
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -162,10 +164,12 @@ def test_a_materialized_view_is_exported_as_it_was_stored(settings: Settings) ->
     assert exporter.update().rows == 2
 
 
-def test_a_missing_file_of_all_rows_is_news(settings: Settings) -> None:
+@pytest.mark.parametrize("lose", [Path.unlink, lambda file: os.truncate(file, 9)])
+def test_a_missing_or_cut_file_of_all_rows_is_news(settings: Settings, lose: Callable[[Path], None]) -> None:
     Exporter(settings, WHOLE).update()
-    (folder(settings) / sorted(data_files(folder(settings)))[0]).unlink()
-    assert Exporter(settings, WHOLE).find_news() == "a file of the export is missing"
+    name = sorted(data_files(folder(settings)))[0]
+    lose(folder(settings) / name)
+    assert Exporter(settings, WHOLE).find_news() == f"{name} of version 1 of the export is gone, or has other bytes"
     Exporter(settings, WHOLE).update()
     assert exported_rows(folder(settings)) == rows_of_table(settings)
 

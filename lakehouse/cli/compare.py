@@ -89,7 +89,7 @@ def _show(table: "StreamTable", name_in_database: str, comparison: "Comparison")
         return
     shown_differences = [row for item in comparison.differences for row in _difference_rows(item, comparison.names)]
     title = f"What differs: {rows}"
-    columns = [", ".join(table.key), "column", "database", "table"]
+    columns = [", ".join(comparison.key), "column", "database", "table"]
     print_table(columns, shown_differences[:_MAX_SHOWN], title=title)
     omitted_count = len(shown_differences) - _MAX_SHOWN
     if omitted_count > 0:
@@ -103,10 +103,11 @@ def _show(table: "StreamTable", name_in_database: str, comparison: "Comparison")
 
 def _difference_rows(difference: "Difference", names: tuple[str, ...]) -> list[list[Any]]:
     key = ", ".join(map(str, difference.key))
-    if difference.table is None:
-        return [[key, "(row)", "exists", "is missing"]]
-    if difference.database is None:
-        return [[key, "(row)", "is missing", "exists"]]
+    if difference.table is None or difference.database is None:
+        if difference.database_rows and difference.table_rows:
+            return [[key, "(rows)", f"{difference.database_rows:,}", f"{difference.table_rows:,}"]]
+        states = ("exists", "is missing") if difference.table is None else ("is missing", "exists")
+        return [[key, "(row)", *states]]
     return [[key, name, database, table] for name, database, table in difference.columns(names)]
 
 
@@ -119,8 +120,10 @@ def _as_json(comparison: "Comparison") -> dict[str, Any]:
         "differences": [
             {
                 "key": list(difference.key),
-                "in_database": difference.database is not None,
-                "in_table": difference.table is not None,
+                "in_database": difference.database_rows > 0,
+                "in_table": difference.table_rows > 0,
+                "database_rows": difference.database_rows,
+                "table_rows": difference.table_rows,
                 "columns": {name: [database, table] for name, database, table in difference.columns(comparison.names)},
             }
             for difference in comparison.differences

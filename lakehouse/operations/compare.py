@@ -33,6 +33,7 @@ class Comparison:
     database_rows: int
     table_rows: int
     differences: tuple[Difference, ...]
+    key: tuple[str, ...]
     names: tuple[str, ...]
     other_names: tuple[str, ...]
     buckets: int
@@ -74,6 +75,7 @@ def compare(
         hashes.database.rows,
         hashes.table.rows,
         tuple(differences),
+        hashes.columns.key,
         hashes.columns.names,
         hashes.columns.other_names,
         len(buckets),
@@ -86,15 +88,18 @@ def equals_database(settings: Settings, table: StreamTable) -> Finding:
     comparison = compare(settings, table, Source(url, source_name(table)), _LASTING_SECONDS)
     problems = [f"{comparison.buckets:,} parts of the rows differ, and only {_MAX_BUCKETS} were compared."]
     problems = problems if comparison.is_part else []
-    problems += [
+    texts = (
         f"The key {', '.join(map(str, item.key))} {_describe(item, comparison)}." for item in comparison.differences
-    ]
+    )
+    problems += dict.fromkeys(texts)
     omitted_text = f", except in {', '.join(comparison.other_names)}" if comparison.other_names else ""
     fact = f"{comparison.table_rows:,} rows equal the {comparison.database_rows:,} rows of the database{omitted_text}"
     return finding("equals_database", problems, fact, f"Each value: lakehouse compare {table.name}")
 
 
 def _describe(difference: Difference, comparison: Comparison) -> str:
+    if difference.database_rows != difference.table_rows and difference.database_rows and difference.table_rows:
+        return f"is {difference.database_rows:,} times in the database and {difference.table_rows:,} times in the table"
     if difference.database is None or difference.table is None:
         return f"is only in the {'table' if difference.database is None else 'database'}"
     return f"differs in {', '.join(name for name, *_ in difference.columns(comparison.names))}"

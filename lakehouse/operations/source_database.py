@@ -110,15 +110,17 @@ def _compared_columns(
     stored_columns = [column for column in ordered_columns if column.name in stored_names]
     texts = {column.name: text for column in stored_columns if (text := _text(column, columns)) is not None}
     missing_names = [key for key in table.key if key not in texts]
-    if missing_names:
+    if missing_names or not texts:
+        wanted_names = ", ".join(missing_names or table.by_name)
         raise LakehouseError(
-            f"The database has no table {name} with the key {', '.join(table.key)}"
+            f"The database has no table {name} with the column {wanted_names}"
             if not columns
-            else f"The table {name} of the database has no column that can be compared with {', '.join(missing_names)}",
+            else f"The table {name} of the database has no column that can be compared with {wanted_names}",
             where=f"table {table.name}",
             action="Name the table with --source SCHEMA.TABLE.",
         )
-    return ComparedColumns(tuple(table.key), texts, tuple(c.name for c in table.columns if c.name not in texts))
+    key = tuple(table.key) or tuple(texts)  # rows of a log table have none: they are compared as a whole
+    return ComparedColumns(key, texts, tuple(c.name for c in table.columns if c.name not in texts))
 
 
 def _text(column: Column, columns: Mapping[str, DatabaseColumn]) -> str | None:

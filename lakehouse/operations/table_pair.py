@@ -2,8 +2,10 @@
 
 import logging
 from array import array
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
 from deltalake import DeltaTable
@@ -31,11 +33,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Difference:
-    """A key whose rows differ; ``database`` and ``table`` are the texts of its values, ``None`` if there is no row."""
+    """Two rows of a key that differ; ``database`` and ``table`` are the texts of their values.
+
+    One of them is ``None`` if the other table has more rows of the key: usually one and none. ``database_rows`` and
+    ``table_rows`` are how many rows of the key each table has.
+    """
 
     key: Texts
     database: Texts | None
     table: Texts | None
+    database_rows: int = 1
+    table_rows: int = 1
 
     def columns(self, names: tuple[str, ...]) -> list[tuple[str, str | None, str | None]]:
         """Return the columns that differ: name, value in the database, value in the table; none if a row is missing."""
@@ -45,8 +53,9 @@ class Difference:
         return [(name, database, table) for name, database, table in pairs if database != table]
 
 
-Differences = Mapping[tuple[Texts, Texts | None], Difference]
-"""What differs, by key and row of the table."""
+Differences = Mapping[tuple[Texts, Texts | None, int], Difference]
+"""What differs, by key and row of the table, and the number of the difference among those of an equal row."""
+_RowsByKey = Mapping[Texts, Counter[Texts]]
 
 
 class BucketSums:
@@ -112,17 +121,12 @@ class TablePair:
         with open_source(self.source.url, self.table, self.source.name, self._stored_names()) as database:
             columns, key_size = database.columns, len(database.columns.key)
             found_rows = current_pass.follow(database.rows(list(buckets)), self.source.name, expected_rows)
-            database_rows = {row[:key_size]: tuple(row) for row in found_rows}
+            database_rows = _count_rows(map(tuple, found_rows), key_size)
         numbers = frozenset(buckets)
         # the newest version of the table after that moment of the database
         rows = current_pass.follow(self._read_rows(columns), self.table.name, count_rows(self.uri))
-        table_rows = {row[:key_size]: row for row in rows if bucket_of(row[:key_size]) in numbers}
-        differences = (
-            Difference(key, database_rows.get(key), table_rows.get(key))
-            for key in database_rows.keys() | table_rows.keys()
-            if database_rows.get(key) != table_rows.get(key)
-        )
-        return {(item.key, item.table): item for item in differences}
+        table_rows = _count_rows((row for row in rows if bucket_of(row[:key_size]) in numbers), key_size)
+        return _find_differences(database_rows, table_rows)
 
     def _read_rows(self, columns: ComparedColumns) -> Iterator[Texts]:
         """Yield the texts of the rows of the newest version."""
@@ -143,3 +147,23 @@ class TablePair:
                 "The table does not exist yet", where=self.uri, action=f"First run: lakehouse merge {name}"
             )
         return table
+
+
+def _count_rows(rows: Iterable[Texts], key_size: int) -> _RowsByKey:
+    """Return how often each row occurs, by key: a table may have several rows of a key, and equal ones."""
+    rows_by_key: defaultdict[Texts, Counter[Texts]] = defaultdict(Counter)
+    for row in rows:
+        rows_by_key[row[:key_size]][row] += 1
+    return rows_by_key
+
+
+def _find_differences(database: _RowsByKey, table: _RowsByKey) -> Differences:
+    """Pair the rows of each key that only one table has, or has more often."""
+    differences: dict[tuple[Texts, Texts | None, int], Difference] = {}
+    for key in database.keys() | table.keys():
+        rows, other_rows = database.get(key, Counter()), table.get(key, Counter())
+        surplus, other_surplus = (sorted(part.elements(), key=str) for part in (rows - other_rows, other_rows - rows))
+        for number, (row, other_row) in enumerate(zip_longest(surplus, other_surplus)):
+            difference = Difference(key, row, other_row, rows.total(), other_rows.total())
+            differences[key, other_row, number] = difference
+    return differences

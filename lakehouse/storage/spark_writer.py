@@ -1,18 +1,22 @@
 """Writes Delta tables with Spark: every row is written in one fenced commit; upkeep changes no row."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-from lakehouse.errors import ConflictError
+from lakehouse.errors import ConflictError, TableError
 from lakehouse.errors.troubles import Trouble, has_trouble
 from lakehouse.ledger.attempts import find_commit
+from lakehouse.ledger.commit_infos import metadata_of
 from lakehouse.ledger.commits import MERGED, Commit, Entry, Upkeep
 from lakehouse.ledger.durability import require_undamaged, sync_commits
 from lakehouse.ledger.ledger import app_id
+from lakehouse.ledger.log import open_uncached, read_history
+from lakehouse.ledger.restores import named_version
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.merge_spec import MergeSpec
@@ -34,20 +38,43 @@ _COUNTED_ONCE = {
 
 
 def run_restore(spark: SparkSession, layout: Layout, version: int) -> None:
-    """Return a table to an earlier version; raises ``ConflictError`` if another writer was first."""
+    """Return a table to an earlier version; raises ``ConflictError`` if another writer was first.
+
+    Raises ``TableError`` if the log has no such commit afterwards.
+    """
     restore = f"RESTORE TABLE {layout.sql} TO VERSION AS OF {version}"
-    with _write_statement(layout):
+    with _write_statement(layout), _require_commit(layout, lambda info: _is_restore(info, version)):
         run_statement(spark, layout.uri, lambda: spark.sql(restore).collect())
 
 
 def run_upkeep(spark: SparkSession, layout: Layout, statement: str, run: str = "") -> None:
     """Run a statement that changes no row; its commits are marked as ours.
 
-    Raises ``ConflictError`` if another writer was first.
+    Raises ``ConflictError`` if another writer was first, and ``TableError`` if the log has no commit of an ALTER
+    afterwards. OPTIMIZE and VACUUM make none if there is nothing to do.
     """
     metadata = {_USER_METADATA: Upkeep(run=run).model_dump_json()}
-    with _write_statement(layout):
+    commits = statement.startswith("ALTER ")
+    required_commit = _require_commit(layout, lambda info: isinstance(metadata_of(info), Upkeep))
+    with _write_statement(layout), required_commit if commits else nullcontext():
         run_statement(spark, layout.uri, lambda: spark.sql(statement).collect(), metadata)
+
+
+def _is_restore(info: Mapping[str, Any], version: int) -> bool:
+    return str(info.get("operation")) == "RESTORE" and named_version(info) == version
+
+
+@contextmanager
+def _require_commit(layout: Layout, is_made: Callable[[Mapping[str, Any]], bool]) -> Iterator[None]:
+    """Raise ``TableError`` if no commit that was made in this block fits: Spark may report success without one."""
+    table = open_uncached(layout.uri)
+    before = table.version() if table else -1
+    yield
+    table = open_uncached(layout.uri)
+    count = (table.version() if table else -1) - before
+    if not any(map(is_made, read_history(layout.uri, count) if count > 0 else ())):
+        message = f"Spark reported success, but made no commit in {layout.name}"
+        raise TableError(message, where=layout.uri, action="Nothing was changed. Run it again.")
 
 
 def read_table(spark: SparkSession, layout: Layout, version: int | None = None) -> DataFrame:

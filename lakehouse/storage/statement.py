@@ -109,7 +109,7 @@ class _RunningStatement:
     ) -> None:
         self._spark, self._statement, self._settings, self._lock = spark, statement, settings, lock
         self._has_ended = Event()  # not Thread.join: after an interrupted join, the thread counts as ended (seen)
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     def wait(self, uri: str) -> None:
         """Run the statement and wait for its end; if the wait is interrupted, interrupt it and wait again."""
@@ -147,7 +147,7 @@ class _RunningStatement:
             activate(self._spark)
             with java_lock(self._spark, self._lock) if self._lock else nullcontext():
                 self._run_with_settings()
-        except Exception as error:
+        except BaseException as error:
             self.error = self.error or error
         finally:
             self._has_ended.set()
@@ -156,14 +156,16 @@ class _RunningStatement:
         with session_settings(self._spark, self._settings):
             try:
                 self._statement()
-            except Exception as error:
+            except BaseException as error:
                 self.error = error
                 if not self.is_answered:
                     _abandon_session(self._spark)
                 raise
 
 
-def _is_answer(error: Exception, is_own: bool) -> bool:
+def _is_answer(error: BaseException, is_own: bool) -> bool:
+    if not isinstance(error, Exception):  # it ended this thread, perhaps while Spark still worked
+        return False
     if is_own:
         return isinstance(error, Py4JJavaError) or not isinstance(error, Py4JError)
     from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException  # noqa: PLC0415

@@ -53,6 +53,17 @@ def test_every_name_that_the_tests_use_or_patch_exists() -> None:
     assert [(location, name) for location, _, owner, name in uses if not hasattr(owner, name)] == []
 
 
+def test_no_result_of_a_wait_is_ignored() -> None:
+    """A wait that is over without its condition would not be noticed."""
+    assert [
+        f"{file.name}:{node.lineno}"
+        for file in TESTS.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        if isinstance(node.value.func, ast.Name) and node.value.func.id == "wait_until"
+    ] == []
+
+
 def test_the_functions_at_which_a_worker_dies_exist() -> None:
     step_points = (point for _, points in STEPS.values() for point in points)
     points = [*(case.point for case in CASES), *GAP_POINTS.values(), *step_points]

@@ -84,7 +84,7 @@ def is_writing(engine_home: Settings) -> bool:
 def kill_engine_while_it_writes(engine_home: Settings, engine: EngineProcess) -> bool:
     """Merge, and kill the engine during the MERGE; start another. Return whether there was something to merge."""
     process = start_merge(engine_home)
-    wait_until(lambda: is_writing(engine_home) or process.poll() is not None, 120.0)
+    assert wait_until(lambda: is_writing(engine_home) or process.poll() is not None, 120.0)
     if process.poll() is not None:
         return False
     address = read_address(engine_folder(engine_home))

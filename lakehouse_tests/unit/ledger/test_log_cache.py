@@ -145,9 +145,11 @@ def test_a_commit_that_is_changed_during_the_read_is_not_cached(
 
 
 def test_a_log_is_cached_once_its_last_change_is_old_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
+    monkeypatch.setattr(log_cache, "_CLOCK_TICK", 10**9)
     layout, read = create_table(tmp_path, PARIS), CachedReads(*[0] * 1_000)
-    wait_until(lambda: (len(read.versions), read(layout))[0] == len(read.versions), 10)
+    assert [read(layout), read(layout)] == [0, 0]
+    assert len(read.versions) == 998, "its last change is too new"
+    assert wait_until(lambda: (len(read.versions), read(layout))[0] == len(read.versions), 10)
 
 
 def test_the_cache_is_limited_and_holds_no_tables_in_stores(tmp_path: Path) -> None:

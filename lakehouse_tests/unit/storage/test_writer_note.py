@@ -20,7 +20,7 @@ from lakehouse.settings.store import Store
 from lakehouse.spark.engine import ENGINE
 from lakehouse.storage import writer_note
 from lakehouse.storage.lock import table_lock
-from lakehouse.storage.statement import run_statement
+from lakehouse.storage.statement import is_abandoned, run_statement
 from lakehouse.storage.writer_note import Writer, note_writer
 
 pytestmark = pytest.mark.invariant("11.4")
@@ -189,7 +189,28 @@ def test_the_note_exists_only_while_the_statement_runs(uri: str, note: Path, eng
 
 
 def test_a_session_without_an_engine_writes_no_note(uri: str, note: Path) -> None:
-    run(Session(None), uri, lambda: note.exists() and pytest.fail("noted"))
+    notes: list[bool] = []
+    run(Session(None), uri, lambda: notes.append(note.exists()))
+    assert notes == [False]
+
+
+class ThreadEndError(BaseException):
+    """What ends a thread from outside, as PyThreadState_SetAsyncExc does."""
+
+
+@pytest.mark.parametrize("error", [ThreadEndError(), SystemExit(0), GeneratorExit(), KeyboardInterrupt()])
+@pytest.mark.parametrize("has_engine", [True, False])
+def test_a_statement_whose_thread_ends_does_not_count_as_done(
+    error: BaseException, has_engine: bool, uri: str, note: Path, engine: Path
+) -> None:
+    def end_thread() -> None:
+        raise error
+
+    session = Session(engine if has_engine else None)
+    with pytest.raises(type(error)):
+        run(session, uri, end_thread)
+    assert note.exists() is has_engine
+    assert is_abandoned(session)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

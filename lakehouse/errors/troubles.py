@@ -163,7 +163,7 @@ _SIGNS = {
     Trouble.APPEND_ONLY: Signs(conditions=("DELTA_CANNOT_MODIFY_APPEND_ONLY",)),
     Trouble.NEWER_DELTA: Signs(
         conditions=("DELTA_UNSUPPORTED_FEATURES", "DELTA_INVALID_PROTOCOL_VERSION"),
-        patterns=("Kernel error: Unsupported",),
+        patterns=("Kernel error: Unsupported", "Unsupported table features required"),
     ),
     Trouble.DAMAGED_FILE: Signs(
         conditions=("FAILED_READ_FILE",), classes=("org.apache.hadoop.fs.ChecksumException",), patterns=(_NO_FILE,)

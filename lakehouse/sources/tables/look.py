@@ -14,6 +14,7 @@ KIND_FIELD = "_change_type"
 MAX_VERSIONS = 1_000
 """Most versions of one batch."""
 _LAST_PLACE = VERSION_PLACES - 1
+_CAUSE = "commits or change data were deleted, or change data was off"
 _ROW_COUNTS = (
     *("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted", "numOutputRows"),
     *("numUpdatedRows", "numDeletedRows"),
@@ -50,7 +51,7 @@ class TableState(SourceState):
             return f"After the loss, all rows of {self.stream} are read as of version {part.end // VERSION_PLACES}"
         versions = versions_in(part)
         count = f"Version {versions[0]}" if len(versions) == 1 else f"Versions {versions[0]} to {versions[-1]}"
-        return f"{count} of {self.stream} can no longer be read, and were not: commits or change data were deleted"
+        return f"{count} of {self.stream} can no longer be read, and were not: {_CAUSE}"
 
 
 def versions_in(part: Range) -> range:

@@ -1,7 +1,7 @@
 """Which versions of a table can no longer be read, since their files were deleted, or not together with others."""
 
 from base64 import b85decode
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote
@@ -13,11 +13,13 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType
 
 from lakehouse.ledger.active_files import active_files
-from lakehouse.ledger.log import open_version
+from lakehouse.ledger.log import open_table, open_version
 from lakehouse.ledger.log_files import Action, LogFiles
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings.store import Store
 
+CHANGE_DATA = "delta.enableChangeDataFeed"
+"""The property of a table that keeps change data."""
 _IN_OWN_FOLDER = "u"  # a deletion vector may also be in the log itself, or in another table
 _CODE_LENGTH = 20
 _VECTORS = "deletionVectors"  # the feature of tables that may have them
@@ -29,12 +31,39 @@ _FROM_Z85 = str.maketrans(
 
 
 def lost_versions(uri: str, first: int, last: int) -> set[int]:
-    """Return the versions in this range, both ends included, whose commit or change data is gone."""
+    """Return the versions in this range, both ends included, whose commit or change data is gone, or never was."""
+    switches: dict[int, bool] = {}  # whether the table keeps change data from these versions on
+    paths: dict[int, set[str]] = {}
     with log_failures(uri):
-        commits = islice(LogFiles(uri).commits(last), max(0, last - first + 1))
-        paths = {version: set(_files_with_changes(commit)) for version, commit in commits}
+        for version, commit in islice(LogFiles(uri).commits(last), max(0, last - first + 1)):
+            paths[version] = set(_files_with_changes(commit))
+            metadata = next((action["metaData"] for action in commit if action.get("metaData")), None)
+            if metadata:
+                switches[version] = (metadata.get("configuration") or {}).get(CHANGE_DATA) == "true"
         missing_paths = _missing(uri, set().union(*paths.values()))
-    return {v for v in range(first, last + 1) if v not in paths or not paths[v].isdisjoint(missing_paths)}
+    gone_versions = {v for v in range(first, last + 1) if v not in paths or not paths[v].isdisjoint(missing_paths)}
+    return gone_versions | _versions_without_change_data(uri, sorted(paths), switches)
+
+
+def _versions_without_change_data(uri: str, versions: Sequence[int], switches: Mapping[int, bool]) -> set[int]:
+    """Return those of consecutive versions in which the table did not keep change data; most logs have no switch."""
+    if not versions:
+        return set()
+    known_version = min(switches) - 1 if switches else versions[-1]
+    is_kept = known_version < versions[0] or _keeps_change_data(uri, known_version)
+    unkept_versions = set[int]()
+    for version in versions:
+        is_kept = switches.get(version, is_kept)
+        unkept_versions |= set() if is_kept else {version}
+    return unkept_versions
+
+
+def _keeps_change_data(uri: str, version: int) -> bool:
+    table = open_table(uri)
+    if table is None or table.version() != version:
+        table = open_version(uri, version)
+    with log_failures(uri):
+        return table.metadata().configuration.get(CHANGE_DATA) == "true"
 
 
 def changed_columns(uri: str, versions: Collection[int]) -> set[int]:
@@ -47,7 +76,10 @@ def changed_columns(uri: str, versions: Collection[int]) -> set[int]:
 
 
 def has_rows(uri: str, version: int) -> bool:
-    """Whether every file with the rows as of a version still exists, and every file with a deletion vector of them."""
+    """Whether every file with the rows as of a version still exists, and every file with a deletion vector of them.
+
+    Raises ``TableError`` if the table has features of Delta that a reader without Spark does not know.
+    """
     table = open_version(uri, version)
     paths = active_files(table, uri)["path"].to_pylist()
     with log_failures(uri):

@@ -35,14 +35,13 @@ from lakehouse.sources.tables.look import (
     starts_of,
     versions_in,
 )
-from lakehouse.sources.tables.lost import changed_columns, has_rows, lost_versions
+from lakehouse.sources.tables.lost import CHANGE_DATA, changed_columns, has_rows, lost_versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MILLISECOND = 1_000  # microseconds
 _VERSIONS_BEFORE = 100  # whose times count for a version
-_CHANGE_DATA = "delta.enableChangeDataFeed"
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,7 @@ class TableSource(Source):
         source, newest = source_id(str(table.metadata().id)), table.version()
         progress = ledger.progress if ledger else None
         if progress is None or progress.source != source:
+            self._require_known_features(newest)
             starts = starts_of(newest)
             return TableState(self.rows.of, source, starts, ends_of(newest, newest), starts={} if progress else starts)
         self._require_same_history(ledger)
@@ -79,6 +79,7 @@ class TableSource(Source):
         gone_versions = lost_versions(self.uri, next_version, min(newest, next_version + MAX_VERSIONS - 1))
         has_no_rows = progress.next_position(ROWS) < end[ROWS] and not has_rows(self.uri, first)
         if has_no_rows or (next_version in gone_versions and self.table.key):
+            self._require_known_features(newest)
             earliest, end = starts_of(newest), ends_of(newest, newest)
         elif next_version in gone_versions:
             earliest[CHANGES] = first_after(next_version, gone_versions) * VERSION_PLACES
@@ -86,6 +87,10 @@ class TableSource(Source):
             end[CHANGES] = min(gone_versions) * VERSION_PLACES
         infos = history_of(table, self.uri, newest - next_version + 1) if newest > next_version else []
         return TableState(self.rows.of, source, earliest, end, rows=changed_rows(infos))
+
+    def _require_known_features(self, version: int) -> None:
+        """Raise ``TableError`` if the rows as of a version cannot be looked at: no later look could read them."""
+        has_rows(self.uri, version)
 
     def _require_same_history(self, ledger: Ledger | None) -> None:
         """Raise if another commit made the version that was read last: a copy has taken the place of the table."""
@@ -116,11 +121,11 @@ class TableSource(Source):
             )
         with log_failures(self.uri):
             properties = table.metadata().configuration
-        if properties.get(_CHANGE_DATA) != "true":
+        if properties.get(CHANGE_DATA) != "true":
             raise SourceError(
                 f"The table that {self.table.name} reads keeps no change data",
                 where=self.uri,
-                action=f"Enable it: ALTER TABLE ... SET TBLPROPERTIES ('{_CHANGE_DATA}' = 'true')",
+                action=f"Enable it: ALTER TABLE ... SET TBLPROPERTIES ('{CHANGE_DATA}' = 'true')",
             )
         return table
 

@@ -14,13 +14,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.declaration import Column, StreamTable, TableRows
-from lakehouse.errors import SourceError
+from lakehouse.errors import SourceError, TableError
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import VERSION_PLACES, Plan, Range, find_gap
 from lakehouse.settings import Settings
-from lakehouse.sources.tables.look import CHANGES, ROWS, changed_rows
+from lakehouse.sources.tables.look import CHANGES, MAX_VERSIONS, ROWS, changed_rows
 from lakehouse.sources.tables.lost import has_rows, lost_versions
 from lakehouse.sources.tables.source import TableSource
 from lakehouse_tests.helpers.sensors import MERGED
@@ -119,6 +119,54 @@ def test_change_data_that_is_gone_is_a_gap_once_the_versions_before_it_are_read(
     assert (starts[ROWS], starts[CHANGES]) == continues_at
 
 
+def switch_change_data(folder: Path, value: str) -> None:
+    DeltaTable(str(folder)).alter.set_table_properties({"delta.enableChangeDataFeed": value})
+
+
+@pytest.mark.invariant("9.13")
+@pytest.mark.parametrize(("key", "continues_at"), [(("id",), (9, 10)), ((), (3, 8))])
+@pytest.mark.parametrize("limit", [MAX_VERSIONS, 2])
+def test_versions_without_change_data_are_a_gap(
+    accounts: Path, monkeypatch: pytest.MonkeyPatch, key: Sequence[str], continues_at: tuple[int, int], limit: int
+) -> None:
+    monkeypatch.setattr("lakehouse.sources.tables.source.MAX_VERSIONS", limit)
+    source = source_of(accounts, key=key)
+    ledger = after(source, next_plan(source, Ledger("balances")))
+    add(accounts, 1, first=4)
+    switch_change_data(accounts, "false")  # version 5
+    add(accounts, 2, first=6)
+    switch_change_data(accounts, "true")  # version 8
+    add(accounts, 1, first=9)
+    assert lost_versions(str(accounts), 4, 9) == {5, 6, 7}
+    plan = next_plan(source, ledger)
+    assert (plan.gap, plan.ranges[CHANGES].end) == (None, 5 * VERSION_PLACES)
+    ledger = after(source, plan)
+    gap = find_gap(source.look(ledger, 1), ledger.progress)
+    assert gap
+    assert "change data was off" in gap.facts[-1]
+    starts = {part.partition: part.start // VERSION_PLACES for part in next_plan(source, ledger).ranges}
+    assert starts[ROWS] == continues_at[0]
+    assert starts[CHANGES] == (continues_at[1] if limit == MAX_VERSIONS or key else 7)
+
+
+def test_change_data_that_was_on_before_a_switch_is_read(accounts: Path) -> None:
+    switch_change_data(accounts, "true")  # version 4: other properties are also a switch
+    add(accounts, 1, first=5)
+    assert lost_versions(str(accounts), 0, 5) == lost_versions(str(accounts), 4, 5) == set()
+    assert lost_versions(str(accounts), 6, 5) == set()
+
+
+@pytest.mark.invariant("9.13")
+def test_features_that_a_look_does_not_know_are_refused_before_the_start_is_recorded(accounts: Path) -> None:
+    source = source_of(accounts)
+    features = ["deletionVectors", "typeWidening"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    actions = [{"protocol": {**protocol, "writerFeatures": [*features, "changeDataFeed"]}}, {"commitInfo": {}}]
+    (accounts / "_delta_log" / f"{4:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+    with pytest.raises(TableError, match=r"needs a newer version of Delta.*TypeWidening.* DROP FEATURE"):
+        source.look(Ledger("balances"), 1)
+
+
 @pytest.mark.invariant("9.13")
 def test_rows_that_are_gone_before_they_were_read_are_a_gap(accounts: Path) -> None:
     source = source_of(accounts)
@@ -189,8 +237,16 @@ def test_the_time_of_a_version_is_the_same_in_every_range_that_is_read(
 @pytest.mark.invariant("9.13")
 def test_a_version_whose_deletion_vector_was_deleted_is_lost(accounts: Path) -> None:
     """Double: a commit as Spark writes it for a second DELETE; deltalake writes none with deletion vectors."""
-    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1}
-    file = {"path": Path(DeltaTable(accounts).file_uris()[0]).name, "dataChange": True}
+    vector = {
+        "storageType": "u",
+        "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+        "offset": 1,
+        "sizeInBytes": 9,
+        "cardinality": 1,
+    }
+    path = Path(DeltaTable(accounts).file_uris()[0])
+    file = {"path": path.name, "dataChange": True, "size": path.stat().st_size, "partitionValues": {}}
+    file["modificationTime"] = 0
     commit = [{"commitInfo": {}}, {"remove": {**file, "deletionVector": vector}}, {"add": file}]
     lines = "\n".join(map(json.dumps, commit))
     (accounts / "_delta_log" / f"{4:020d}.json").write_text(lines)

@@ -10,6 +10,7 @@ from lakehouse.declaration import Column, StreamTable
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.operations.canonical_rows import DatabaseColumn, Texts, bucket_sql, canonical_sql, row_sql
+from lakehouse.settings.database_url import require_clear_database_url
 
 _COLUMNS = (
     "SELECT column_name, CASE WHEN typtype = 'e' THEN 'enum' ELSE udt_name END, character_maximum_length,"
@@ -95,7 +96,7 @@ def open_source(url: str, table: StreamTable, name: str, stored_names: Collectio
     except psycopg.Error as error:
         message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise LakehouseError(
-            f"The database refused: {message}",
+            f"The database refused: {_without_secrets(psycopg, url, message)}",
             where=f"table {name}",
             action="Correct the URL, or grant SELECT on the table to its user.",
         ) from None
@@ -139,9 +140,18 @@ def _require_readable(psycopg: ModuleType, url: str) -> None:
     """Refuse a URL that the driver cannot parse, with a message that quotes nothing of it."""
     try:
         psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.Error:
-        action = "Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with special characters as %XX."
+        require_clear_database_url(url)
+    except (psycopg.Error, ValueError):
+        action = "Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with special characters as %XX: @ as %40."
         raise LakehouseError("The URL of the database cannot be read", action=action) from None
+
+
+def _without_secrets(psycopg: ModuleType, url: str, message: str) -> str:
+    """Return a message of the driver without the passwords of the URL, which it may quote."""
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    for secret in (parts[name] for name in ("password", "sslpassword") if parts.get(name)):
+        message = message.replace(secret, "***")
+    return message
 
 
 def _driver() -> ModuleType:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
+from lakehouse.settings.database_url import require_clear_database_url
 from lakehouse.settings.project import in_project
 from lakehouse.settings.properties import parse_properties
 from lakehouse.settings.remote import parse_remote
@@ -157,6 +158,7 @@ def _require_url(url: str) -> str:
 
 def _require_database_url(url: SecretStr) -> SecretStr:
     """Refuse a URL that names no database of PostgreSQL, with a message that quotes nothing of it."""
+    require_clear_database_url(url.get_secret_value())
     try:
         address = urlsplit(url.get_secret_value())
         is_usable = address.scheme in ("postgresql", "postgres") and bool(address.hostname) and address.port != 0

@@ -70,7 +70,11 @@ WRONG_SETTINGS = {
     "registry_ca_file": ("missing.pem", "."),
     "alert_url": ("hooks/s3cret", "ftp://host/s3cret", "https:///s3cret", "http://host:s3cret", "http://host/a s3cret"),
     "alert_format": ("teams",),
-    "database_url": ("shop", "mysql://me:s3cret@host/shop", "postgresql://me:s3cret@host", "postgresql:///s3cret"),
+    "database_url": (
+        *("shop", "mysql://me:s3cret@host/shop", "postgresql://me:s3cret@host", "postgresql:///s3cret"),
+        *(f"postgresql://me:a{mark}s3cret@host/shop" for mark in "@/?#"),
+        *("postgresql://me@s3cret:x@host/shop", "postgresql://me:x@host/shop?password=a@s3cret"),
+    ),
     "docs_url": ("docs", "ftp://host", "http://me:s3cret@host", "http://host?token=s3cret"),
 }
 ANY_TEXT = {"kafka_username", "kafka_password", "kafka_client_key_password"}  # tested in test_security.py

@@ -24,6 +24,9 @@ def serve(
     time_limit: Annotated[
         int, typer.Option(min=1, max=_DAY, metavar="SECONDS", help="Interrupt a query that takes longer.")
     ] = 30,
+    page_size: Annotated[
+        int, typer.Option(min=1, max=1_000, metavar="MB", help="A page has no more megabytes of JSON: then fewer rows.")
+    ] = 16,
 ) -> None:
     """Serve the tables over HTTP, read-only: rows, aggregates, changes and status as JSON.
 
@@ -31,7 +34,9 @@ def serve(
     """
     settings = load_settings()
     try:
+        from lakehouse.serve.database import MEGABYTE
         from lakehouse.serve.gate import is_loopback
+        from lakehouse.serve.server import Limits
         from lakehouse.serve.server import serve as serve_tables
     except ModuleNotFoundError as error:
         action = "Install the extra: pip install 'dagster-lakehouse[serve]'"
@@ -45,4 +50,4 @@ def serve(
         print_line(f"Serving {settings.tables_root} at {address} ({access}). Ctrl-C ends it.")
         sys.stdout.flush()  # a supervisor that reads it waits for this line
 
-    serve_tables(settings, host, port, time_limit, announce)
+    serve_tables(settings, host, port, Limits(time_limit, page_size * MEGABYTE), announce)

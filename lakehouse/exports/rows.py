@@ -95,7 +95,7 @@ def open_rows(settings: Settings, selection: Selection, spill: Path) -> Iterator
 
     Raises ``duckdb.Error`` if they cannot be read.
     """
-    with connect() as connection:
+    with connect(settings) as connection:
         run_statement(connection, f"SET memory_limit = {quoted_text(_MEMORY)}")
         run_statement(connection, f"SET temp_directory = {quoted_text(str(spill))}")
         if selection.changes is None:

@@ -1,32 +1,48 @@
 """Connections of DuckDB that read Delta tables: the extension, interrupts, and the meaning of errors."""
 
+import os
 import re
+import tempfile
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
+from uuid import uuid4
 
 import duckdb
 
 from lakehouse.errors import LakehouseError, QueryError, SetupError, TableError
 from lakehouse.errors.time_limit import in_time
 from lakehouse.ledger.past_versions import TableVersion
+from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 
 T = TypeVar("T")
 
+SPILL = "spill-"
+"""The start of the name of a folder for rows that do not fit into memory."""
 _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 _MISSING_FILE = re.compile(r"No such file|\b404\b|[Nn]ot [Ff]ound")
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """Open a connection that reads Delta tables, downloads no extension and has its times in UTC."""
-    connection = duckdb.connect(":memory:", config=dict(_OFFLINE))
+def connect(settings: Settings) -> duckdb.DuckDBPyConnection:
+    """Open a connection that reads Delta tables, downloads no extension and has its times in UTC.
+
+    What does not fit into memory goes into a folder of its own, which DuckDB creates then, and removes at the end.
+    """
+    spill = _spill_root(settings) / f"{SPILL}{uuid4().hex}"
+    connection = duckdb.connect(":memory:", config={**_OFFLINE, "temp_directory": str(spill)})
     load_extension(connection)
     run_statement(connection, "SET TimeZone = 'UTC'")
     # after two seconds, DuckDB would print its progress among the rows (seen)
     run_statement(connection, "SET enable_progress_bar = false")
     return connection
+
+
+def _spill_root(settings: Settings) -> Path:
+    """Return the home, or the folder of the system for such files if it does not exist or may only be read."""
+    home = settings.home_folder
+    return home if home.is_dir() and os.access(home, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def load_extension(connection: duckdb.DuckDBPyConnection) -> None:

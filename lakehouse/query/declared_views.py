@@ -65,7 +65,7 @@ class DeclaredViews:
 @contextmanager
 def open_versions(settings: Settings, versions: Mapping[str, int]) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a connection in which each table is a view of one version; it opens no file outside of the tables."""
-    with connect() as connection:
+    with connect(settings) as connection:
         for name, number in versions.items():
             scan = scan_sql(TableVersion(name, settings.table_uri(name), number, None))
             run_statement(connection, f"CREATE VIEW {quoted_name(name)} AS {scan}")

@@ -97,7 +97,7 @@ def open_query(
     A time applies to each table that the query names. Raises ``QueryError`` if a version is given for several tables,
     and ``TableError`` if there is no such version, or if its files are gone.
     """
-    with connect() as connection:
+    with connect(settings) as connection:
         require_reading(connection, sql)
         tables = table_names(settings, names)
         declared_views = DeclaredViews(views)

@@ -46,10 +46,11 @@ class Reading:
     columns: tuple[str, ...]
     where: str | None
     _uri: str = field(repr=False)
+    _settings: Settings = field(repr=False, compare=False)
 
     def arrow(self) -> pa.Table:
         """Return the rows as a table of Arrow: exact decimals, times in UTC."""
-        with self._failures(), connect() as connection:
+        with self._failures(), connect(self._settings) as connection:
             relation = self._relation(connection)
             return interruptible(connection, relation.to_arrow_table)
 
@@ -93,7 +94,7 @@ class Reading:
         own, whose times are in UTC. Errors while it is executed are those of DuckDB.
         """
         with self._failures():
-            return self._relation(connection or connect())
+            return self._relation(connection or connect(self._settings))
 
     def _relation(self, connection: DuckDBPyConnection) -> DuckDBPyRelation:
         def create() -> DuckDBPyRelation:
@@ -144,9 +145,10 @@ def read(
         raise QueryError(f"There is no table {name!r}", where=settings.tables_root, action=action)
     uri = settings.table_uri(name)
     table_version = find_version(uri, name, point)
-    reading = Reading(name, table_version.number, table_version.committed_at, (), where, uri)
+    reading = Reading(name, table_version.number, table_version.committed_at, (), where, uri, settings)
     all_columns = reading.duckdb().columns
-    return Reading(name, reading.version, reading.committed_at, _columns(name, all_columns, columns), where, uri)
+    chosen_columns = _columns(name, all_columns, columns)
+    return Reading(name, reading.version, reading.committed_at, chosen_columns, where, uri, settings)
 
 
 def _point(version: int | None, as_of: datetime | str | None) -> Point | None:

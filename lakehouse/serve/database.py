@@ -1,59 +1,179 @@
-"""One DuckDB of the process: each statement has its own cursor, and is interrupted when its time is over."""
+"""The DuckDBs of the process, one for each query at a time: time, memory and answer of a query are bounded."""
 
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from queue import Empty, LifoQueue
+from typing import Any, TypeVar
 
 import duckdb
+from pydantic_core import to_json
 
 from lakehouse.errors import LakehouseError, TableError
 from lakehouse.errors.time_limit import in_time
+from lakehouse.exports.json_values import json_ready
 from lakehouse.ledger.past_versions import TableVersion
 from lakehouse.query.connections import connect, missing_files, refusal, run_statement
 from lakehouse.serve.problems import RequestError
 from lakehouse.serve.statements import Statement
+from lakehouse.settings import Settings
 
+MEGABYTE = 1_000_000
+PAGE_MEGABYTES = 16
+"""The most megabytes of JSON in a page, unless the command sets others."""
+_LEAST_MEMORY = 512 * MEGABYTE  # of DuckDB for a query: with less, it cannot sort a page of long rows (seen)
+_PAGES_IN_MEMORY = 4
 _OF_THE_REQUEST = (duckdb.ConversionException, duckdb.OutOfRangeException)
-_OF_THE_MACHINE = (duckdb.IOException, duckdb.OutOfMemoryException)
+_OF_THE_MACHINE = (duckdb.IOException,)
+_LARGER_PAGE = "lakehouse serve --page-size sets a greater limit."
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The first rows of a result; ``has_more`` if it has others."""
+
+    rows: list[Row]
+    has_more: bool
 
 
 @dataclass(frozen=True)
 class Database:
-    """Runs statements, each for at most ``seconds``."""
+    """Runs statements, each for at most ``seconds``, and as many at once as the machine has cores.
 
-    connection: duckdb.DuckDBPyConnection
+    ``connections`` are those that no statement uses; ``None`` is one that is not open yet. A page has at most
+    ``page_bytes`` of JSON.
+    """
+
+    settings: Settings
     seconds: float
+    page_bytes: int
+    connections: LifoQueue[duckdb.DuckDBPyConnection | None]
 
     @classmethod
-    def open(cls, seconds: float) -> "Database":
-        """Open a DuckDB that reads Delta tables, with its times in UTC on every cursor."""
-        connection = connect()
-        run_statement(connection, "SET GLOBAL TimeZone = 'UTC'")
-        return cls(connection, seconds)
+    def open(
+        cls, settings: Settings, seconds: float, page_bytes: int = PAGE_MEGABYTES * MEGABYTE, count: int | None = None
+    ) -> "Database":
+        """Open a DuckDB that reads Delta tables, and later others: ``count``, by default one per core."""
+        database = cls(settings, seconds, page_bytes, LifoQueue())
+        for _ in range((count or _count_cores()) - 1):
+            database.connections.put(None)
+        database.connections.put(database._connect())
+        return database
 
-    def fetch(self, statement: Statement, version: TableVersion) -> list[dict[str, Any]]:
-        """Return the rows of a statement that reads this version, by the names of its columns.
+    def fetch(self, statement: Statement, version: TableVersion) -> list[Row]:
+        """Return the few rows of a statement that reads this version, by the names of its columns.
 
-        Raises ``RequestError`` if its time is over (504), if files of the version are gone (410), and if a value of the
-        request does not fit (400).
+        Raises ``RequestError`` if its time is over (504), if files of the version are gone (410), if a value of the
+        request does not fit (400), and if too many queries run, or memory does not suffice (503).
         """
-        cursor = self.connection.cursor()
+        return self._run(statement, version, lambda cursor: [*_rows_of(cursor)])
 
-        def fetch_rows() -> list[dict[str, Any]]:
-            with cursor:
-                rows = cursor.execute(statement.sql, list(statement.values)).fetchall()
-                names = [column[0] for column in cursor.description or ()]
-                return [dict(zip(names, row, strict=True)) for row in rows]
+    def fetch_page(self, statement: Statement, version: TableVersion, count: int) -> Rows:
+        """Return the first rows of a statement: ``count``, or fewer if they would have more bytes than a page.
+
+        Raises what ``fetch`` raises, and ``RequestError`` if the first row alone has more bytes (400).
+        """
+
+        def read_page(cursor: duckdb.DuckDBPyConnection) -> Rows:
+            rows: list[Row] = []
+            free_bytes = self.page_bytes
+            for row in _rows_of(cursor):
+                free_bytes -= len(to_json(json_ready(row)))
+                if len(rows) == count or (rows and free_bytes < 0):
+                    return Rows(rows, has_more=True)
+                if free_bytes < 0:
+                    raise self._large_row_error(version)
+                rows.append(row)
+            return Rows(rows, has_more=False)
+
+        return self._run(statement, version, read_page)
+
+    def _run(self, statement: Statement, version: TableVersion, read: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        connection = self._take_connection(version)
+        cursor = connection.cursor()
+
+        def read_rows() -> T:
+            try:
+                with cursor:
+                    return _execute(cursor, statement, read)
+            finally:  # a statement that was interrupted ends later
+                self.connections.put(connection)
 
         try:
-            return in_time(fetch_rows, self.seconds)
+            return in_time(read_rows, self.seconds)
         except TimeoutError:
             cursor.interrupt()
             what = f"The query took longer than {self.seconds:g} seconds, and was interrupted"
             action = "Add a filter, or ask for fewer columns. lakehouse serve --time-limit sets the limit."
             raise RequestError(HTTPStatus.GATEWAY_TIMEOUT, what, where=str(version), action=action) from None
         except duckdb.Error as error:
-            raise _explain(error, version) from error
+            raise self._explain(error, version) from error
+
+    def _take_connection(self, version: TableVersion) -> duckdb.DuckDBPyConnection:
+        try:
+            connection = self.connections.get(timeout=self.seconds)
+        except Empty:
+            what = f"Other queries ran for {self.seconds:g} seconds: no more run at once than the machine has cores"
+            raise RequestError(
+                HTTPStatus.SERVICE_UNAVAILABLE, what, where=str(version), action="Try again later."
+            ) from None
+        try:
+            return connection or self._connect()
+        except BaseException:
+            self.connections.put(None)
+            raise
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        """Open a DuckDB whose times are in UTC on every cursor, and whose memory is bounded; it spills what it can."""
+        connection = connect(self.settings)
+        run_statement(connection, "SET GLOBAL TimeZone = 'UTC'")
+        run_statement(connection, "SET threads = 1")  # as many queries run as there are cores
+        run_statement(connection, "SET preserve_insertion_order = false")  # each page has an order
+        run_statement(connection, f"SET memory_limit = '{self._memory}B'")
+        return connection
+
+    @property
+    def _memory(self) -> int:
+        return max(_LEAST_MEMORY, _PAGES_IN_MEMORY * self.page_bytes)
+
+    def _large_row_error(self, version: TableVersion) -> RequestError:
+        what = f"A row has more than the {self.page_bytes / MEGABYTE:g} MB of a page"
+        action = f"Ask for fewer columns with columns=. {_LARGER_PAGE}"
+        return RequestError(HTTPStatus.BAD_REQUEST, what, where=str(version), action=action)
+
+    def _explain(self, error: duckdb.Error, version: TableVersion) -> LakehouseError:
+        if isinstance(error, duckdb.OutOfMemoryException):
+            what = f"The query needs more than the {self._memory / MEGABYTE:,.0f} MB of memory that a query has"
+            action = f"Ask for fewer columns or rows, or add a filter. {_LARGER_PAGE}"
+            return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, what, where=str(version), action=action)
+        return _explain(error, version)
+
+
+def _execute(
+    cursor: duckdb.DuckDBPyConnection, statement: Statement, read: Callable[[duckdb.DuckDBPyConnection], T]
+) -> T:
+    """Run a statement, a second time if its first rows do not fit into memory: a sort of all rows may use the disk."""
+    try:
+        return read(cursor.execute(statement.sql, list(statement.values)))
+    except duckdb.OutOfMemoryException:
+        cursor.execute("SET disabled_optimizers = 'top_n'")
+        try:
+            return read(cursor.execute(statement.sql, list(statement.values)))
+        finally:
+            cursor.execute("SET disabled_optimizers = ''")
+
+
+def _count_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _rows_of(cursor: duckdb.DuckDBPyConnection) -> Iterator[Row]:
+    names = [column[0] for column in cursor.description or ()]
+    while (row := cursor.fetchone()) is not None:
+        yield dict(zip(names, row, strict=True))
 
 
 def _explain(error: duckdb.Error, version: TableVersion) -> LakehouseError:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from fastapi import Request
 
+from lakehouse.serve.database import Rows
 from lakehouse.serve.problems import RequestError, wrong_parameter
 from lakehouse.serve.snapshots import Snapshot
 from lakehouse.serve.statements import Part
@@ -54,14 +55,14 @@ def rows_before(request: Request, snapshot: Snapshot, page: Page | None) -> int:
     return page.skip
 
 
-def split_page(request: Request, snapshot: Snapshot, rows: list[Any], part: Part) -> dict[str, Any]:
+def show_page(request: Request, snapshot: Snapshot, rows: Rows, part: Part) -> dict[str, Any]:
     """Return the rows of the page, and the address of the next page; ``None`` at the end."""
     following = None
-    if len(rows) > part.count:
-        page = Page(snapshot.version.number, part.skip + part.count, _digest(request, snapshot))
+    if rows.has_more:
+        page = Page(snapshot.version.number, part.skip + len(rows.rows), _digest(request, snapshot))
         parameters = [(name, text) for name, text in request.query_params.multi_items() if name != PAGE]
         following = f"{request.url.path}?{urlencode([*parameters, (PAGE, page.token)])}"
-    return {"rows": rows[: part.count], "next": following}
+    return {"rows": rows.rows, "next": following}
 
 
 def _digest(request: Request, snapshot: Snapshot) -> str:

@@ -15,7 +15,7 @@ from lakehouse.serve.answers import answer, answer_without_version
 from lakehouse.serve.changes import changes_after, find_feed, order_of_changes
 from lakehouse.serve.filters import choose_grouping, read_condition, read_order, require_numeric
 from lakehouse.serve.options import AggregateOptions, ChangeOptions, PageOptions, RowOptions, TableOptions
-from lakehouse.serve.pages import parse_page, rows_before, split_page
+from lakehouse.serve.pages import parse_page, rows_before, show_page
 from lakehouse.serve.serving import Serving
 from lakehouse.serve.snapshots import Snapshot, declared_table, existing_tables, find_snapshot
 from lakehouse.serve.statements import Part, Statement, aggregate_rows, count_rows, select_rows
@@ -157,7 +157,7 @@ def _answer_page(
     part = Part(options.limit, rows_before(request, snapshot, parse_page(options.page)))
 
     def read() -> dict[str, Any]:
-        rows = Serving.of(request).database.fetch(select(part), snapshot.version)
-        return shown_fields(split_page(request, snapshot, rows, part))
+        rows = Serving.of(request).database.fetch_page(select(part), snapshot.version, part.count)
+        return shown_fields(show_page(request, snapshot, rows, part))
 
     return answer(request, snapshot.tag, read)

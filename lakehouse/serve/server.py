@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Thread
 
 import uvicorn
@@ -11,23 +12,32 @@ from lakehouse.errors import SetupError
 from lakehouse.serve.app import create_app
 from lakehouse.serve.database import Database
 from lakehouse.serve.gate import MAX_TARGET
+from lakehouse.serve.protocol import TimedProtocol
 from lakehouse.serve.serving import Serving
 from lakehouse.settings import Settings
 
 
-def serve(settings: Settings, host: str, port: int, seconds: float, announce: Callable[[str], None]) -> None:
+@dataclass(frozen=True)
+class Limits:
+    """The most seconds of a query, and the most bytes of a page."""
+
+    seconds: float
+    page_bytes: int
+
+
+def serve(settings: Settings, host: str, port: int, limits: Limits, announce: Callable[[str], None]) -> None:
     """Answer requests until a signal ends the process; ``announce`` gets the address when it answers.
 
-    Port 0 is any free port. A query is interrupted after ``seconds``. Raises ``SetupError`` if the address cannot be
+    Port 0 is any free port. Raises ``SetupError`` if the address cannot be
     used, and the errors of the declarations. Writes nothing.
     """
     find_tables(settings)
     with _listen(host, port) as listener:
-        app = create_app(Serving(settings, Database.open(seconds)))
+        app = create_app(Serving(settings, Database.open(settings, limits.seconds, limits.page_bytes)))
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http="h11",  # the other parser has no limit of the size
+                http=TimedProtocol,  # with h11: the other parser has no limit of the size
                 h11_max_incomplete_event_size=2 * MAX_TARGET,
                 ws="none",
                 lifespan="off",

@@ -18,6 +18,7 @@ from lakehouse.ledger.past_versions import find_version
 from lakehouse.serve.database import Database
 from lakehouse.serve.problems import RequestError, problem_of
 from lakehouse.serve.statements import Statement, count_rows
+from lakehouse.settings import Settings
 from lakehouse_tests.helpers.api_servers import ApiServer, api_server
 from lakehouse_tests.helpers.commands import error_line
 from lakehouse_tests.helpers.waiting import wait_until
@@ -171,7 +172,7 @@ counts = View("counts", "SELECT 1 AS items", "One count.", materialized=True)
 
 
 def test_a_query_that_takes_too_long_is_interrupted_and_others_go_on(home: Path) -> None:
-    database = Database.open(seconds=0.2)
+    database = Database.open(Settings(home=home, _env_file=None), seconds=0.2)
     version = find_version(str(home / "tables" / "items"), "items")
     threads = threading.active_count()
     endless = Statement("SELECT count(*) FROM range(9000000000000000) WHERE hash(range) = ?", [1])

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from lakehouse.declaration import Rejection, StreamTable
 from lakehouse.decoding.formats import Format
@@ -16,6 +17,8 @@ from lakehouse.storage.table_context import TableContext
 
 MAX_REQUESTED_IDS = 1_000
 """Maximum number of unknown ids that are requested for one batch: bytes of another format may look like any id."""
+MAX_REQUESTS = 2_000
+"""Requests of one batch after which no other unknown id is requested: a schema may refer to hundreds of others."""
 _MAX_CONFIRMED = 100  # of the first and of the last ids
 _ID_LIMIT = 2**31  # the ids of a registry are lower
 
@@ -24,25 +27,31 @@ def resolve_schemas(context: TableContext, known_schemas: Schemas, ids: Sequence
     """Request unknown ids from the registry, the first of ``ids`` first, and keep their schemas.
 
     With ``confirm``, known schemas must mean the same in the registry, if it still has them. Before new ones are kept,
-    the first and the last kept ones are confirmed too. Raises ``RegistryError`` if a schema has changed, if the
-    registry does not answer, and if it permits us to read none. An id that it does not have stays unknown. The result
-    also has the reasons why other schemas cannot be used.
+    the first and the last kept ones are confirmed too; an id that stays unknown confirms none. Raises ``RegistryError``
+    if a schema has changed, if the registry does not answer, and if it permits us to read none. An id that it does not
+    have stays unknown, and so do those beyond the maximum. The result also has the reasons why other schemas cannot be
+    used.
     """
     new_ids = [schema_id for schema_id in ids if schema_id not in known_schemas.by_id and schema_id < _ID_LIMIT]
     unknown_ids = _likely_first(new_ids, known_schemas)[:MAX_REQUESTED_IDS]
     known_ids = [schema_id for schema_id in ids if schema_id in known_schemas.by_id]
-    ids_to_confirm = known_ids if confirm else []
-    if unknown_ids:
-        ids_to_confirm = list(dict.fromkeys([*known_ids, *_first_and_last(known_schemas)]))
+    ids_to_confirm = known_ids[:MAX_REQUESTED_IDS] if confirm or unknown_ids else []
     if not unknown_ids and not ids_to_confirm:
         return known_schemas
+
+    def is_unchanged(schema_id: int) -> bool:
+        return _is_unchanged(client, schema_id, known_schemas, context.table, is_in_batch=schema_id in ids)
+
     with registry(context.settings) as client:
-        confirmations = [
-            _is_unchanged(client, i, known_schemas, context.table, is_in_batch=i in ids) for i in ids_to_confirm
-        ]
-        schemas, unusable_reasons = _read_schemas(
-            client, _format_of(context.table), unknown_ids, is_trusted=any(confirmations)
-        )
+        confirmations = [is_unchanged(schema_id) for schema_id in ids_to_confirm]
+        other_ids = [schema_id for schema_id in _first_and_last(known_schemas) if schema_id not in {*ids_to_confirm}]
+        reading = _read_schemas(client, _format_of(context.table), unknown_ids)
+        schemas, unusable_reasons = reading.schemas, reading.unusable_reasons
+        if schemas:
+            confirmations += [is_unchanged(schema_id) for schema_id in other_ids]
+        if reading.refusal and not any(confirmations):
+            confirmations.append(any(map(is_unchanged, other_ids)))  # the first that we may read suffices
+        reading.require_right(is_trusted=any(confirmations))
     if schemas:
         _keep_schemas(context, schemas)
     return Schemas({**known_schemas.by_id, **schemas}, unusable_reasons)
@@ -64,10 +73,9 @@ def look_up_schemas(
         return known_schemas
     with registry(settings) as client:
         first_ids = sorted(unknown_ids)[:MAX_REQUESTED_IDS]
-        schemas, unusable_reasons = _read_schemas(
-            client, record_format, first_ids, is_trusted=bool(known_schemas.by_id)
-        )
-    return Schemas({**known_schemas.by_id, **schemas}, unusable_reasons)
+        reading = _read_schemas(client, record_format, first_ids)
+        reading.require_right(is_trusted=bool(known_schemas.by_id))
+    return Schemas({**known_schemas.by_id, **reading.schemas}, reading.unusable_reasons)
 
 
 def _format_of(table: StreamTable) -> Format:
@@ -88,13 +96,29 @@ def _likely_first(ids: list[int], known_schemas: Schemas) -> list[int]:
     return [*next_ids, *(schema_id for schema_id in ids if schema_id not in {*next_ids})]
 
 
-def _read_schemas(
-    client: Registry, record_format: Format, ids: Collection[int], *, is_trusted: bool
-) -> tuple[dict[int, WriterSchema], dict[int, str]]:
-    """Return the schemas of ids, and why others cannot be used. ``is_trusted``: the registry has let us read some."""
+@dataclass(frozen=True)
+class _Reading:
+    """The schemas of ids, why others cannot be used, and the last refusal, if there is one."""
+
+    schemas: dict[int, WriterSchema]
+    unusable_reasons: dict[int, str]
+    refusal: SchemaRefusedError | None = None
+
+    def require_right(self, *, is_trusted: bool) -> None:
+        """Raise the refusal if no schema could be read: without any right, no record can be judged.
+
+        ``is_trusted``: the registry has let us read another schema.
+        """
+        if self.refusal and not self.schemas and not is_trusted:
+            raise self.refusal
+
+
+def _read_schemas(client: Registry, record_format: Format, ids: Collection[int]) -> _Reading:
     schemas, unusable_reasons = dict[int, WriterSchema](), dict[int, str]()
     refusal: SchemaRefusedError | None = None
     for schema_id in ids:
+        if client.request_count >= MAX_REQUESTS:
+            break
         try:
             schema = writer_schema_of(client, schema_id, record_format)
         except UnusableSchemaError as error:
@@ -105,9 +129,7 @@ def _read_schemas(
             continue
         if schema is not None:
             schemas[schema_id] = schema
-    if refusal and not schemas and not is_trusted:  # without any right to read, no record can be judged
-        raise refusal
-    return schemas, unusable_reasons
+    return _Reading(schemas, unusable_reasons, refusal)
 
 
 def _is_unchanged(

@@ -22,6 +22,7 @@ _CONNECT, _READ, _ANSWER = 3.0, 5.0, 10.0  # seconds to connect, without a byte,
 _PATIENCE, _PAUSE = 15.0, 0.5  # seconds that one client waits in total, so that a restarted registry does not fail it
 _MAX_BYTES = 8 << 20  # of an answer
 _MAX_REFERENCES = 200
+_TOO_MANY_REFERENCES = f"it refers to more than {_MAX_REFERENCES} schemas"
 _NO_SCHEMA = 40403
 _NOT_FOUND = range(40400, 40500)  # error codes for a missing subject or version
 _FORBIDDEN = 403
@@ -43,7 +44,7 @@ class SchemaRefusedError(RegistryError):
 
 
 class Registry:
-    """Client of the registry of the settings; it requests each version of a subject only once.
+    """Client of the registry of the settings; it requests each version of a subject only once, also a missing one.
 
     Each request raises ``RegistryError`` if there is no answer in time, if the registry refuses it, and if the server
     is not a schema registry.
@@ -52,7 +53,8 @@ class Registry:
     def __init__(self, settings: Settings, patience: float | None = None) -> None:
         self._url = registry_url(settings)
         self._patience = _PATIENCE if patience is None else patience
-        self._versions: dict[tuple[str, int], Mapping[str, Any]] = {}
+        self._versions: dict[tuple[str, int], Mapping[str, Any] | None] = {}
+        self.request_count = 0
         self._session = requests.Session()
         self._session.trust_env = False  # no proxy or password of this machine: only the settings count
         self._session.headers["Accept"] = f"{_TYPE}, application/json"
@@ -109,7 +111,10 @@ class Registry:
         self, response: Any, texts: dict[tuple[str, int], str], names: set[tuple[str, tuple[str, int]]]
     ) -> dict[tuple[str, int], str]:
         """Return the schemas that a schema refers to, each after those that it refers to itself; add their names."""
-        for reference in self._require(response.get("references") or [], list):
+        references = self._require(response.get("references") or [], list)
+        if len(references) > _MAX_REFERENCES:
+            raise UnusableSchemaError(_TOO_MANY_REFERENCES)
+        for reference in references:
             version = self._field(reference, "subject", str), self._field(reference, "version", int)
             names.add((self._field(reference, "name", str), version))
             if texts.get(version):
@@ -117,7 +122,7 @@ class Registry:
             if version in texts:
                 raise UnusableSchemaError(f"{version[0]} refers to itself")
             if len(texts) >= _MAX_REFERENCES:
-                raise UnusableSchemaError(f"it refers to more than {_MAX_REFERENCES} schemas")
+                raise UnusableSchemaError(_TOO_MANY_REFERENCES)
             texts[version] = ""
             referenced_schema = self._read_version(*version)
             self._read_references(referenced_schema, texts, names)
@@ -129,10 +134,11 @@ class Registry:
         if (subject, version) not in self._versions:
             path = f"subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"
             response = self._ask("GET", path, missing_codes=_NOT_FOUND)
-            if response is None:
-                raise UnusableSchemaError(f"it refers to version {version} of {subject}, which does not exist")
-            self._versions[subject, version] = self._require(response, dict)
-        return self._versions[subject, version]
+            self._versions[subject, version] = None if response is None else self._require(response, dict)
+        answer = self._versions[subject, version]
+        if answer is None:
+            raise UnusableSchemaError(f"it refers to version {version} of {subject}, which does not exist")
+        return answer
 
     def _ask(self, method: str, path: str, request: Any = None, missing_codes: range | tuple[int, ...] = ()) -> Any:
         """Return one answer, ``None`` for one of ``missing_codes``; repeat the request while there is no answer."""
@@ -162,6 +168,7 @@ class Registry:
     def _send(self, method: str, path: str, request: str | None) -> tuple[int, bytes]:
         """Send one request and read its whole answer within a time limit, even if the answer arrives slowly."""
         start_time = time.monotonic()
+        self.request_count += 1
         answer = self._session.request(
             method,
             f"{self._url}/{path}",

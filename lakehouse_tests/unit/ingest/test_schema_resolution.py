@@ -1,5 +1,7 @@
 """Schema ids that a registry does not permit us to read, or whose schemas cannot be used or have changed."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +11,16 @@ from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError
 from lakehouse.examples.tables.movie_ratings import movie_ratings
-from lakehouse.ingest.schema_resolution import _first_and_last, _is_unchanged, _likely_first, _read_schemas
+from lakehouse.ingest import schema_resolution
+from lakehouse.ingest.schema_resolution import (
+    MAX_REQUESTED_IDS,
+    MAX_REQUESTS,
+    _first_and_last,
+    _is_unchanged,
+    _likely_first,
+    _read_schemas,
+    resolve_schemas,
+)
 from lakehouse.kafka.registry_client import SchemaRefusedError
 
 REGISTERED = RegisteredSchema('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}', (), "AVRO")
@@ -20,11 +31,13 @@ REFUSAL = SchemaRefusedError("refused")
 class AnsweringRegistry:
     """A registry with fixed answers."""
 
-    def __init__(self, answers: dict[int, Any]) -> None:
-        self.answers = answers
+    def __init__(self, answers: dict[int, Any], requests_of_each: int = 1) -> None:
+        self.answers, self.requests_of_each = answers, requests_of_each
+        self.request_count = 0
 
     def schema(self, schema_id: int, kind: str) -> Any:
         assert kind == "AVRO"
+        self.request_count += self.requests_of_each
         answer = self.answers.get(schema_id)
         if isinstance(answer, Exception):
             raise answer
@@ -33,7 +46,9 @@ class AnsweringRegistry:
 
 def read_schemas(answers: dict[int, Any], *, is_trusted: bool = False) -> tuple[dict[int, Any], dict[int, str]]:
     registry: Any = AnsweringRegistry(answers)
-    return _read_schemas(registry, Avro(), list(answers), is_trusted=is_trusted)
+    reading = _read_schemas(registry, Avro(), list(answers))
+    reading.require_right(is_trusted=is_trusted)
+    return reading.schemas, reading.unusable_reasons
 
 
 def test_a_refused_schema_rejects_only_its_own_records() -> None:
@@ -76,6 +91,40 @@ def test_a_refused_kept_schema_stops_only_a_batch_whose_records_use_it() -> None
     assert not is_confirmed(SCHEMA, REFUSAL, is_in_batch=False)
     with pytest.raises(RegistryError, match="refused"):
         is_confirmed(SCHEMA, REFUSAL)
+
+
+def requests_of_a_batch(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[int, Any], ids: list[int], requests_of_each: int = 1
+) -> tuple[int, set[int]]:
+    """Return how many requests a batch with these ids makes, and the ids that it knows then; 1 to 300 are kept."""
+    known_answers = dict.fromkeys(range(1, 301), REGISTERED)
+    client = AnsweringRegistry({**known_answers, **answers}, requests_of_each)
+    monkeypatch.setattr(schema_resolution, "registry", lambda _: nullcontext(client))
+    monkeypatch.setattr(schema_resolution, "_keep_schemas", lambda *_: None)
+    context: Any = SimpleNamespace(settings=None, table=movie_ratings)
+    known_schemas = Schemas(dict.fromkeys(range(1, 301), SCHEMA), {})
+    schemas = resolve_schemas(context, known_schemas, ids, confirm=True)
+    return client.request_count, schemas.by_id.keys() - known_schemas.by_id.keys()
+
+
+def test_an_id_that_stays_unknown_costs_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert requests_of_a_batch(monkeypatch, {}, [7, 900]) == (2, set())
+    assert requests_of_a_batch(monkeypatch, {900: UnusableSchemaError("odd")}, [7, 900]) == (2, set())
+    assert requests_of_a_batch(monkeypatch, {900: REFUSAL}, [900]) == (2, set()), "one shows that we may read"
+
+
+def test_a_new_schema_is_kept_only_after_the_first_and_the_last_are_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert requests_of_a_batch(monkeypatch, {301: REGISTERED}, [7, 301]) == (201, {301})
+    other_schema = RegisteredSchema(REGISTERED.text.replace("long", "string"), (), "AVRO")
+    with pytest.raises(RegistryError, match="Schema 300 of the registry has changed"):
+        requests_of_a_batch(monkeypatch, {301: REGISTERED, 300: other_schema}, [7, 301])
+
+
+def test_the_requests_of_a_batch_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, _ = requests_of_a_batch(monkeypatch, {}, [*range(1_000, 2_500)], requests_of_each=200)
+    assert count == MAX_REQUESTS
+    count, _ = requests_of_a_batch(monkeypatch, {}, [*range(1_000, 2_500)])
+    assert count == MAX_REQUESTED_IDS
 
 
 def test_the_first_and_the_last_of_many_kept_ids_are_compared() -> None:

@@ -45,6 +45,27 @@ def test_a_schema_comes_with_the_schemas_that_it_refers_to() -> None:
     assert [request.path for request in requests[1:]] == paths
 
 
+def test_a_schema_that_is_missing_is_requested_once() -> None:
+    referring = schema_answer(RECORD, references=[{"name": "G", "subject": "gone", "version": 1}])
+    gone_answer = 404, '{"error_code": 40401, "message": "no subject"}'
+    answers = {"/schemas/ids/1": referring, "/schemas/ids/2": referring, "/subjects/gone/versions/1": gone_answer}
+    with answering_registry(answers) as (url, requests):
+        registry = Registry(settings_of(url))
+        for schema_id in (1, 2):
+            with pytest.raises(UnusableSchemaError, match="version 1 of gone, which does not exist"):
+                registry.schema(schema_id)
+    assert len(requests) == registry.request_count == 3
+
+
+def test_a_schema_with_too_many_references_requests_none_of_them() -> None:
+    references = [{"name": f"N{number}", "subject": f"s{number}", "version": 1} for number in range(201)]
+    answers = {"/schemas/ids/1": schema_answer(RECORD, references=references)}
+    is_refused = pytest.raises(UnusableSchemaError, match="more than 200 schemas")
+    with answering_registry(answers) as (url, requests), is_refused:
+        Registry(settings_of(url)).schema(1)
+    assert len(requests) == 1
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [

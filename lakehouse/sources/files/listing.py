@@ -25,6 +25,8 @@ LOST = (os.strerror(errno.ENOENT), os.strerror(errno.ELOOP))
 """Why a file that was removed, and a link to nothing, cannot be read."""
 _HIDING = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 _NOT_TEXT = "its name is not UTF-8"
+_NO_SUCH_TIME = "its time is outside of the years 1 to 9999"
+_TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)  # microseconds since 1970 of these years
 
 
 class FileFacts(NamedTuple):
@@ -89,15 +91,24 @@ class _Walk:
     names: re.Pattern[str]
     facts: dict[str, FileFacts] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-    _folders: list[tuple[str, frozenset[Place]]] = field(default_factory=list)
+    _folders: list[tuple[str, Place]] = field(default_factory=list)
+    _linked_folders: list[tuple[str, Place]] = field(default_factory=list)
+    _places: set[Place] = field(default_factory=set)
 
     def enter_all(self, root: Place) -> None:
-        """Collect what is in the folder and in those within it, one after the other: they may be nested deeply."""
-        self._enter("", frozenset({root}))
-        while self._folders:
-            path, places = self._folders.pop()
+        """Collect what is in the folder and in those within it, one after the other: they may be nested deeply.
+
+        Each folder is entered once, also if several links lead to it: by its own path, or by the first of the links.
+        """
+        self._places.add(root)
+        self._enter("")
+        while self._folders or self._linked_folders:
+            path, place = self._folders.pop() if self._folders else self._next_link()
+            if place in self._places:
+                continue
+            self._places.add(place)
             try:
-                self._enter(f"{path}/", places)
+                self._enter(f"{path}/")
             except FileNotFoundError:
                 continue  # the folder has gone away meanwhile
             except OSError as error:
@@ -105,14 +116,19 @@ class _Walk:
                     raise
                 self.left_out[path] = str(error.strerror)
 
-    def _enter(self, prefix: str, places: frozenset[Place]) -> None:
-        """Collect what is in a folder; ``places`` are its own and those around it, so no link leads in a circle."""
+    def _next_link(self) -> tuple[str, Place]:
+        """Take the link with the shortest path, and of these the first one by name."""
+        first_link = min(self._linked_folders, key=lambda link: (link[0].count("/"), link[0]))
+        self._linked_folders.remove(first_link)
+        return first_link
+
+    def _enter(self, prefix: str) -> None:
         with os.scandir(f"{self.folder}/{prefix}") as entries:
             for entry in entries:
                 if not entry.name.startswith(_IGNORED):
-                    self._look_at(entry, prefix, places)
+                    self._look_at(entry, prefix)
 
-    def _look_at(self, entry: "os.DirEntry[str]", prefix: str, above: frozenset[Place]) -> None:
+    def _look_at(self, entry: "os.DirEntry[str]", prefix: str) -> None:
         path, is_declared = f"{prefix}{entry.name}", self.names.match(entry.name) is not None
         if not is_declared and entry.is_file(follow_symlinks=False):
             return
@@ -128,10 +144,12 @@ class _Walk:
             return
         if not is_text(entry.name):
             self.left_out[path] = _NOT_TEXT
-        elif not is_folder:
+        elif is_folder:
+            (self._linked_folders if entry.is_symlink() else self._folders).append((path, place))
+        elif stat.st_mtime_ns // _MICROSECOND not in _TIMES:
+            self.left_out[path] = _NO_SUCH_TIME
+        else:
             self.facts[path] = _facts_in(stat)
-        elif place not in above:
-            self._folders.append((path, above | {place}))
 
 
 def _facts_in(stat: os.stat_result) -> FileFacts:

@@ -114,6 +114,29 @@ def test_a_listing_has_the_files_that_match_in_all_folders(tmp_path: Path) -> No
         list_files(folder_of(settings, Files("missing")), Files("missing"))
 
 
+def test_a_folder_that_many_links_lead_to_is_listed_once_by_its_own_path(tmp_path: Path) -> None:
+    names = [f"folder{number}" for number in range(7)]
+    for name in names:
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "a.json").touch()
+    for name in names:
+        for other_name in {*names} - {name}:
+            (tmp_path / "in" / name / f"a{other_name}").symlink_to(tmp_path / "in" / other_name)
+    assert sorted(list_files(str(tmp_path / "in"), FILES).facts) == [f"{name}/a.json" for name in names]
+
+
+def test_a_folder_outside_is_listed_once_by_the_first_of_the_links_to_it(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "within").mkdir(parents=True)
+    (outside / "within" / "a.json").touch()
+    (outside / "back").symlink_to(outside)
+    for path in ("b/z", "a/deep/z", "c"):
+        (tmp_path / "in" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / path).symlink_to(outside)
+    (tmp_path / "in" / "d").symlink_to(outside / "within")
+    assert [*list_files(str(tmp_path / "in"), FILES).facts] == ["c/within/a.json"]
+
+
 def test_folders_may_be_nested_deeply(tmp_path: Path) -> None:
     folder = tmp_path
     for _ in range(400):

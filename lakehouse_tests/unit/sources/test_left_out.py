@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import pytest
@@ -20,6 +21,7 @@ from lakehouse.sources.files.look import Folder
 FILES = Files("in", names="*.json", settle=timedelta(0))
 DENIED = "Permission denied"
 EMPTY_LOG = FileLog()
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - its files may have any time
 
 
 @contextmanager
@@ -76,6 +78,18 @@ def test_files_and_folders_that_cannot_be_read_are_left_out_with_the_reason(fold
         }
         assert folder_state.unnumbered == {}
     assert sorted(folder_now(folder).unnumbered) == ["a.json", "b/c.json", "b/d.json"]
+
+
+@pytest.mark.skipif(not MEMORY_DISK.is_dir(), reason="no other disk has files of such times")
+def test_a_file_with_a_time_that_no_table_can_hold_is_left_out() -> None:
+    last_second = 253_402_300_799
+    with TemporaryDirectory(dir=MEMORY_DISK) as name:
+        for file, seconds in (("last", last_second), ("late", last_second + 1)):
+            Path(name, f"{file}.json").touch()
+            os.utime(Path(name, f"{file}.json"), (seconds, seconds))
+        folder_state = folder_now(Path(name))
+        assert folder_state.left_out == {"late.json": "its time is outside of the years 1 to 9999"}
+        assert [*folder_state.unnumbered] == ["last.json"]
 
 
 def test_files_in_a_folder_that_cannot_be_read_are_not_taken_for_removed(folder: Path) -> None:

@@ -7,6 +7,7 @@ and shared by all clones on a machine; once it is complete, no network is needed
 
 import hashlib
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ State = Literal["sound", "missing", "damaged"]
 GROUPS: tuple[Group, ...] = ("broker", "spark")
 """The groups that are always needed. The registry is only for tables whose records name a schema."""
 _LOCK_SECONDS = 1000.0  # to wait for another process that fetches jars, which has its own limit
+_SECOND = 1_000_000_000  # nanoseconds
 _LIST = Path(__file__).parent / "jars.sha256"
 
 
@@ -76,14 +78,17 @@ def ensure_jars(settings: Settings, group: Group) -> list[Path]:
     """Return the paths of the group's jars, sorted; each file has its committed SHA-256.
 
     Missing jars are fetched first, by one process at a time. A checked jar is read again only if its size or its
-    modification time changes.
+    modification time changes. In a cache that may only be read, complete jars are read each time if that is not known.
 
     Raises ``SetupError`` if a jar is damaged, or is missing and cannot be fetched.
     """
     jars = [jar for jar in required_jars(settings) if jar.group == group]
     if not _are_checked(settings, jars):
-        with _cache_lock(settings):
-            _complete_cache(settings, jars, group)
+        if _is_read_only(settings.jar_folder) and all(jar.path.is_file() for jar in jars):
+            _require_sound(jars)
+        else:
+            with _cache_lock(settings):
+                _complete_cache(settings, jars, group)
     return sorted(jar.path for jar in jars)
 
 
@@ -95,6 +100,15 @@ def _complete_cache(settings: Settings, jars: Sequence[Jar], group: Group) -> No
         for jar in missing_jars:
             _store(incoming, jar)
         shutil.rmtree(incoming)
+    _require_sound(jars)
+    _store_stamps(settings, jars)
+
+
+def _is_read_only(folder: Path) -> bool:
+    return folder.is_dir() and not os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _require_sound(jars: Sequence[Jar]) -> None:
     damaged_paths = [jar.path for jar in jars if jar.state == "damaged"]
     if damaged_paths:
         raise SetupError(
@@ -102,7 +116,6 @@ def _complete_cache(settings: Settings, jars: Sequence[Jar], group: Group) -> No
             where=str(damaged_paths[0]),
             action="Delete this file and run the same command again, which fetches it again.",
         )
-    _store_stamps(settings, jars)
 
 
 def _store(incoming: Path, jar: Jar) -> None:
@@ -133,7 +146,16 @@ def _cache_lock(settings: Settings) -> Iterator[None]:
 
 def _are_checked(settings: Settings, jars: Sequence[Jar]) -> bool:
     stamps = _read_stamps(settings)
-    return all(stamps.get(str(jar.path)) == jar.stamp for jar in jars)
+    return all(_is_same(stamps.get(str(jar.path)), jar.stamp) for jar in jars)
+
+
+def _is_same(stored_stamp: object, stamp: list[str | int]) -> bool:
+    """Whether a file is the one that was checked: an image that was pulled has whole seconds as modification times."""
+    if not isinstance(stored_stamp, list) or len(stored_stamp) != len(stamp) or not stamp:
+        return False
+    *facts, stored_time = stored_stamp
+    times = (stored_time, stored_time // _SECOND * _SECOND) if isinstance(stored_time, int) else ()
+    return facts == stamp[:-1] and stamp[-1] in times
 
 
 def _read_stamps(settings: Settings) -> dict[str, list[str | int]]:

@@ -1,5 +1,6 @@
 """Jars and Java: what is required, what is checked, and one sentence for each problem."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -7,7 +8,10 @@ import stat
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,6 +118,71 @@ def test_a_checked_jar_is_read_again_if_its_modification_time_changes(cache: Set
     jar.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     os.utime(jar, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
     with pytest.raises(SetupError, match="damaged"):
+        ensure_jars(cache, "spark")
+
+
+def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Count the files whose SHA-256 is computed."""
+    reads: list[object] = []
+    file_digest = hashlib.file_digest
+
+    def count_read(file: Any, name: str) -> Any:
+        reads.append(file)
+        return file_digest(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", count_read)
+    return reads
+
+
+def pull_image(cache: Settings) -> None:
+    """Cut the modification times to whole seconds, as the layers of an image do."""
+    for jar in cache.jar_folder.rglob("*.jar"):
+        seconds = int(jar.stat().st_mtime)
+        os.utime(jar, (seconds, seconds))
+
+
+@contextmanager
+def may_only_be_read(cache: Settings) -> Iterator[None]:
+    """Work as a user who may read the cache, and not write it."""
+    is_root = os.geteuid() == 0
+    for parent in cache.jar_folder.parents:
+        if parent.name.startswith(("pytest-", "popen-")) and parent.stat().st_uid == os.geteuid():
+            parent.chmod(0o755)
+    cache.jar_folder.chmod(0o555)
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        cache.jar_folder.chmod(0o755)
+
+
+def test_the_jars_of_an_image_that_was_pulled_are_not_read_again(
+    cache: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_jars(cache, "spark")
+    pull_image(cache)
+    reads = count_reads(monkeypatch)
+    with may_only_be_read(cache):
+        assert len(ensure_jars(cache, "spark")) == 9
+    assert reads == []
+
+
+def test_a_cache_that_may_only_be_read_is_used_if_its_jars_are_sound(
+    cache: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = count_reads(monkeypatch)
+    with may_only_be_read(cache):
+        assert len(ensure_jars(cache, "spark")) == 9
+    assert len(reads) == 9
+    jar = cache.jar_folder / "spark" / SMALL_JAR
+    jar.write_bytes(b"damaged")
+    with may_only_be_read(cache), pytest.raises(SetupError, match=f"damaged.*{SMALL_JAR}"):
+        ensure_jars(cache, "spark")
+    jar.unlink()
+    with may_only_be_read(cache), pytest.raises(SetupError, match="The jar cache cannot be used: Permission denied"):
         ensure_jars(cache, "spark")
 
 

@@ -1,7 +1,9 @@
 """Connections of DuckDB that read Delta tables: the extension, interrupts, and the meaning of errors."""
 
+import atexit
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -22,15 +24,19 @@ T = TypeVar("T")
 SPILL = "spill-"
 """The start of the name of a folder for rows that do not fit into memory."""
 _OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+_SPILL_ROOTS = set[Path]()  # of this process
 _MISSING_FILE = re.compile(r"No such file|\b404\b|[Nn]ot [Ff]ound")
 
 
 def connect(settings: Settings) -> duckdb.DuckDBPyConnection:
     """Open a connection that reads Delta tables, downloads no extension and has its times in UTC.
 
-    What does not fit into memory goes into a folder of its own, which DuckDB creates then, and removes at the end.
+    What does not fit into memory goes into a folder of its own, which DuckDB creates then, and removes at the end. If a
+    signal ends the process, the folders of its connections are removed too.
     """
-    spill = _spill_root(settings) / f"{SPILL}{uuid4().hex}"
+    root = _spill_root(settings)
+    _SPILL_ROOTS.add(root)
+    spill = root / f"{SPILL}{uuid4().hex}-{os.getpid()}"
     connection = duckdb.connect(":memory:", config={**_OFFLINE, "temp_directory": str(spill)})
     load_extension(connection)
     run_statement(connection, "SET TimeZone = 'UTC'")
@@ -43,6 +49,13 @@ def _spill_root(settings: Settings) -> Path:
     """Return the home, or the folder of the system for such files if it does not exist or may only be read."""
     home = settings.home_folder
     return home if home.is_dir() and os.access(home, os.W_OK) else Path(tempfile.gettempdir())
+
+
+@atexit.register
+def _remove_spills() -> None:
+    for root in _SPILL_ROOTS:
+        for spill in root.glob(f"{SPILL}*-{os.getpid()}"):
+            shutil.rmtree(spill, ignore_errors=True)
 
 
 def load_extension(connection: duckdb.DuckDBPyConnection) -> None:

@@ -1,5 +1,7 @@
 """Rows that do not fit into memory go into the home, and nothing of them stays."""
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -41,6 +43,30 @@ def test_rows_are_spilled_into_the_home_or_the_folder_of_the_system_and_removed(
     assert not spill.exists()
     assert home.exists() is has_home
     assert not any(working_directory.iterdir())
+
+
+PROGRAM = f"""
+import os, signal, sys, threading, time
+from lakehouse.query.connections import connect
+from lakehouse.settings import Settings
+
+connection = connect(Settings(home=sys.argv[1], _env_file=None))
+connection.execute("SET memory_limit = '50MB'")
+connection.execute("SET threads = 1")
+threading.Thread(target=connection.execute, args=("CREATE TABLE t AS {LARGE_SORT}",), daemon=True).start()
+while not any(name.startswith("spill-") for name in os.listdir(sys.argv[1])):
+    time.sleep(0.01)
+print("spilled", flush=True)
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(60)
+"""
+
+
+def test_a_signal_leaves_no_spilled_rows(tmp_path: Path) -> None:
+    result = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert result.stdout == "spilled\n", result.stderr
+    assert result.returncode != 0
+    assert not any(tmp_path.iterdir())
 
 
 def test_every_reader_has_a_place_for_rows_outside_of_the_working_directory(

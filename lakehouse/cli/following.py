@@ -10,7 +10,7 @@ from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, examples, s
 from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_line, print_notice
 from lakehouse.cli.table_session import broker, load_settings, table_context
-from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError, SourceError
+from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError, SourceUnreachableError
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
@@ -37,8 +37,9 @@ def follow(
 ) -> None:
     """Merge records as they arrive, until Ctrl-C or until the topic was idle for --idle-exit seconds.
 
-    If the broker goes away, the command waits for it; that time is not idle. The command ends if the broker refuses the
-    connection, or if the topic is deleted or recreated, because its records are gone. If the engine ends or drops the
+    If the broker or the store of files goes away, the command waits for it; that time is not idle. The command ends if
+    the broker refuses the connection, if the topic is deleted or recreated, because its records are gone, or if what it
+    reads is missing or cannot be read. If the engine ends or drops the
     session, the command attaches again; without an engine within 30 seconds, it starts its own Spark. Ctrl-C ends the
     command at once. The next merge includes a batch that was not committed.
     """
@@ -95,8 +96,8 @@ class _Follower:
     def follow(self, idle_exit: float | None) -> None:
         """Merge until no record came for ``idle_exit`` seconds in which the broker answered.
 
-        Raises ``BrokerError`` if the broker cannot be reached at first; if it goes away later, waits for it.
-        ``BrokerRefusedError``, ``TopicError`` and ``DataLossError`` end it at any time.
+        Raises ``BrokerError`` if the broker cannot be reached at first; if it goes away later, waits for it, and also
+        for a store of files. Every other error ends it at any time.
         """
         self._plan()
         idle_seconds, is_away = 0.0, False
@@ -110,17 +111,17 @@ class _Follower:
             idle_seconds += 0.0 if is_away else time.monotonic() - start
 
     def _merge_if_reachable(self, was_away: bool) -> bool:
-        """Merge what is new; return whether the broker answered. Prints once that it went away, or came back."""
+        """Merge what is new; return whether the source answered. Prints once that it went away, or came back."""
         try:
             self._merge()
         except BrokerRefusedError:
             raise
-        except (BrokerError, SourceError) as error:
+        except (BrokerError, SourceUnreachableError) as error:
             if not was_away:
                 print_notice(f"{error} Waiting until it answers.{self._embedded_advice}")
             return False
         if was_away:
-            print_notice("The broker answers again.")
+            print_notice("The source answers again.")
         return True
 
     def _merge(self) -> None:
@@ -136,7 +137,7 @@ class _Follower:
 
     @property
     def _embedded_advice(self) -> str:
-        if self.context.settings.kafka_bootstrap_servers:
+        if self.context.settings.kafka_bootstrap_servers or self.context.table.source:
             return ""
         return " If this command started the broker, nothing restarts it: stop with Ctrl-C."
 

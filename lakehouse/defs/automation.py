@@ -54,7 +54,7 @@ def build_automation(entry: CatalogEntry) -> dg.Definitions:
 def _tick(
     context: dg.SensorEvaluationContext, lakehouse: LakehouseResource, entry: CatalogEntry, reporter: CommitReporter
 ) -> dg.SensorResult:
-    """Report what changed and request a run if records wait; the tick is skipped while the broker is unavailable."""
+    """Report what changed and request a run if records wait; the tick is skipped while the source is unavailable."""
     instance, cursor, now = context.instance, SensorCursor.parse(context.cursor), time.time()
     try:
         with report_planning(instance, entry):
@@ -62,14 +62,14 @@ def _tick(
         reporter.report(instance, lakehouse.settings)
         request = _request_run(instance, entry, waiting, sensor_location(context))
     except Exception as error:
-        if is_unavailable(error):
-            cursor = cursor.without_sight(now)
-            report_freshness(instance, entry, cursor, now)
-            reporter.report(instance, lakehouse.settings)
-            return dg.SensorResult(skip_reason=str(error), cursor=cursor.text)
+        is_skipped = is_unavailable(error)
+        cursor = cursor.without_sight(now) if is_skipped else cursor
         report_freshness(instance, entry, cursor, now)
         report_lag(instance, entry, None)
-        raise
+        if not is_skipped:
+            raise
+        reporter.report(instance, lakehouse.settings)
+        return dg.SensorResult(skip_reason=str(error), cursor=cursor.text)
     next_cursor = cursor.after(waiting, now, entry.table.fresh)
     report_freshness(instance, entry, next_cursor, now)
     report_lag(instance, entry, waiting.span)

@@ -81,7 +81,7 @@ def _docs(table: StreamTable) -> dict[str, str]:
 
 def _lag_finding(table: StreamTable, lag: int | None) -> Finding:
     if lag is None:
-        return Finding(LAG, False, "The lag is unknown: no batch can be planned. See the check batch_can_be_planned.")
+        return Finding(LAG, False, "The lag is unknown: no batch can be planned. See the last tick of the sensor.")
     return Finding(LAG, lag <= (table.max_lag or 0), f"Offsets to merge: {lag:,}; declared max_lag: {table.max_lag:,}.")
 
 

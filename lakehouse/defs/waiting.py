@@ -1,8 +1,8 @@
 """The records that wait to be merged into a table, for the sensor and for a check that shows why planning fails.
 
-An unavailable broker or topic recovers without help. Any other problem, such as a broker that refuses access, stops the
-table until a person acts, and the table must not look idle. So the tick of the sensor fails, and a check of the merged
-asset shows the reason until the problem is solved.
+A broker, a topic or a store of files that is unavailable recovers without help. Any other problem, such as a broker
+that refuses access or a folder that does not exist, stops the table until a person acts, and the table must not look
+idle. So the tick of the sensor fails, and a check of the merged asset shows the reason until the problem is solved.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
-from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, SourceError, TopicError
+from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, SourceUnreachableError, TopicError
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_by_topic
@@ -32,15 +32,16 @@ _LOOK_LIMIT = 3.0  # seconds for the broker; a tick ends within five seconds, ev
 _DOC = (
     "The next batch can be planned: the settings are valid, the history of the table records its progress, and the"
     " topic still has every record after it. If the check fails, merging stops until you act; the result says what to"
-    " do. It only warns if the broker or the topic is unavailable. The sensor also reports this check whenever its"
-    " result changes."
+    " do. It only warns if the broker, the topic or a store of files is unavailable. The sensor also reports this check"
+    " whenever its result changes."
 )
 _STATEMENT = "settings, table and topic fit together, and no record was lost before it was merged"
 
 
 def is_unavailable(error: Exception) -> bool:
-    """Whether an error only means that the broker or the topic is unavailable now."""
-    return isinstance(error, (BrokerError, SourceError, TopicError)) and not isinstance(error, BrokerRefusedError)
+    """Whether an error only means that the broker, the topic or the store of files is unavailable now."""
+    is_away = isinstance(error, (BrokerError, SourceUnreachableError, TopicError))
+    return is_away and not isinstance(error, BrokerRefusedError)
 
 
 @dataclass(frozen=True)

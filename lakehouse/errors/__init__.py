@@ -16,6 +16,7 @@ lakehouse.
     ├── RegistryError      the schema registry cannot be reached, or an id now has another schema
     ├── TopicError         the topic is missing or differs from the declaration
     ├── SourceError        what a table reads, files or another table, is missing or cannot be read
+    │   └── SourceUnreachableError  the store of the files does not respond now: waiting helps
     ├── DataLossError      records expired or were deleted before they were merged
     │   └── ReadLossError  planned records disappeared before they were read: plan again
     ├── LedgerError        a table's history does not show its progress
@@ -91,6 +92,10 @@ class TopicError(LakehouseError):
 
 class SourceError(LakehouseError):
     """What a table reads, files or another table, is missing or cannot be read."""
+
+
+class SourceUnreachableError(SourceError):
+    """The store of the files does not respond now. Waiting helps, and nobody has to act."""
 
 
 class DataLossError(LakehouseError):

@@ -137,6 +137,7 @@ _SIGNS = {
         patterns=(
             "error sending request|tcp connect error|dns error|operation timed out",
             "(429|50[0234]) (Too Many|Internal Server|Bad Gateway|Service Unavailable|Gateway Time)",
+            "AWS Error (NETWORK_CONNECTION|INTERNAL_FAILURE|SERVICE_UNAVAILABLE|SLOW_DOWN|THROTTLING|REQUEST_TIMEOUT) ",
         ),
     ),
     Trouble.NO_FOLDER: Signs(conditions=("DELTA_CANNOT_CREATE_LOG_PATH",)),

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, Files, RecordHeader, StreamTable
-from lakehouse.errors import DataLossError, SourceError
+from lakehouse.errors import DataLossError, SourceError, SourceUnreachableError
 from lakehouse.ingest import data_files
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.outcomes import Outcome
@@ -151,7 +151,7 @@ def test_a_store_that_stops_is_named_and_nothing_is_lost(shelf: Shelf) -> None:
     shelf.put("b.jsonl", lines((2, "b")))
     shelf.store.stop()
     try:
-        with pytest.raises(SourceError, match="Check that the store answers, and its credentials"):
+        with pytest.raises(SourceUnreachableError, match="Check that the store answers, and its credentials"):
             shelf.merge()
     finally:
         shelf.store.start()

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from lakehouse.declaration.files import Files
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.files.contents import connect_to_store
-from lakehouse.errors import SourceError
+from lakehouse.errors import SourceError, SourceUnreachableError
+from lakehouse.errors.troubles import Trouble, has_trouble
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 
@@ -56,8 +57,9 @@ def folder_of(settings: Settings, files: Files) -> str:
 def list_files(folder: str, files: Files) -> Listing:
     """List the files that are declared, in all folders within the folder.
 
-    Raises ``SourceError`` if the folder does not exist or cannot be read. Not listed is what is not a regular file, a
-    link that leads in a circle, and what goes away meanwhile.
+    Raises ``SourceUnreachableError`` if its store does not respond, and ``SourceError`` if the folder does not exist or
+    cannot be read. Not listed is what is not a regular file, a link that leads in a circle, and what goes away
+    meanwhile.
     """
     try:
         if not Store(folder).is_path:
@@ -67,15 +69,16 @@ def list_files(folder: str, files: Files) -> Listing:
         walk.enter_all((root.st_dev, root.st_ino))
         return Listing(walk.facts, walk.left_out)
     except OSError as error:
-        raise SourceError(
-            f"The folder of files cannot be read: {error.strerror or error}",
-            where=folder,
-            action=f"Create the folder, or correct folder= in the declaration or LAKEHOUSE_FILES.{_advice(folder)}",
-        ) from None
+        raise _listing_error(folder, error) from None
 
 
-def _advice(folder: str) -> str:
-    return "" if Store(folder).is_path else " Check that the store answers, and its credentials."
+def _listing_error(folder: str, error: OSError) -> SourceError:
+    fact = f"The folder of files cannot be read: {error.strerror or error}"
+    store_advice = "" if Store(folder).is_path else "Check that the store answers, and its credentials."
+    if has_trouble(error, Trouble.UNREACHABLE):
+        return SourceUnreachableError(fact, where=folder, action=store_advice or "Check the network and its server.")
+    advice = "Create the folder, or correct folder= in the declaration or LAKEHOUSE_FILES."
+    return SourceError(fact, where=folder, action=f"{advice} {store_advice}".rstrip())
 
 
 def _is_declared(path: str, files: Files) -> bool:

@@ -110,19 +110,22 @@ def merge(
         with spinner("Refreshing feed and rollups"):
             derived_updates = [] if only_merged else refresh_all(context)
     show_outcomes(stream_table, outcomes, derived_updates, json)
-    _print_waiting_files(settings, stream_table)
+    _print_held_files(settings, stream_table)
     if fail_if_idle and not outcomes:
         raise typer.Exit(NOTHING_TO_DO)
     return None
 
 
-def _print_waiting_files(settings: "Settings", table: "StreamTable") -> None:
-    """Print how many files are too new to be read."""
-    from lakehouse.declaration import Files
-    from lakehouse.sources.files.source import FilesSource
+def _print_held_files(settings: "Settings", table: "StreamTable") -> None:
+    """Print which files are not read yet, and why."""
+    from lakehouse.ledger.positions import describe_held
+    from lakehouse.sources.table_sources import source_of
+    from lakehouse.storage.table_context import merged_ledger
 
-    if isinstance(table.source, Files) and (text := FilesSource(settings, table, table.source).waiting_text):
-        print_notice(text)
+    if table.reads_files:
+        held_parts = source_of(settings, table).look(merged_ledger(settings, table), 0.0).held_parts
+        if text := describe_held(held_parts, table.position_noun):
+            print_notice(text)
 
 
 def _print_changes(settings: "Settings", table: "StreamTable") -> None:

@@ -32,7 +32,7 @@ def status(
         typer.Option(
             "--exit-code",
             help=f"Exit with {NOT_UP_TO_DATE} if a table, an export or a materialized view lags, counts do not add up,"
-            " a topic lost records, or the broker cannot be reached.",
+            " a topic lost records, files or records are held back, or the broker cannot be reached.",
         ),
     ] = False,
     json: JsonOption = False,
@@ -82,13 +82,7 @@ def _print_status(fields: dict[str, Any]) -> None:
     if fields["partitions"]:
         columns = list(fields["partitions"][0])
         print_partitions(columns, [list(part.values()) for part in fields["partitions"]])
-    if fields["lag"] is not None:
-        print_line(f"Lag: {fields['lag']:,} {fields['counted']}s.")
-    for topic, lag in fields.get("lag_of_topics", {}).items():
-        print_line(f"Lag of topic {topic}: {'unknown' if lag is None else f'{lag:,} offsets'}.")
-    _print_left_out(fields["left_out"])
-    if fields["loss"]:
-        print_line(f"Loss: {fields['loss']}")
+    _print_lag(fields)
     if fields["last_commit"]:
         commit = fields["last_commit"]
         name = f"{commit['kind']} {commit['number']}"
@@ -100,6 +94,19 @@ def _print_status(fields: dict[str, Any]) -> None:
         print_line(_export_text(export))
     for foreign in fields["foreign"]:
         print_line(_foreign_text(foreign["version"], foreign["operation"], foreign["committed_at"]))
+
+
+def _print_lag(fields: dict[str, Any]) -> None:
+    """Print what waits, what cannot be read, what was left out and what is lost."""
+    if fields["lag"] is not None:
+        print_line(f"Lag: {fields['lag']:,} {fields['counted']}s.")
+    for topic, lag in fields.get("lag_of_topics", {}).items():
+        print_line(f"Lag of topic {topic}: {'unknown' if lag is None else f'{lag:,} offsets'}.")
+    if fields["held_text"]:
+        print_line(fields["held_text"])
+    _print_left_out(fields["left_out"])
+    if fields["loss"]:
+        print_line(f"Loss: {fields['loss']}")
 
 
 def _print_left_out(fields: dict[Any, Any]) -> None:

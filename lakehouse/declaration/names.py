@@ -31,6 +31,7 @@ NO_CHECK |= {
     "totals_match",
     "records_fresh",
     "lag_within_limit",
+    "nothing_held_back",
 }
 """The names of the checks that a merged table has or can have."""
 

@@ -82,8 +82,8 @@ class TableNames:
     @property
     def _names_in_dagster(self) -> Iterator[str]:
         """Further names in Dagster, which accepts no name twice, even for different kinds of objects."""
-        for suffix in (self.source_suffix, "sensor", "alerts", "warnings", "promises", "batch_can_be_planned"):
-            yield f"{self.name}_{suffix}"
+        suffixes = ("sensor", "alerts", "warnings", "promises", "batch_can_be_planned", "nothing_held_back")
+        yield from (f"{self.name}_{suffix}" for suffix in (self.source_suffix, *suffixes))
         yield from (f"{self.name}_maintenance", self.maintenance_schedule)
         yield from (f"{self.name}_checks", f"{self.name}_checks_daily")
         if self.replay_from:

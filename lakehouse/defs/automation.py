@@ -11,13 +11,14 @@ from lakehouse.defs.checks import build_separate_checks
 from lakehouse.defs.cursor import SensorCursor
 from lakehouse.defs.finished_runs import sensor_location
 from lakehouse.defs.freshness import report_freshness, report_lag
+from lakehouse.defs.held import report_held
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import DATA_VERSION
 from lakehouse.defs.retries import is_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.waiting import Waiting, is_unavailable, plan_waiting_records, report_planning
-from lakehouse.ledger.positions import SourceState, source_words
+from lakehouse.ledger.positions import SourceState, describe_held, source_words
 
 _TICK_INTERVAL = 4  # seconds between two ticks: Dagster's daemon evaluates sensors every five
 _POSITION_SCHEMA = dg.TableSchema(columns=[dg.TableColumn(name, "int") for name in ("partition", "earliest", "end")])
@@ -72,7 +73,8 @@ def _tick(
         return dg.SensorResult(skip_reason=str(error), cursor=cursor.text)
     next_cursor = cursor.after(waiting, now, entry.table.fresh)
     report_freshness(instance, entry, next_cursor, now)
-    report_lag(instance, entry, waiting.span)
+    report_lag(instance, entry, waiting.span + waiting.held_count)
+    report_held(instance, entry, waiting, next_cursor, now)
     return dg.SensorResult(
         run_requests=[request] if isinstance(request, dg.RunRequest) else None,
         skip_reason=request if isinstance(request, str) else None,
@@ -92,6 +94,8 @@ def _request_run(
     table, job, key = entry.table, entry.merge_job, entry.merged_key
     now = datetime.now(UTC)
     if waiting.is_idle and not is_behind(instance, job, entry.merge_job_keys, now, location):
+        if waiting.held_parts:
+            return f"Nothing to merge now. {describe_held(waiting.held_parts, table.position_noun)}"
         return f"Nothing to merge: every record of {table.topic_text} is merged or rejected."
     noun = f"{table.position_noun.capitalize()}s"
     run = unfinished_run(instance, key)

@@ -12,6 +12,7 @@ import dagster as dg
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.freshness import promise_checks
+from lakehouse.defs.held import held_checks
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import check_result
 from lakehouse.defs.waiting import planning_check
@@ -66,7 +67,8 @@ def build_separate_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]
     rollups = (rollup_check(entry, rollup) for rollup in entry.table.rollups)
     feed = [] if entry.table.is_log else [changes_check(entry)]
     database = [database_check(entry)] if entry.has_database and entry.table.has_changes else []
-    return [planning_check(entry), *promise_checks(entry), merged_checks(entry), *feed, *rollups, *database]
+    waiting = [planning_check(entry), *held_checks(entry), *promise_checks(entry)]
+    return [*waiting, merged_checks(entry), *feed, *rollups, *database]
 
 
 def build_verification(entry: CatalogEntry) -> dg.Definitions:

@@ -14,6 +14,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.cursor import SensorCursor, read_cursor
 from lakehouse.defs.finished_runs import run_location
+from lakehouse.defs.held import HELD_CHECK
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.defs.waiting import plan_waiting_records
@@ -60,9 +61,10 @@ def promise_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
 
 
 def _find_lag(settings: Settings, table: StreamTable) -> int | None:
-    """The offsets to merge; ``None`` if no batch can be planned now."""
+    """The offsets to merge, also those that are held back; ``None`` if no batch can be planned now."""
     try:
-        return plan_waiting_records(settings, table).span
+        waiting = plan_waiting_records(settings, table)
+        return waiting.span + waiting.held_count
     except LakehouseError:
         return None
 
@@ -72,7 +74,8 @@ def _docs(table: StreamTable) -> dict[str, str]:
     if table.fresh is not None:
         docs[FRESH] = (
             f"No record of {table.topic_text} waits longer than {table.fresh} to be merged. The sensor measures from"
-            " when it first saw a record. It fails if runs fail or are too slow, and if the broker does not answer."
+            " when it first saw a record. It fails if runs fail or are too slow, if the broker does not answer, and if"
+            " records are held back."
         )
     if table.max_lag is not None:
         docs[LAG] = f"At most {table.max_lag:,} {table.position_noun}s of {table.topic_text} wait to be merged."
@@ -88,10 +91,13 @@ def _lag_finding(table: StreamTable, lag: int | None) -> Finding:
 def _fresh_finding(table: StreamTable, cursor: SensorCursor, now: float) -> Finding:
     limit = table.fresh.total_seconds() if table.fresh else 0
     oldest = min((sighting.at for sighting in cursor.sightings), default=now)
+    held_since = min(cursor.held_times.values(), default=now)
     if cursor.seen_at is None:
         text = f"No tick of the sensor has seen {table.topic_text} yet. See the sensor's last tick."
     elif now - oldest > limit:
         text = f"Records wait since {_utc(oldest)}, longer than {table.fresh}. See the runs of merge_{table.name}."
+    elif now - held_since > limit:
+        text = f"What no batch can read waits since {_utc(held_since)}, longer than {table.fresh}. See {HELD_CHECK}."
     elif now - cursor.seen_at > limit:
         text = f"No tick of the sensor has seen {table.topic_text} since {_utc(cursor.seen_at)}. See its last tick."
     else:

@@ -22,7 +22,7 @@ from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_by_topic
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.planning import Bounds
-from lakehouse.ledger.positions import Plan, SourceState, source_words
+from lakehouse.ledger.positions import HeldPart, Plan, SourceId, SourceState, source_words
 from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import look_at_each
 from lakehouse.storage.table_context import merged_ledger
@@ -61,25 +61,36 @@ class Waiting:
         return all(plan.is_idle for _, plan in self.topics)
 
     @property
+    def held_parts(self) -> tuple[HeldPart, ...]:
+        """What the sources have and no batch reads yet."""
+        return tuple(part for state, _ in self.topics for part in state.held_parts)
+
+    @property
+    def held_count(self) -> int:
+        """The number of offsets, or of files, that no batch reads yet."""
+        return sum(part.count for part in self.held_parts)
+
+    @property
     def source(self) -> str:
-        """The source; of several, a hash of all and of the number of their partitions."""
-        if len(self.topics) == 1:
-            return self.topics[0][0].source.text
-        return fingerprint_of(*((state.source.text, sorted(state.end)) for state, _ in self.topics))
+        """The source; of several, the hashes of all."""
+        return self.topics[0][0].source.text if len(self.topics) == 1 else " ".join(sorted(self.end))
 
     @property
-    def end(self) -> dict[int, int]:
-        """The end of each partition; if there are several topics, their partitions are counted through."""
-        if len(self.topics) == 1:
-            return dict(self.topics[0][0].end)
-        return dict(enumerate(end for state, _ in self.topics for _, end in sorted(state.end.items())))
+    def end(self) -> dict[str, dict[int, int]]:
+        """The end of each partition, by a hash of its source."""
+        return {source_hash(state.source): dict(state.end) for state, _ in self.topics}
 
     @property
-    def starts(self) -> dict[int, int]:
-        """The next offset to merge of each partition, numbered as in ``end``."""
-        if len(self.topics) == 1:
-            return {part.partition: part.start for part in self.topics[0][1].ranges}
-        return dict(enumerate(part.start for _, plan in self.topics for part in sorted(plan.ranges)))
+    def starts(self) -> dict[str, dict[int, int]]:
+        """The next offset to merge of each partition, by a hash of its source."""
+        return {
+            source_hash(plan.source): {part.partition: part.start for part in plan.ranges} for _, plan in self.topics
+        }
+
+
+def source_hash(source: SourceId) -> str:
+    """A short name of a source, for the cursor."""
+    return fingerprint_of(source.text)
 
 
 def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = _LOOK_LIMIT) -> Waiting:

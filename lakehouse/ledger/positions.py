@@ -7,7 +7,7 @@ a partition may have holes.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakehouse.errors import LedgerError
+from lakehouse.errors import LedgerError, printable
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.shares import divide_limit
 
@@ -100,6 +100,24 @@ def source_words(source: SourceId | str | None) -> SourceWords:
 
 
 @dataclass(frozen=True)
+class HeldPart:
+    """What a source has and no batch reads yet: ``count`` of what is counted in it, and the reason.
+
+    ``name`` says which, the same as long as it is held. ``passes`` is false if only a person can end it.
+    """
+
+    name: str
+    reason: str
+    count: int = 1
+    passes: bool = True
+
+    @property
+    def text(self) -> str:
+        """The name and the reason, in characters that can be printed."""
+        return printable(f"{self.name} ({self.reason})")
+
+
+@dataclass(frozen=True)
 class SourceState:
     """The state of a source at one time: its identity and the positions that it holds.
 
@@ -108,7 +126,7 @@ class SourceState:
     ``None`` if that is unknown. ``starts`` has the position at which a new table begins each partition; it is empty if
     none is declared. ``producer_time`` means that those who write the records set their times. ``unchanged`` has the
     partitions that lost records at their end and gave the positions to others, and up to where each is known to hold
-    what was merged.
+    what was merged. ``held_parts`` is what these positions leave out, and no batch reads yet.
     """
 
     stream: str
@@ -119,6 +137,7 @@ class SourceState:
     starts: Positions = field(default_factory=dict)
     producer_time: bool = False
     unchanged: Positions = field(default_factory=dict)
+    held_parts: tuple[HeldPart, ...] = ()
 
     @property
     def ids(self) -> dict[str, str]:
@@ -202,6 +221,15 @@ class Plan:
     def progress(self) -> Progress:
         """The progress of a table after it has merged this plan."""
         return Progress(self.source, {part.partition: part.end for part in self.ranges})
+
+
+def describe_held(held_parts: Sequence[HeldPart], noun: str) -> str:
+    """Return a sentence that names the first of what is held, counted in ``noun``; empty if nothing is."""
+    if not held_parts:
+        return ""
+    count = sum(part.count for part in held_parts)
+    texts = ", ".join(first_of([part.text for part in held_parts], "of them"))
+    return f"Not read: {count:,} {noun}{'s' if count > 1 else ''}: {texts}."
 
 
 def first_of(texts: Sequence[str], noun: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.consumption import is_consumed
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.planning import Bounds
-from lakehouse.ledger.positions import Progress, SourceState, source_words
+from lakehouse.ledger.positions import HeldPart, Progress, SourceState, source_words
 from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
@@ -62,7 +62,7 @@ class Status:
     the declaration accepts the loss. ``loss`` is ``None`` if no records are lost, or if this is unknown.
     ``source_text`` is what the table reads, and ``position_noun`` what is counted in it.
     ``rejected`` is ``None`` if the rejected records cannot be counted without Spark. ``exports`` are those of its
-    tables.
+    tables. ``held_parts`` is what the source has, and no merge reads yet.
     """
 
     table: str
@@ -78,6 +78,7 @@ class Status:
     source_text: str = ""
     position_noun: str = "offset"
     exports: tuple[ExportStatus, ...] = ()
+    held_parts: tuple[HeldPart, ...] = ()
 
     @property
     def lag(self) -> int | None:
@@ -96,9 +97,10 @@ class Status:
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether all records are merged, none is lost, every commit adds up, and no derived table or export lags."""
+        """Whether all records are merged, none is lost or held, commits add up, and no derived table or export lags."""
         derived_lags = any(table.lags for table in self.derived) or not all(e.is_up_to_date for e in self.exports)
-        return self.lag == 0 and self.loss is None and not derived_lags and not self.ledger.unaccounted
+        is_merged = self.lag == 0 and self.loss is None and not self.held_parts
+        return is_merged and not derived_lags and not self.ledger.unaccounted
 
 
 def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = ()) -> Status:
@@ -116,6 +118,7 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
         problem = str(error)
     partitions: list[PartitionStatus] = []
     losses: list[str] = []
+    held_parts: list[HeldPart] = []
     is_silent = problem is not None
     for part in parts:
         topic_ledger = merged_ledger(settings, part)
@@ -126,6 +129,7 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
             problem = problem or str(error)
             is_silent = not isinstance(error, TopicError)  # another topic may exist
         losses += filter(None, [_loss(part, state, topic_ledger) if state else None])
+        held_parts += state.held_parts if state else ()
         partitions += _partitions(state, topic_ledger.progress, part.topic if table.topics else None)
     losses += filter(None, [str(find_lost_rejections(settings, table, ledger) or "")])
     rows, rejected = count_rows(ledger.uri), count_rejected(settings, table, ledger)
@@ -145,6 +149,7 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
         derived,
         *words,
         states,
+        tuple(held_parts),
     )
 
 

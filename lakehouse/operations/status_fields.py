@@ -7,7 +7,7 @@ from typing import Any
 from lakehouse.ledger.accounting import figures
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Range
+from lakehouse.ledger.positions import Range, describe_held
 from lakehouse.ledger.several_sources import left_out_by_stream
 from lakehouse.operations.status import PartitionStatus, Status
 
@@ -27,6 +27,8 @@ def status_fields(table_status: Status) -> dict[str, Any]:
         "problem": table_status.problem,
         "loss": table_status.loss,
         "lag": table_status.lag,
+        "held": sum(part.count for part in table_status.held_parts),
+        "held_text": describe_held(table_status.held_parts, table_status.position_noun),
         "left_out": left_out_fields(ledger),
         "partitions": [partition_fields(part) for part in table_status.partitions],
         **({"lag_of_topics": table_status.lags} if table_status.lags else {}),

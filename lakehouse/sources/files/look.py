@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lakehouse.declaration.files import Files
 from lakehouse.errors import SourceError
-from lakehouse.ledger.positions import FILE_PLACES, Positions, Range, SourceState, first_of
+from lakehouse.ledger.positions import FILE_PLACES, HeldPart, Positions, Range, SourceState, first_of
 from lakehouse.sources.files.file_log import FileLog
 from lakehouse.sources.files.listing import LOST, FileFacts, Listing
 
@@ -65,29 +65,26 @@ class Folder:
     suspects: Collection[int] = ()
     root: str = ""
 
-    @property
+    @cached_property
     def unnumbered(self) -> dict[str, FileFacts]:
         """The files without a number that have settled; a file whose contents changed is a new one."""
-        return {path: fact for path, fact in self._settled_files() if self._can_read(path)}
+        return {path: self.listing.facts[path] for path, can_read in self._settled_files.items() if can_read}
 
     @property
     def left_out(self) -> dict[str, str]:
         """Why files without a number, and folders, cannot be read; by their paths within the folder."""
-        reasons = {path: _NOT_READABLE for path, _ in self._settled_files() if not self._can_read(path)}
+        reasons = {path: _NOT_READABLE for path, can_read in self._settled_files.items() if not can_read}
         return {**self.listing.left_out, **reasons}
-
-    @property
-    def waiting_count(self) -> int:
-        """How many files without a number have not settled."""
-        return sum(not self._has_settled(fact) for _, fact in self._new_files)
 
     @cached_property
     def _new_files(self) -> list[tuple[str, FileFacts]]:
         newest, facts = self.log.newest, self.listing.facts
         return [item for item in facts.items() if not _is_numbered(newest.get(item[0]), item[1], self.suspects)]
 
-    def _settled_files(self) -> Iterator[tuple[str, FileFacts]]:
-        return (item for item in self._new_files if self._has_settled(item[1]))
+    @cached_property
+    def _settled_files(self) -> dict[str, bool]:
+        """Whether each file without a number that has settled can be read."""
+        return {path: self._can_read(path) for path, fact in self._new_files if self._has_settled(fact)}
 
     def _can_read(self, path: str) -> bool:
         """Whether this process may read a file on a disk; a store says so only when it is read."""
@@ -108,15 +105,12 @@ class Folder:
         Raises ``SourceError`` if it cannot be known whether a file was removed.
         """
         facts = self.listing.facts
-        sizes, removed, pending = dict[int, int](), dict[int, str](), set[int]()
+        sizes, removed, pending = dict[int, int](), dict[int, str](), dict[int, str]()
         for path, newest in self.log.newest.items():
             if path in facts and _is_numbered(newest, facts[path], self.suspects):
                 sizes[newest[0]] = newest[1]
-            elif first is not None and newest[0] >= first:
-                if path in facts:
-                    pending.add(newest[0])
-                else:
-                    removed[newest[0]] = path
+            elif first is not None and newest[0] >= first and not (looks_ahead and path in self.unnumbered):
+                (pending if path in facts else removed)[newest[0]] = path
         self._require_visible(removed)
         if looks_ahead:
             sizes |= dict(enumerate((fact.size for fact in self.unnumbered.values()), start=self.log.count))
@@ -128,10 +122,28 @@ class Folder:
             {_PARTITION: 0 if is_new else earliest * FILE_PLACES},
             {_PARTITION: (0 if is_new and earliest else end) * FILE_PLACES},
             starts={_PARTITION: 0} if is_new else {},
+            held_parts=tuple(self._held_parts(end, removed | pending)),
             sizes=sizes,
             batch_bytes=self.files.batch_bytes,
             removed=removed,
         )
+
+    def _held_parts(self, end: int, blocking: Mapping[int, str]) -> Iterator[HeldPart]:
+        """Yield the files and folders that cannot be read, those that have not settled, and those that wait for them.
+
+        ``blocking`` are the files, by number, that hold back the files after them; the first of them ends at ``end``.
+        """
+        yield from (HeldPart(path, reason, passes=False) for path, reason in sorted(self.left_out.items()))
+        seconds = self.files.settle.total_seconds()
+        for path, fact in self._new_files:
+            if not self._has_settled(fact):
+                yield HeldPart(path, f"not unchanged for {seconds:g} seconds yet")
+        if end in blocking:
+            new_paths = {path for path, _ in self._new_files}
+            later_paths = [path for path, (number, *_) in self.log.newest.items() if number > end]
+            readable_paths = [path for path in later_paths if path in self.listing.facts and path not in new_paths]
+            for path in (*readable_paths, *self.unnumbered):
+                yield HeldPart(path, f"waits for {blocking[end]}")
 
     def _require_visible(self, removed: Mapping[int, str]) -> None:
         """Raise ``SourceError`` if a file that seems to be removed is in a folder, or has a link, that is left out."""

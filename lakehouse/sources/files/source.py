@@ -75,13 +75,6 @@ class FilesSource(Source):
         """Look at the log of files; the folder is not listed, since each file was compared when it was read."""
         return SourceState(self.files.folder, read_file_log(self.settings, self.table).source, {}, {})
 
-    @property
-    def waiting_text(self) -> str:
-        """A sentence about the files that have not settled; empty if there are none."""
-        count, seconds = self._list().waiting_count, self.files.settle.total_seconds()
-        noun = "file waits" if count == 1 else "files wait"
-        return f"{count:,} {noun} for {seconds:g} seconds without a change of it." if count else ""
-
     def take_stock(self, context: TableContext, ledger: Ledger, limit: float) -> FolderState:  # noqa: ARG002
         """Number the files that are new and have settled. Warns of files that changed, or that cannot be read.
 

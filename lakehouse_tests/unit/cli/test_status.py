@@ -13,7 +13,7 @@ from lakehouse.kafka import TopicState
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import SourceId
+from lakehouse.ledger.positions import HeldPart, SourceId
 from lakehouse.operations import status as status_module
 from lakehouse.operations.status import DerivedStatus, status
 from lakehouse.settings import Settings
@@ -86,6 +86,21 @@ def test_status_exits_with_the_same_code_if_the_broker_is_down(
     monkeypatch.setenv("LAKEHOUSE_HOME", str(settings.home))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     assert exit_code() == NOT_UP_TO_DATE
+
+
+@pytest.mark.invariant("12.10")
+def test_what_no_merge_can_read_is_shown_and_the_table_is_not_up_to_date(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held_parts = [HeldPart(f"{number}\udce9.json", "waits for x.json") for number in range(502)]
+    state = TopicState("temperatures", HERE, {0: 0}, {0: 10}, held_parts=tuple(held_parts))
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: state)
+    assert exit_code() == NOT_UP_TO_DATE
+    assert "Not read: 502 offsets: 0\\xe9.json (waits for x.json), 1\\xe9.json" in capsys.readouterr().out
+    assert main.run(["status", "--json"]) == 0
+    (table_status,) = json.loads(capsys.readouterr().out)["tables"]
+    assert (table_status["lag"], table_status["held"], table_status["up_to_date"]) == (0, 502, False)
+    assert table_status["held_text"].endswith("497 more of them.")
 
 
 LOSSES = {

@@ -148,7 +148,8 @@ def test_the_merge_job_writes_the_merged_rejected_and_derived_tables(repository)
 def test_a_separate_job_checks_whole_tables_every_night(repository):
     job = repository.get_job("verify_temperatures")
     assert not job.asset_layer.executable_asset_keys
-    assert checks_in(job) == {*WHOLE_TABLE_CHECKS, *WARNING_CHECKS, (MERGED, "batch_can_be_planned")}
+    waiting_checks = {(MERGED, "batch_can_be_planned"), (MERGED, "nothing_held_back")}
+    assert checks_in(job) == {*WHOLE_TABLE_CHECKS, *WARNING_CHECKS, *waiting_checks}
     schedule = repository.get_schedule_def("temperatures_checks_daily")
     assert (schedule.job_name, schedule.cron_schedule, schedule.execution_timezone) == (job.name, "0 4 * * *", "UTC")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING

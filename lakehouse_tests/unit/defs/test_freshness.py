@@ -1,7 +1,7 @@
 """The promises of a declaration: how long a record waits and how many wait, measured by the ticks of the sensor."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,12 +19,13 @@ from dagster._core.scheduler.instigation import (
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.cursor import SensorCursor, read_cursor
 from lakehouse.defs.freshness import FRESH, LAG, promise_checks, report_freshness, report_lag
+from lakehouse.defs.held import HELD_CHECK, report_held
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.waiting import Waiting
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.planning import plan_batch
-from lakehouse.ledger.positions import Progress, SourceId
+from lakehouse.ledger.positions import HeldPart, Progress, SourceId
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.code_locations import repository_of
@@ -42,12 +43,15 @@ class Ticks:
         self.instance = instance
         self.cursor = SensorCursor()
 
-    def see(self, at: float, merged: int, end: int, source: SourceId = SOURCE) -> None:
-        state = TopicState("prices", source, {0: 0}, {0: end})
-        plan = plan_batch(state, Progress(source, {0: merged}))
-        self.cursor = self._store_and_parse(self.cursor.after(Waiting(((state, plan),)), START + at, FRESH_LIMIT))
+    def see(
+        self, at: float, merged: int, end: int, source: SourceId = SOURCE, held_parts: Sequence[HeldPart] = ()
+    ) -> None:
+        state = TopicState("prices", source, {0: 0}, {0: end}, held_parts=tuple(held_parts))
+        waiting = Waiting(((state, plan_batch(state, Progress(source, {0: merged}))),))
+        self.cursor = self._store_and_parse(self.cursor.after(waiting, START + at, FRESH_LIMIT))
         report_freshness(self.instance, ENTRY, self.cursor, START + at)
-        report_lag(self.instance, ENTRY, plan.span)
+        report_lag(self.instance, ENTRY, waiting.span + waiting.held_count)
+        report_held(self.instance, ENTRY, waiting, self.cursor, START + at)
 
     def see_nothing(self, *times: float) -> None:
         for at in times:
@@ -123,6 +127,58 @@ def test_the_silence_of_a_broker_counts_only_while_ticks_run(ticks: Ticks) -> No
     ticks.see(0, merged=6, end=6)
     ticks.see_nothing(8 * 3600, 8 * 3600 + 5)
     assert ticks.results() == [True]
+
+
+@pytest.mark.invariant("12.11")
+def test_the_silence_of_a_broker_counts_if_ticks_are_far_apart(ticks: Ticks) -> None:
+    ticks.see(0, merged=6, end=6)
+    ticks.see_nothing(90, 180, 270, 360)
+    assert ticks.results() == [True]
+    ticks.see_nothing(450)
+    assert ticks.results() == [True, False]
+
+
+@pytest.mark.invariant("12.11")
+def test_a_new_partition_does_not_make_the_records_of_the_others_younger(ticks: Ticks) -> None:
+    ticks.see(0, merged=5, end=6)
+    ends = {0: 6, 1: 3}
+    state = TopicState("prices", SOURCE, {0: 0, 1: 0}, ends)
+    waiting = Waiting(((state, plan_batch(state, Progress(SOURCE, {0: 5}))),))
+    assert ticks.cursor.after(waiting, START + 400, FRESH_LIMIT).sightings[0].at == START
+
+
+@pytest.mark.invariant("12.10")
+def test_what_no_batch_can_read_waits_until_it_is_read(ticks: Ticks) -> None:
+    grows = HeldPart("x.json", "not unchanged for 30 seconds yet")
+    ticks.see(0, merged=6, end=6, held_parts=[grows])
+    ticks.see(295, merged=6, end=6, held_parts=[HeldPart("y.json", "waits for x.json"), grows])
+    assert (ticks.results(), ticks.results(LAG)) == ([True], [True])
+    ticks.see(305, merged=6, end=6, held_parts=[grows])
+    ticks.see(310, merged=6, end=6, held_parts=[HeldPart(f"{number}.json", "waits") for number in range(11)])
+    assert (ticks.results(), ticks.results(LAG)) == ([True, False, True], [True, False])
+
+
+@pytest.mark.invariant("12.10")
+def test_the_check_of_what_is_held_fails_at_once_if_only_a_person_can_end_it(ticks: Ticks) -> None:
+    denied = HeldPart("caf\udce9.json", "Permission denied", passes=False)
+    ticks.see(0, merged=6, end=6, held_parts=[denied])
+    ticks.see(5, merged=6, end=6)
+    assert ticks.results(HELD_CHECK) == [False, True]
+    grows = HeldPart("x.json", "not unchanged for 30 seconds yet")
+    for minute in range(11):
+        ticks.see(minute * 60, merged=6, end=6, held_parts=[grows])
+    assert ticks.results(HELD_CHECK) == [False, True]
+    ticks.see(601, merged=6, end=6, held_parts=[grows])
+    assert ticks.results(HELD_CHECK) == [False, True, False]
+
+
+def test_the_cursor_keeps_the_oldest_of_much_that_is_held(ticks: Ticks) -> None:
+    files = [HeldPart(f"{number}.json", "waits for x.json") for number in range(1_000)]
+    ticks.see(0, merged=6, end=6, held_parts=files[:1])
+    ticks.see(300, merged=6, end=6, held_parts=files)
+    assert len(ticks.cursor.held_times) <= 30
+    assert ticks.cursor.held_since(files[0], START + 400) == START
+    assert sorted(since - START for since in ticks.cursor.held_times.values())[:2] == [0, 300]
 
 
 def test_a_sensor_that_never_saw_the_topic_does_not_pass(ticks: Ticks) -> None:

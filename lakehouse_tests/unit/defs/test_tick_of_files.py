@@ -12,13 +12,17 @@ import pytest
 from lakehouse.declaration import Files
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.freshness import LAG
+from lakehouse.defs.held import HELD_CHECK
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.waiting import CHECK
 from lakehouse.errors import SourceError
 from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings
 from lakehouse.sources.files import listing
+from lakehouse.sources.files.file_log import FileLog
 from lakehouse_tests.helpers.code_locations import sensor_context
+from lakehouse_tests.helpers.sensors import MERGED, write_log
 
 NO_STORE = (
     "When listing objects under key 'in/' in bucket 'bucket': AWS Error NETWORK_CONNECTION during ListObjectsV2"
@@ -29,11 +33,11 @@ NO_STORE = (
 class Sensor:
     """The sensor of a table whose records are in this folder, and the newest results of the checks of the table."""
 
-    def __init__(self, instance: dg.DagsterInstance, home: Path, folder: str) -> None:
-        files = Files(folder, settle=timedelta(0))
+    def __init__(self, instance: dg.DagsterInstance, home: Path, folder: str, settle: timedelta = timedelta(0)) -> None:
+        files, self.settings = Files(folder, settle=settle), Settings(home=home, _env_file=None)
         self.table = replace(temperatures, topic="", source=files, replay_from=None, max_lag=0)
         self.instance, self.cursor = instance, ""
-        self.resources = {"lakehouse": LakehouseResource.with_settings(Settings(home=home, _env_file=None))}
+        self.resources = {"lakehouse": LakehouseResource.with_settings(self.settings)}
         self.defs = build_defs([self.table], resources=self.resources)
 
     def tick(self) -> Any:
@@ -42,6 +46,11 @@ class Sensor:
             result = sensor.evaluate_tick(context)
         self.cursor = result.cursor or self.cursor
         return result
+
+    def merged(self) -> None:
+        """Write the log of a table that has merged the folder while it was empty, without a JVM."""
+        commit = Commit(**MERGED, source=FileLog().source, progress={0: 0})
+        write_log(Path(self.settings.table_uri("temperatures"), "_delta_log"), commit)
 
     def results(self, check: str) -> list[tuple[bool, str]]:
         """Whether a check of the table passed, and its description, oldest first."""
@@ -70,6 +79,24 @@ def test_a_folder_that_does_not_exist_fails_the_tick_and_the_check(
         sensor.tick()
     assert sensor.results(CHECK)[-1] == (False, str(raised.value))
     assert [passed for passed, _ in sensor.results(LAG)] == [True, False]
+
+
+@pytest.mark.invariant("12.10")
+def test_files_that_cannot_be_read_and_that_change_all_the_time_fail_a_check_and_count_in_the_lag(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    sensor = Sensor(instance, tmp_path, str(tmp_path / "in"), settle=timedelta(hours=1))
+    (tmp_path / "in").mkdir()
+    sensor.tick()
+    (tmp_path / "in" / "caf\udce9.jsonl").write_bytes(b"1")
+    (tmp_path / "in" / "grows.jsonl").write_bytes(b"1")
+    sensor.merged()
+    assert "Not read: 2 files: caf\\xe9.jsonl (its name is not UTF-8), grows.jsonl" in sensor.tick().skip_message
+    (_, (held_passes, held_text)), (_, lag_result) = sensor.results(HELD_CHECK), sensor.results(LAG)
+    assert not held_passes
+    assert "caf\\xe9.jsonl (its name is not UTF-8), since 2" in held_text
+    assert "grows" not in held_text, "a file may change for ten minutes"
+    assert lag_result == (False, "Offsets to merge: 2; declared max_lag: 0.")
 
 
 @pytest.mark.invariant("12.3")

@@ -1,6 +1,7 @@
 """The status, the plans and the request of a table that reads several topics, without Spark and a broker."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from lakehouse.declaration import TopicPattern
 from lakehouse.defs.config import MergeConfig, RangeConfig
 from lakehouse.defs.cursor import SensorCursor
 from lakehouse.defs.figures import read_ranges
-from lakehouse.defs.waiting import Waiting, plan_waiting_records
+from lakehouse.defs.waiting import Waiting, plan_waiting_records, source_hash
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import topics
@@ -37,6 +38,7 @@ STATES = {
 TABLE = replace(temperatures, topic="", topics=["t-eu", "t-us"], base=None)
 MATCHING = replace(TABLE, topics=TopicPattern("t-.*"))
 LEFT_OUT = (Range(1, 0, 4),)
+HOUR = timedelta(hours=1)
 
 
 def read_state(_: Settings, topic: str, *__: object, **___: object) -> TopicState:
@@ -91,10 +93,18 @@ def test_a_pattern_reads_the_topics_of_the_broker_and_those_with_progress(
 def test_a_tick_plans_all_topics_and_notices_a_new_one(settings: Settings) -> None:
     found_topics, all_topics = (plan_waiting_records(settings, table) for table in (TABLE, MATCHING))
     assert (found_topics.span, all_topics.span) == (5, 8)
-    assert found_topics.end == {0: 12, 1: 5, 2: 7}
-    assert found_topics.starts == {0: 10, 1: 5, 2: 4}
+    eu, us = map(source_hash, (EU, US))
+    assert found_topics.end == {eu: {0: 12}, us: {0: 5, 1: 7}}
+    assert found_topics.starts == {eu: {0: 10}, us: {0: 5, 1: 4}}
     cursor = SensorCursor().after(found_topics, 1.0, None)
     assert (cursor.is_at(found_topics), cursor.is_at(all_topics)) == (True, False)
+
+
+@pytest.mark.invariant("12.11")
+def test_a_new_topic_does_not_make_the_records_of_the_others_younger(settings: Settings) -> None:
+    found_topics, all_topics = (plan_waiting_records(settings, table) for table in (TABLE, MATCHING))
+    cursor = SensorCursor().after(found_topics, 1.0, HOUR).after(all_topics, 100_000.0, HOUR)
+    assert [sighting.at for sighting in cursor.sightings] == [1.0, 100_000.0]
 
 
 @pytest.mark.invariant("2.8")

@@ -69,6 +69,31 @@ def test_changed_contents_hold_back_the_files_after_them_until_they_have_a_numbe
     assert files(state(facts, 1, renumbered).end) == 5
 
 
+@pytest.mark.invariant("9.11")
+def test_new_contents_that_have_settled_are_read_as_a_new_file() -> None:
+    """Otherwise a look ahead finds nothing to merge, and no run gives the file its number."""
+    facts = FACTS | {"1.json": FileFacts(11, 9, 9)}
+    assert files(state(facts, 1, looks_ahead=True).end) == 5
+
+
+@pytest.mark.invariant("12.10")
+def test_files_that_no_batch_reads_are_held_with_the_reason() -> None:
+    settling_files, now = Files("in", settle=timedelta(seconds=30)), time.time_ns() // 1_000
+    facts = FACTS | {"1.json": FileFacts(11, now, now), "new.json": FileFacts(1, now, now)}
+    facts |= {"4.json": FileFacts(1, 5, 5)}
+    folder = Folder(settling_files, LOG, Listing(facts, {"caf\udce9.json": "its name is not UTF-8"}))
+    wait, grows = "waits for 1.json", "not unchanged for 30 seconds yet"
+    assert [(part.name, part.reason, part.passes) for part in folder.state(1, is_new=False).held_parts] == [
+        ("caf\udce9.json", "its name is not UTF-8", False),
+        ("1.json", grows, True),
+        ("new.json", grows, True),
+        ("2.json", wait, True),
+        ("3.json", wait, True),
+        ("4.json", wait, True),
+    ]
+    assert [part.name for part in folder.state(4, is_new=False).held_parts] == ["caf\udce9.json", "1.json", "new.json"]
+
+
 def test_a_suspect_of_the_same_size_and_time_gets_a_new_number() -> None:
     folder = Folder(FILES, LOG, Listing(FACTS), suspects=[1])
     assert list(folder.unnumbered) == ["1.json"]

@@ -70,22 +70,25 @@ def _examine_topics(settings: "Settings", table: "StreamTable", existing_topics:
 
 
 def examine_topic(settings: "Settings", table: "StreamTable", existing_topics: list[str]) -> Part:
-    """The topic of a table: whether it exists, its partitions, and whether its times come from producers."""
+    """The topic of a table: its partitions, whether producers set its times, and what open transactions hold back."""
     from lakehouse.kafka import read_topic
+    from lakehouse.ledger.positions import describe_held
     from lakehouse.operations.verify import producer_time
 
     name = f"topic {table.topic}"
     if table.topic not in existing_topics:
         return Part(name, "", "note", "Missing; create it with lakehouse topics --create.")
     try:
-        state = read_topic(settings, table.topic)
+        state = read_topic(settings, table.topic, with_held=True)
     except LakehouseError as error:
         return Part(name, "", "broken", str(error))
     if table.has_changes and state.is_compacted is not False:
         detail = "It is compacted, or may be, but has changes of a database. Set cleanup.policy=delete."
         return Part(name, f"{len(state.end)} partitions", "broken", detail)
     finding = producer_time(state, table)
-    return Part(name, f"{len(state.end)} partitions", "ok" if finding.passed else "note", finding.detail)
+    is_fine = finding.passed and not state.held_parts
+    detail = f"{finding.detail} {describe_held(state.held_parts, table.position_noun)}".rstrip()
+    return Part(name, f"{len(state.end)} partitions", "ok" if is_fine else "note", detail)
 
 
 def examine_registry(settings: "Settings") -> Iterator[Part]:

@@ -1,11 +1,13 @@
 """The state of topics: their identity and the offsets they hold."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.consumer.fetcher import READ_COMMITTED, READ_UNCOMMITTED
 from aiokafka.errors import KafkaError
 
 from lakehouse.errors import TopicError
@@ -13,29 +15,33 @@ from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.kafka.incarnation import TopicState
 from lakehouse.kafka.metadata import TopicMetadata, describe_topics, require_ids
+from lakehouse.ledger.positions import HeldPart
 from lakehouse.settings import Settings
 
 Offsets = Mapping[str, dict[int, int]]
+_IN_TRANSACTION = "behind an open transaction"
 _TIMESTAMP_TYPE, _CLEANUP_POLICY = "message.timestamp.type", "cleanup.policy"
 
 PATIENCE = 15.0
 """Seconds to wait before a batch: a dead leader is replaced after 9, by the broker's default."""
 
 
-def read_topic(settings: Settings, topic: str, limit: float = 4.0) -> TopicState:
+def read_topic(settings: Settings, topic: str, limit: float = 4.0, *, with_held: bool = False) -> TopicState:
     """Return the identity of a topic, and the earliest and the last stable offset of each partition.
 
-    An open transaction holds the end back: records after it are not committed. ``producer_time`` is also true if the
-    broker does not report who sets the time of records.
+    An open transaction holds the end back: records after it are not committed. ``with_held`` asks for their number too.
+    ``producer_time`` is also true if the broker does not report who sets the time of records.
 
     Raises ``BrokerError`` within ``limit`` seconds if the broker is down or hangs. Raises ``BrokerRefusedError`` if the
     cluster or the topic has no id, and ``TopicError`` if the topic is missing or changes during the call.
     """
-    (state,) = read_topics(settings, [topic], limit)
+    (state,) = read_topics(settings, [topic], limit, with_held=with_held)
     return state
 
 
-def read_topics(settings: Settings, topics: Sequence[str], limit: float = 4.0) -> list[TopicState]:
+def read_topics(
+    settings: Settings, topics: Sequence[str], limit: float = 4.0, *, with_held: bool = False
+) -> list[TopicState]:
     """Return the state of each topic, like ``read_topic``; each request to the broker is about all of them."""
 
     async def read(clients: Clients) -> list[TopicState]:
@@ -44,27 +50,36 @@ def read_topics(settings: Settings, topics: Sequence[str], limit: float = 4.0) -
             for metadata in before:
                 require_ids(metadata)
             configs = await _read_configs(admin, topics)
-            earliest, end = await _read_offsets(clients, before)
+            offsets = await _read_offsets(clients, before, with_held=with_held)
             after = await find_topics(admin, topics)
         for old_metadata, new_metadata in zip(before, after, strict=True):
             if new_metadata.incarnation != old_metadata.incarnation:
                 fact = "The topic was replaced while its offsets were read"
                 raise TopicError(fact, where=f"topic {old_metadata.topic}", action="Try again.")
-        return [_state_of(metadata, earliest, end, configs.get(metadata.topic, {})) for metadata in before]
+        return [_state_of(metadata, offsets, configs.get(metadata.topic, {})) for metadata in before]
 
     return ask(settings, limit, read)
 
 
-def _state_of(metadata: TopicMetadata, earliest: Offsets, end: Offsets, configs: Mapping[str, str]) -> TopicState:
+def _state_of(metadata: TopicMetadata, offsets: "_AllOffsets", configs: Mapping[str, str]) -> TopicState:
     policy = configs.get(_CLEANUP_POLICY)
     return TopicState(
         metadata.topic,
         metadata.incarnation.source,
-        earliest[metadata.topic],
-        end[metadata.topic],
+        offsets.earliest[metadata.topic],
+        offsets.end[metadata.topic],
         is_compacted=None if policy is None else "compact" in policy.split(","),
         producer_time=configs.get(_TIMESTAMP_TYPE) != "LogAppendTime",
+        held_parts=tuple(_held_parts(metadata.topic, offsets)),
     )
+
+
+def _held_parts(topic: str, offsets: "_AllOffsets") -> Iterator[HeldPart]:
+    """Yield the records of each partition that an open transaction holds back; the same name until it ends."""
+    for partition, end in offsets.end[topic].items():
+        count = offsets.written.get(topic, {}).get(partition, end) - end
+        if count > 0:
+            yield HeldPart(f"topic {topic}, partition {partition} from offset {end} on", _IN_TRANSACTION, count)
 
 
 def written_ends(settings: Settings, topic: str, partitions: Iterable[int], limit: float = 4.0) -> dict[int, int]:
@@ -110,16 +125,38 @@ async def find_topics(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> list
     return [by_name[topic] for topic in topics]
 
 
-async def _read_offsets(clients: Clients, topics: Sequence[TopicMetadata]) -> tuple[Offsets, Offsets]:
-    """Return the earliest and the last stable offset of each partition of the topics."""
+class _AllOffsets(NamedTuple):
+    """The earliest and the last stable offset of each partition, and the next one to be written if it was asked for."""
+
+    earliest: Offsets
+    end: Offsets
+    written: Offsets
+
+
+async def _read_offsets(clients: Clients, topics: Sequence[TopicMetadata], *, with_held: bool) -> _AllOffsets:
+    """Return the offsets of each partition of the topics."""
     partitions = [TopicPartition(metadata.topic, number) for metadata in topics for number in sorted(metadata.leaders)]
     async with clients.open(AIOKafkaConsumer, isolation_level="read_committed") as consumer:
         if len(topics) > 1:  # else the client asks for the leaders of one topic after the other
             await consumer._client.set_topics([metadata.topic for metadata in topics])
+        # Before the end: records that are committed in between do not seem to be held back.
+        written = await _read_written_ends(consumer, partitions) if with_held else {}
         # The end first: if records are deleted in between, the range is empty, never wrong.
         end = await consumer.end_offsets(partitions)
         earliest = await consumer.beginning_offsets(partitions)
-    return _by_topic(earliest), _by_topic(end)
+    return _AllOffsets(_by_topic(earliest), _by_topic(end), _by_topic(written))
+
+
+async def _read_written_ends(
+    consumer: AIOKafkaConsumer, partitions: Sequence[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    """Return the next offset of each partition, also after open transactions, without another connection."""
+    fetcher = consumer._fetcher
+    fetcher._isolation_level = READ_UNCOMMITTED
+    try:
+        return dict(await consumer.end_offsets(partitions))
+    finally:
+        fetcher._isolation_level = READ_COMMITTED
 
 
 def _by_topic(offsets: Mapping[TopicPartition, int]) -> Offsets:

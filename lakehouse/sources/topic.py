@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def look_at_topics(
     settings: Settings, topics: Sequence[str], ledgers: Sequence[Ledger], limit: float
 ) -> list[TopicState]:
-    """Ask the broker about several topics at once, and then about each partition with new records.
+    """Ask the broker about several topics at once, also what open transactions hold back, and then about lost ends.
 
     ``ledgers`` are those of the tables that read the topics, if losses matter.
     """
-    states = read_topics(settings, topics, limit)
+    states = read_topics(settings, topics, limit, with_held=True)
     for number, ledger in enumerate(ledgers):
         states[number] = with_lost_ends(settings, states[number], ledger, limit, least_lag=1)
     return states

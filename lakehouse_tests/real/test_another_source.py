@@ -28,7 +28,7 @@ WARM = record(time=hour(0), temperature_2m=70.5)  # above the maximum of the dec
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """A folder of files that is read in place of a topic."""
     folder = Lines("first")
-    monkeypatch.setattr(topic_source, "read_topic", lambda *_: folder.read_state())
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: folder.read_state())
     monkeypatch.setattr(topic_source, "read_records", lambda spark, _, plan: spark.createDataFrame(folder.read(plan)))
     return folder
 

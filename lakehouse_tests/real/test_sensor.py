@@ -1,5 +1,6 @@
 """The sensor with a real broker, and with brokers that are down, hang or do not have the topic. No Spark."""
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -13,20 +14,25 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from aiokafka import AIOKafkaProducer
 from dagster._core.events import EngineEventData
 
+from lakehouse.cli.broker_parts import examine_topic
+from lakehouse.cli.examined_part import Part
 from lakehouse.defs import retries
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, publish, read_topic, read_topics
 from lakehouse.ledger.positions import SourceId
+from lakehouse.operations.status import Status, status
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse.sources import topic as topic_source
-from lakehouse_tests.helpers.brokers.clients import delete_before
+from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.sockets import free_address
 from lakehouse_tests.helpers.sensors import World
 from lakehouse_tests.helpers.waiting import wait_until
 
+IN_TRANSACTION = "behind an open transaction"
 _LIMIT = 5.0  # seconds; a tick ends within them for any state of the broker
 _FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
@@ -147,6 +153,31 @@ def test_expired_records_request_a_run_if_the_declaration_accepts_gaps(world, le
     accepting_world.merged(dict.fromkeys(end, 0))
     (request,) = accepting_world.tick().run_requests
     assert request.tags["lakehouse/lag"] == str(left_per_partition * len(end))
+
+
+@pytest.mark.invariant("2.1", "12.10")
+def test_records_behind_an_open_transaction_are_named_until_it_ends(world):
+    publish(world.settings, world.table, LINES)
+    world.merged()
+    topic = world.table.topic
+
+    async def run_transaction(producer: AIOKafkaProducer) -> tuple[str, Status, Part]:
+        await producer.begin_transaction()
+        for value in (b"open", b"behind"):
+            await producer.send_and_wait(topic, value, partition=0)
+        tick = await asyncio.to_thread(world.tick)
+        open_status = await asyncio.to_thread(status, world.settings, world.table)
+        part = await asyncio.to_thread(examine_topic, world.settings, world.table, [topic])
+        await producer.abort_transaction()
+        return tick.skip_message, open_status, part
+
+    message, open_status, part = with_client(AIOKafkaProducer, world.settings, run_transaction, transactional_id=topic)
+    held_text = f"Not read: 2 offsets: topic {topic}, partition 0 from offset"
+    assert f"Nothing to merge now. {held_text}" in message
+    assert (open_status.lag, open_status.is_up_to_date) == (0, False)
+    assert [(held_part.count, held_part.reason) for held_part in open_status.held_parts] == [(2, IN_TRANSACTION)]
+    assert (part.state, held_text in part.detail) == ("note", True)
+    assert wait_until(lambda: not status(world.settings, world.table).held_parts)
 
 
 def test_the_topic_is_reported_only_if_its_offsets_changed(world):

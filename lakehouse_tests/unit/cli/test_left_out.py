@@ -119,11 +119,11 @@ def test_peek_shows_which_records_are_before_the_start(monkeypatch: pytest.Monke
 def test_what_was_left_out_is_not_replayed(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     no_session: Any = None
     context = TableContext(no_session, settings, temperatures)
-    monkeypatch.setattr(topic_source, "read_topic", lambda *_: STATE)
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: STATE)
     monkeypatch.setattr("lakehouse.ingest.replay.prepare", lambda _: None)
     assert find_merged_ranges(context)[1] == {0: Range(0, 400, 400), 1: Range(1, 300, 300)}
     expired_state = replace(STATE, earliest={0: 350, 1: 0})
-    monkeypatch.setattr(topic_source, "read_topic", lambda *_: expired_state)
+    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: expired_state)
     assert find_merged_ranges(context)[1][0] == Range(0, 400, 400)
     with pytest.raises(Exception, match=r"Offsets 350 to 400 of partition 0 cannot be replayed.*before the start that"):
         replay(context, [Range(0, 350, 400)])

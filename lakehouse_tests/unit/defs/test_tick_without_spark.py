@@ -77,7 +77,9 @@ def write_progress(settings: Settings, **changes: Any) -> None:
 def tick(folder: Path, monkeypatch: pytest.MonkeyPatch, table: StreamTable, end: int) -> int:
     """Evaluate the sensor of a table whose topic ends there; return the number of requested runs."""
     settings = Settings(home=folder, _env_file=None)
-    monkeypatch.setattr(topic_source, "read_topics", lambda *_: [TopicState("temperatures", SOURCE, {0: 0}, {0: end})])
+    monkeypatch.setattr(
+        topic_source, "read_topics", lambda *_, **__: [TopicState("temperatures", SOURCE, {0: 0}, {0: end})]
+    )
     resources = {"lakehouse": NoSession.with_settings(settings)}
     with dg.DagsterInstance.ephemeral() as instance, dg.build_sensor_context(instance, resources=resources) as context:
         result = (

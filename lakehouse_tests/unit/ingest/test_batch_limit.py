@@ -47,7 +47,7 @@ def test_the_next_batch_is_planned_within_the_limit(
     monkeypatch: pytest.MonkeyPatch, requested_limit: int | None, span: int
 ) -> None:
     monkeypatch.setattr(batches, "merged_ledger", lambda *_: Ledger("t"))
-    monkeypatch.setattr(topic_source, "read_topics", lambda *_: [STATE])
+    monkeypatch.setattr(topic_source, "read_topics", lambda *_, **__: [STATE])
     assert plan_next(Settings(_env_file=None), LIMITED_TABLE, Request(max_records=requested_limit)).span == span
 
 

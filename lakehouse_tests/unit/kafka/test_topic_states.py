@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.consumer.fetcher import READ_COMMITTED, READ_UNCOMMITTED
 from aiokafka.errors import KafkaError
 
 from lakehouse.errors import TopicError
@@ -31,6 +32,8 @@ class Broker:
         self.ids = {"a": ["1", "1"], "b": ["2", "2"]}
         self.has_configs = True
         self._client = SimpleNamespace(set_topics=self.set_topics)
+        self._fetcher = SimpleNamespace(_isolation_level=READ_COMMITTED)
+        self.open_count = 0
 
     async def start(self) -> None: ...
 
@@ -60,7 +63,8 @@ class Broker:
 
     async def end_offsets(self, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         self.requests["ends"] += 1
-        return {place: 10 + place.partition + 100 * (place.topic == "b") for place in places}
+        behind = self.open_count if self._fetcher._isolation_level == READ_UNCOMMITTED else 0
+        return {place: 10 + place.partition + 100 * (place.topic == "b") + behind for place in places}
 
     async def beginning_offsets(self, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         return dict.fromkeys(reversed(places), 3)
@@ -91,6 +95,20 @@ def test_the_state_of_one_topic_is_the_same_without_a_request_for_leaders(broker
     assert broker.requests == {"topics": 2, "configs": 1, "ends": 1}
     broker.requests.clear()
     assert read_topics(SETTINGS, ["b", "a"])[1] == one
+
+
+@pytest.mark.invariant("12.10")
+def test_records_behind_an_open_transaction_are_counted_if_they_are_asked_for(broker: Broker) -> None:
+    broker.open_count = 7
+    assert read_topic(SETTINGS, "b").held_parts == ()
+    broker.requests.clear()
+    b, a = read_topics(SETTINGS, ["b", "a"], with_held=True)
+    assert broker.requests == {"topics": 2, "configs": 1, "ends": 2, "leaders": 1}
+    assert [part.text for part in b.held_parts] == [
+        "topic b, partition 0 from offset 110 on (behind an open transaction)"
+    ]
+    assert [part.count for part in a.held_parts] == [7, 7]
+    assert b.end == {0: 110}
 
 
 def test_a_missing_topic_a_replaced_one_and_missing_configs_are_noticed_among_several(broker: Broker) -> None:

@@ -56,7 +56,9 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     write_log(Path(home_settings.table_uri("temperatures"), "_delta_log"), Commit(**fields))
     monkeypatch.setattr(status_module, "bootstrap_servers", lambda _: "127.0.0.1:1")
     monkeypatch.setattr(topic_source, "read_topic", read_state)
-    monkeypatch.setattr(topic_source, "read_topics", lambda _, names, *__: [read_state(_, name) for name in names])
+    monkeypatch.setattr(
+        topic_source, "read_topics", lambda _, names, *__, **___: [read_state(_, name) for name in names]
+    )
     monkeypatch.setattr(topics, "topic_names", lambda *_: ["other", *STATES])
     return home_settings
 

@@ -1,5 +1,6 @@
 """Arguments and options that several commands share, and the tables that they select."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,6 +9,7 @@ from lakehouse.cli.output import print_notice
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
+    from lakehouse.discovery import Declarations
     from lakehouse.errors import LakehouseError
     from lakehouse.settings import Settings
 
@@ -45,11 +47,19 @@ def examples(*command_lines: str) -> str:
 
 
 def select_table(settings: "Settings", name: str | None, advice: str = "") -> "StreamTable":
-    """Return the declared table of that name, or the only one; anything else is wrong usage, with this advice."""
-    from lakehouse.declaration.misspelt import spelling_hint
-    from lakehouse.discovery import declared_tables
+    """Return the declared table of that name, or the only one; anything else is wrong usage, with this advice.
 
-    tables = {table.name: table for table in declared_tables(settings)}
+    Notes files of declarations that fail. Raises the error of such a file if the others do not declare the table.
+    """
+    from lakehouse.declaration.misspelt import spelling_hint
+    from lakehouse.discovery import declared_tables, find_readable_tables
+
+    errors: list[LakehouseError] = []
+    tables = {table.name: table for table in find_readable_tables(settings, errors.append)}
+    if name not in tables:  # a file that fails may declare it, or another one
+        tables = {table.name: table for table in declared_tables(settings)}
+    for error in errors:
+        print_left_out(error)
     if name is None and len(tables) == 1:
         (name,) = tables
     if name not in tables:
@@ -79,6 +89,22 @@ def find_declared(settings: "Settings", name: str) -> "StreamTable | None":
             raise error
         print_left_out(error)
     return tables.get(name)
+
+
+def readable_declarations(settings: "Settings", name: str | None) -> "tuple[Declarations, list[LakehouseError]]":
+    """Return what the files of declarations declare, of tables only the one of that name if one is given.
+
+    If files fail, this is what the others declare; the errors of these files come with it, unless a table is named.
+    """
+    from lakehouse.discovery import declared_tables, readable_declarations
+
+    errors: list[LakehouseError] = []
+    declarations = readable_declarations(settings, errors.append)
+    if name is not None:
+        return replace(declarations, tables=(select_table(settings, name),)), []
+    if not declarations.tables:
+        declared_tables(settings)  # raises why there are none
+    return declarations, errors
 
 
 def select_tables(settings: "Settings", name: str | None) -> "tuple[StreamTable, ...]":

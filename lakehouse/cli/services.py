@@ -68,20 +68,25 @@ def broker(settings: "Settings") -> Iterator[list[Running]]:
 
 
 def _create_topics(settings: "Settings") -> None:
-    from lakehouse.discovery import find_tables
+    from lakehouse.discovery import find_readable_tables
     from lakehouse.ingest.topics import named_topics
     from lakehouse.kafka import create_topic
 
-    for part in (part for table in find_tables(settings) if not table.source for part in named_topics(table)):
+    for part in (
+        part
+        for table in find_readable_tables(settings, lambda _: None)
+        if not table.source
+        for part in named_topics(table)
+    ):
         if create_topic(settings, part):
             log_line("broker", f"topic {part.topic} created")
 
 
 def tables_with_schemas(settings: "Settings") -> list[str]:
     """Return the declared tables whose records refer to schemas; empty without a project."""
-    from lakehouse.discovery import find_tables
+    from lakehouse.discovery import find_readable_tables
 
-    return [table.name for table in find_tables(settings) if table.has_schemas]
+    return [table.name for table in find_readable_tables(settings, lambda _: None) if table.has_schemas]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, select_tables
+from lakehouse.cli.arguments import JsonOption, TablesArgument, examples, readable_declarations, select_tables
 from lakehouse.cli.facts import ranges_text, seconds, table_rows
 from lakehouse.cli.output import count_text, print_json, print_line, print_partitions, print_table
 from lakehouse.cli.table_session import load_settings
@@ -40,28 +40,36 @@ def status(
     """Show progress, lag, version, last commit and counts of each table, and whether its feed, rollups and exports lag.
 
     Without TABLE, also shows the views, and whether there is news for those that are materialized. Works without the
-    broker: the lag is then unknown, and the output says so.
+    broker: the lag is then unknown, and the output says so. Exits with 1 if a file of declarations fails, after the
+    status of the tables of the others.
     """
-    from lakehouse.discovery import declared_exports, declared_views, exports_of
+    from lakehouse.discovery import exports_of
     from lakehouse.operations.status import status as read_status
     from lakehouse.operations.status_fields import status_fields
     from lakehouse.operations.view_news import view_status
 
     settings = load_settings()
-    stream_tables, exports = select_tables(settings, table), declared_exports(settings)
+    declarations, errors = readable_declarations(settings, table)
     statuses = [
-        status_fields(read_status(settings, selected, exports_of(selected, exports))) for selected in stream_tables
+        status_fields(read_status(settings, selected, exports_of(selected, declarations.exports)))
+        for selected in declarations.tables
     ]
-    views = declared_views(settings) if table is None else ()
+    views = declarations.views if table is None else ()
     view_statuses = [view_status(settings, view, views) for view in views]
     if json:
         view_fields = [asdict(status) | {"up_to_date": status.is_up_to_date} for status in view_statuses]
-        print_json({"bootstrap_servers": statuses[0]["bootstrap_servers"], "tables": statuses, "views": view_fields})
+        broken_fields = {"broken": list(map(str, errors))} if errors else {}
+        servers = statuses[0]["bootstrap_servers"]
+        print_json({"bootstrap_servers": servers, "tables": statuses, "views": view_fields, **broken_fields})
     else:
         for fields in statuses:
             _print_status(fields)
         for status_of_view in view_statuses:
             print_view_status(status_of_view)
+        for error in errors:
+            print_line(f"Broken: {error}")
+    if errors:
+        raise typer.Exit(1)
     are_up_to_date = all(fields["up_to_date"] for fields in statuses) and all(v.is_up_to_date for v in view_statuses)
     if exit_code and not are_up_to_date:
         raise typer.Exit(NOT_UP_TO_DATE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.cli.arguments import examples
+from lakehouse.cli.arguments import examples, print_left_out, readable_declarations
 from lakehouse.cli.log_filter import Detail, LogFilter
 from lakehouse.cli.output import print_line
 from lakehouse.cli.services import Running, Service, broker, dagster, engine, log_line, registry, tables_with_schemas
@@ -50,14 +50,15 @@ def up(
     next start continues with it. If a service ends by itself, all of them are stopped, with exit code 1. The exception
     is the engine: it is restarted, up to five times an hour.
     """
-    from lakehouse.discovery import declared_tables
     from lakehouse.settings.project import project_folder
 
     detail = _detail(quiet, verbose)
     settings = load_settings()
     selected = services or _default_services(settings)
     if {Service.webserver, Service.daemon} & {*selected}:
-        declared_tables(settings)  # raises if there are none: Dagster would have nothing to load
+        _, errors = readable_declarations(settings, None)  # raises if there are none: Dagster would load nothing
+        for error in errors:
+            print_left_out(error)
     os.chdir(project_folder())  # Dagster looks for its workspace there
     try:
         with ExitStack() as stack:

@@ -1,6 +1,6 @@
 """All Dagster definitions of declared tables, the same for production, tests and users."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -10,6 +10,7 @@ from lakehouse.declaration import Export, StreamTable, View, require_distinct_na
 from lakehouse.defs.alerts import build_alerts
 from lakehouse.defs.assets import build_assets
 from lakehouse.defs.automation import build_automation
+from lakehouse.defs.broken_files import build_broken_files
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.checks import build_checks, build_verification
 from lakehouse.defs.exports import build_exports
@@ -18,13 +19,12 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.views import ViewCatalog, build_views
 from lakehouse.discovery import (
     Declaration,
-    declared_exports,
     declared_tables,
-    declared_views,
     exports_of,
+    readable_declarations,
     sort_exports,
 )
-from lakehouse.errors import SettingsError
+from lakehouse.errors import LakehouseError, SettingsError
 from lakehouse.settings import Settings
 
 _LAKEHOUSE = LakehouseResource()  # shared: Dagster merges definitions only if a resource name has one object
@@ -45,11 +45,14 @@ def build_defs(
     have no prefix. The default group of the assets is the name of the table, their default owner is the declared one;
     ``group`` and ``owners`` override them. The steps of a job run in one process, so that they share a Spark session.
     The steps of the Materialize button do so if the definitions have ``executor=dg.in_process_executor``.
-    A view or an export reads only tables and views of the same call. Raises ``DeclarationError`` if two declarations
-    have a table of the same name, or if a view or an export reads an unknown table or column, and the errors of
-    ``declared_tables``.
+    A view or an export reads only tables and views of the same call.
+
+    If files of declarations fail, an asset with a failed check and a failing sensor show their errors next to the tables
+    of the others. Raises ``DeclarationError`` if two declarations have a table of the same name, or if a view or an
+    export reads an unknown table or column, and the errors of ``declared_tables`` if no table can be loaded.
     """
-    declarations = _all_declarations() if tables is None else require_distinct_names(*tables)
+    errors: list[LakehouseError] = []
+    declarations = load_declarations(errors.append) if tables is None else require_distinct_names(*tables)
     stream_tables = [part for part in declarations if isinstance(part, StreamTable)]
     views = [part for part in declarations if isinstance(part, View)]
     exports = sort_exports((part for part in declarations if isinstance(part, Export)), stream_tables, views)
@@ -71,12 +74,19 @@ def build_defs(
     view_definitions = build_views(stream_tables, views, catalog)
     export_definitions = build_exports(exports, stream_tables, catalog)
     built_parts = (build(entry) for entry in entries for build in builders)
-    return dg.Definitions.merge(assets_and_checks, *built_parts, view_definitions, export_definitions)
+    broken_files = build_broken_files(tuple(map(str, errors)))
+    return dg.Definitions.merge(assets_and_checks, *built_parts, view_definitions, export_definitions, broken_files)
 
 
-def _all_declarations() -> Sequence[Declaration]:
+def load_declarations(report: Callable[[LakehouseError], None]) -> Sequence[Declaration]:
+    """Return all declarations; if files fail, those of the others, after ``report`` gets each error.
+
+    Raises what ``declared_tables`` raises if no table can be loaded.
+    """
     settings = Settings.load()
-    return (*declared_tables(settings), *declared_views(settings), *declared_exports(settings))
+    declarations = readable_declarations(settings, report)
+    tables = declarations.tables or declared_tables(settings)
+    return (*tables, *declarations.views, *declarations.exports)
 
 
 def _valid_settings() -> Settings | None:

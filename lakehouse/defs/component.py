@@ -11,10 +11,10 @@ from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field
 
 from lakehouse.declaration.misspelt import spelling_hint
-from lakehouse.defs.build import build_defs
-from lakehouse.discovery import Declaration, declared_exports, declared_tables, declared_views
-from lakehouse.errors import DeclarationError
-from lakehouse.settings import Settings
+from lakehouse.defs.broken_files import build_broken_files
+from lakehouse.defs.build import build_defs, load_declarations
+from lakehouse.discovery import Declaration
+from lakehouse.errors import DeclarationError, LakehouseError
 
 TYPE = "lakehouse.LakehouseTables"
 _NEW_TABLE = "from lakehouse.cli.main import main; main()"
@@ -67,28 +67,30 @@ class LakehouseTables(dg.Component, dg.Model, dg.Resolvable):
     owners: Sequence[str] | None = Field(None, description="Owners of the assets. Default: the declared owner.")
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Build the definitions of the tables; raises ``DeclarationError`` if a name is not declared."""
-        tables = self._select_tables(self._tables_of_components(context.defs_module_path))
+        """Build the definitions of the tables; raises ``DeclarationError`` if a name is not declared.
+
+        If files fail, the names that the others do not declare are left out, and an asset shows the errors.
+        """
+        errors: list[LakehouseError] = []
+        tables = self._select_tables(self._tables_of_components(context.defs_module_path), errors)
         definitions = build_defs(tables, key_prefix=self.key_prefix, group=self.group, owners=self.owners)
-        return definitions.map_asset_specs(func=self.get_asset_spec)
+        own_definitions = definitions.map_asset_specs(func=self.get_asset_spec)
+        return dg.Definitions.merge(own_definitions, build_broken_files(tuple(map(str, errors))))
 
     def get_asset_spec(self, spec: dg.AssetSpec) -> dg.AssetSpec:
         """Return the spec of an asset; override it to add tags, metadata or another owner."""
         return spec
 
-    def _select_tables(self, component_names: Collection[str]) -> list[Declaration]:
-        settings = Settings.load()
-        declarations: list[Declaration] = [*declared_tables(settings), *declared_views(settings)]
-        declarations += declared_exports(settings)
-        tables = {declaration.name: declaration for declaration in declarations}
+    def _select_tables(self, component_names: Collection[str], errors: list[LakehouseError]) -> list[Declaration]:
+        tables = {declaration.name: declaration for declaration in load_declarations(errors.append)}
         names = [name for name in tables if name not in component_names] if self.tables is None else self.tables
         unknown = [name for name in names if name not in tables]
-        if unknown:
+        if unknown and not errors:
             raise DeclarationError(
                 f"Unknown table {unknown[0]} in a component {TYPE}",
                 action=f"{spelling_hint(unknown[0], tables)}The declared tables are {', '.join(tables)}.",
             )
-        return [tables[name] for name in names]
+        return [tables[name] for name in names if name in tables]
 
     def _tables_of_components(self, folder: Path) -> set[str]:
         """The tables that components of this type name in the files ``defs.yaml`` of a project."""

@@ -5,6 +5,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,8 @@ from lakehouse.declaration import Export, StreamTable, View, require_distinct_na
 from lakehouse.declaration.export import ExportedTable, check_exports
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.view import sort_views
-from lakehouse.discovery.modules import SETTING, import_modules
+from lakehouse.discovery.modules import SETTING, import_modules, refuse
+from lakehouse.discovery.orphans import without_orphans
 from lakehouse.errors import DeclarationError, LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.settings.project import find_project, project_folder
@@ -23,7 +25,7 @@ Declaration = StreamTable | View | Export
 
 
 @dataclass(frozen=True)
-class _Declarations:
+class Declarations:
     """What a folder or module declares: tables and exports by name, each view after those that it reads."""
 
     tables: tuple[StreamTable, ...]
@@ -62,16 +64,24 @@ def find_readable_tables(settings: Settings, report: Callable[[LakehouseError], 
     Raises what ``find_tables`` raises if every file can be imported, or if the folder or module as a whole cannot. Of
     several files, two may not use the same name either.
     """
-    errors: list[LakehouseError] = []
     if not settings.declarations and find_project() is None:
         return ()
-    modules = _declaring_modules(import_modules(settings.declared_in, project_folder(), errors.append))
-    if not errors:
-        return find_tables(settings)
+    return readable_declarations(settings, report).tables
+
+
+def readable_declarations(settings: Settings, report: Callable[[LakehouseError], None]) -> Declarations:
+    """Return everything that is declared; if files fail, what the others declare, after ``report`` gets each error.
+
+    Then a view or an export of what only such a file can declare is left out too, and ``report`` gets why. Raises what
+    ``declared_tables`` raises, except for files that fail, and if no table is declared.
+    """
+    place, errors = (settings.declared_in, project_folder()), list[LakehouseError]()
+    with suppress(LakehouseError):
+        return _declared_in(*place)
+    declarations = _read(*place, errors.append)
     for error in {str(error): error for error in errors}.values():  # a file may import one that fails
         report(error)
-    _require_distinct(modules)
-    return tuple(part for part, _ in modules.values() if isinstance(part, StreamTable))
+    return declarations
 
 
 def declared_views(settings: Settings) -> tuple[View, ...]:
@@ -126,15 +136,29 @@ def find_views(settings: Settings) -> tuple[View, ...]:
 
 
 @cache
-def _declared_in(location: str, base_folder: Path) -> _Declarations:
-    modules = _declaring_modules(import_modules(location, base_folder))
+def _declared_in(location: str, base_folder: Path) -> Declarations:
+    return _read(location, base_folder, refuse)
+
+
+def _read(location: str, base_folder: Path, report: Callable[[LakehouseError], None]) -> Declarations:
+    errors: list[LakehouseError] = []
+
+    def collect(error: LakehouseError) -> None:
+        errors.append(error)
+        report(error)
+
+    modules = _declaring_modules(import_modules(location, base_folder, collect))
     declarations = sorted((part for part, _ in modules.values()), key=lambda part: part.name)
     _require_distinct(modules)
     tables = tuple(part for part in declarations if isinstance(part, StreamTable))
     views = [part for part in declarations if isinstance(part, View)]
     exports = [part for part in declarations if isinstance(part, Export)]
-    sorted_views = sort_views(views, (name for table in tables for name in table.tables))
-    return _Declarations(tables, sorted_views, sort_exports(exports, tables, sorted_views))
+    names = [name for table in tables for name in table.tables]
+    if errors:
+        views = without_orphans(views, names, report)
+        exports = without_orphans(exports, [*names, *(view.name for view in views)], report)
+    sorted_views = sort_views(views, names)
+    return Declarations(tables, sorted_views, sort_exports(exports, tables, sorted_views))
 
 
 def _require_distinct(modules: Mapping[int, tuple[Declaration, ModuleType]]) -> None:

@@ -16,12 +16,13 @@ SETTING = "LAKEHOUSE_DECLARATIONS"
 _SUFFIX = ".py"
 
 
-def _refuse(error: LakehouseError) -> NoReturn:
+def refuse(error: LakehouseError) -> NoReturn:
+    """Raise the error of a file, so that it stops the import of all files."""
     raise error
 
 
 def import_modules(
-    location: str, base_folder: Path, report: Callable[[LakehouseError], None] = _refuse
+    location: str, base_folder: Path, report: Callable[[LakehouseError], None] = refuse
 ) -> list[ModuleType]:
     """Import the modules of a folder and its subfolders, of a file or of a module, and return them.
 

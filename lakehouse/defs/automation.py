@@ -57,11 +57,12 @@ def _tick(
 ) -> dg.SensorResult:
     """Report what changed and request a run if records wait; the tick is skipped while the source is unavailable."""
     instance, cursor, now = context.instance, SensorCursor.parse(context.cursor), time.time()
+    location = sensor_location(context)
     try:
         with report_planning(instance, entry):
             waiting = plan_waiting_records(lakehouse.settings, entry.table)
-        reporter.report(instance, lakehouse.settings)
-        request = _request_run(instance, entry, waiting, sensor_location(context))
+        reporter.report(instance, lakehouse.settings, location)
+        request = _request_run(instance, entry, waiting, location)
     except Exception as error:
         is_skipped = is_unavailable(error)
         cursor = cursor.without_sight(now) if is_skipped else cursor
@@ -69,7 +70,7 @@ def _tick(
         report_lag(instance, entry, None)
         if not is_skipped:
             raise
-        reporter.report(instance, lakehouse.settings)
+        reporter.report(instance, lakehouse.settings, location)
         return dg.SensorResult(skip_reason=str(error), cursor=cursor.text)
     next_cursor = cursor.after(waiting, now, entry.table.fresh)
     report_freshness(instance, entry, next_cursor, now)
@@ -98,7 +99,7 @@ def _request_run(
             return f"Nothing to merge now. {describe_held(waiting.held_parts, table.position_noun)}"
         return f"Nothing to merge: every record of {table.topic_text} is merged or rejected."
     noun = f"{table.position_noun.capitalize()}s"
-    run = unfinished_run(instance, key)
+    run = unfinished_run(instance, key, location)
     if run:
         status = run.status.value.lower().replace("_", " ")
         running = f"Run {run.run_id[:8]} of {run.job_name} ({status}) is merging {table.name}."

@@ -47,9 +47,9 @@ def build_defs(
     The steps of the Materialize button do so if the definitions have ``executor=dg.in_process_executor``.
     A view or an export reads only tables and views of the same call.
 
-    If files of declarations fail, an asset with a failed check and a failing sensor show their errors next to the tables
-    of the others. Raises ``DeclarationError`` if two declarations have a table of the same name, or if a view or an
-    export reads an unknown table or column, and the errors of ``declared_tables`` if no table can be loaded.
+    If files of declarations fail, an asset with a failed check and a failing sensor show their errors, and the tables
+    of the others are built. Raises ``DeclarationError`` if two declarations have a table of the same name, or if a view
+    or an export reads an unknown table or column, and the errors of ``declared_tables`` if no table can be loaded.
     """
     errors: list[LakehouseError] = []
     declarations = load_declarations(errors.append) if tables is None else require_distinct_names(*tables)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 from dagster._core.remote_origin import RemoteRepositoryOrigin
+from dagster._core.scheduler.instigation import InstigatorType
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 _STATUSES = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS]
@@ -15,6 +16,18 @@ def sensor_location(context: dg.SensorEvaluationContext) -> str | None:
     if origin is None or repository is None:
         return None
     return RemoteRepositoryOrigin(origin, repository).get_label()
+
+
+def schedule_location(instance: dg.DagsterInstance, schedule: str) -> str | None:
+    """The code location that has a schedule of this name, which its context does not say.
+
+    Empty if several have one, and ``None`` if Dagster stored none, as for an instance of a test.
+    """
+    if instance.schedule_storage is None:
+        return None
+    states = instance.all_instigator_state(instigator_type=InstigatorType.SCHEDULE)
+    labels = {state.origin.repository_origin.get_label() for state in states if state.instigator_name == schedule}
+    return next(iter(labels), None) if len(labels) < 2 else ""
 
 
 def run_location(run: dg.DagsterRun) -> str | None:

@@ -76,8 +76,8 @@ def _request_run(
     context: dg.SensorEvaluationContext, spec: dg.AssetSpec, follower: Follower, news: str
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run for the news, unless one is updating the asset, or a failed one is to be tried again later."""
-    if unfinished_run(context.instance, spec.key):
-        return dg.SkipReason(f"A run is updating {follower.name}.")
     location, now = sensor_location(context), datetime.now(UTC)
+    if unfinished_run(context.instance, spec.key, location):
+        return dg.SkipReason(f"A run is updating {follower.name}.")
     reason = reason_to_wait(context.instance, follower.job_name, spec.key, now, location)
     return dg.SkipReason(reason) if reason else dg.RunRequest(tags={"lakehouse/news": news})

@@ -9,6 +9,7 @@ from datetime import timedelta
 import dagster as dg
 
 from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.finished_runs import schedule_location
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import unfinished_run_of_job
 from lakehouse.defs.specs import table_specs
@@ -35,7 +36,8 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
         maintain_tables()
 
     def evaluate(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        if unfinished_run_of_job(context.instance, job.name):
+        location = schedule_location(context.instance, table.maintenance_schedule)
+        if unfinished_run_of_job(context.instance, job.name, location):
             return dg.SkipReason(f"A run of {job.name} has not ended.")
         return dg.RunRequest()
 

@@ -47,34 +47,37 @@ class CommitReporter:
         self._specs = table_specs(catalog_entry)
         self._reported_versions: dict[str, int] = {}
 
-    def report(self, instance: dg.DagsterInstance, settings: Settings) -> None:
+    def report(self, instance: dg.DagsterInstance, settings: Settings, location: str | None) -> None:
         """Report each table that was written since its last report, and its checks that need no Spark session.
 
         If an unfinished run writes a table, that run reports it. A table that cannot be read is skipped: the steps that
-        need it report the error. A second call reports nothing.
+        need it report the error. A second call reports nothing. ``location`` is the code location of the sensor.
         """
         for spec in self._specs:
             try:
-                self._report(instance, _ReportedTable(self._catalog_entry, spec, settings))
+                self._report(instance, _ReportedTable(self._catalog_entry, spec, settings), location)
             except StoreUnreachableError:
                 return  # the other tables are in the same store, and a tick must end within seconds
             except LakehouseError:
                 continue
 
-    def _report(self, instance: dg.DagsterInstance, table: "_ReportedTable") -> None:
-        if table.uri in self._reported_versions and not table.is_newer(self._reported_versions[table.uri]):
+    def _report(self, instance: dg.DagsterInstance, table: "_ReportedTable", location: str | None) -> None:
+        if table.uri in self._reported_versions and not table.differs(self._reported_versions[table.uri]):
             return
         entry = self._catalog_entry
         writer_key = entry.merged_key if table.name == entry.table.rejected_name else table.spec.key
-        is_being_written = unfinished_run(instance, writer_key, entry.maintain_job) or unfinished_run(
-            instance, entry.replayed_key
+        is_being_written = unfinished_run(instance, writer_key, location, entry.maintain_job) or unfinished_run(
+            instance, entry.replayed_key, location
         )
         # Read the version after looking for runs: it then includes what a run reported that has just ended.
-        version = _reported_version(instance, table.spec.key)
+        version, table_id = _reported_state(instance, table.spec.key)
         self._reported_versions[table.uri] = version
-        if is_being_written or not table.is_newer(version):
+        if is_being_written or not table.differs(version):
             return
         ledger = table.ledger()
+        version = (
+            version if table_id in (None, ledger.table_id) else -1
+        )  # all commits of a table that was created again
         _report_commits(instance, table, ledger, version)
         self._reported_versions[table.uri] = ledger.version
 
@@ -83,7 +86,7 @@ def _report_commits(instance: dg.DagsterInstance, table: "_ReportedTable", ledge
     """Report a table at the version of its ledger, with the commits after the last reported version."""
     key = table.spec.key
     commits = [entry for entry in ledger.entries if entry.version > last_version]
-    has_same_rows = last_version >= 0 and ledger.next_change(last_version) > ledger.version
+    has_same_rows = 0 <= last_version < ledger.version < ledger.next_change(last_version)
     tags = _reported_tags(instance, key) if has_same_rows else {}
     event = dg.AssetMaterialization(
         key,
@@ -101,11 +104,14 @@ def _newest_materialization(instance: dg.DagsterInstance, key: dg.AssetKey) -> d
     return event.asset_materialization if event else None
 
 
-def _reported_version(instance: dg.DagsterInstance, key: dg.AssetKey) -> int:
-    """The version of a table that Dagster knows; -1 if it knows none."""
+def _reported_state(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[int, str | None]:
+    """The version of a table that Dagster knows, and the id of the table; -1 and ``None`` if it knows none."""
     newest = _newest_materialization(instance, key)
-    version = newest.metadata.get("table_version") if newest else None
-    return version.value if isinstance(version, dg.IntMetadataValue) and version.value is not None else -1
+    metadata = newest.metadata if newest else {}
+    version, table_id = metadata.get("table_version"), metadata.get("table_id")
+    number = version.value if isinstance(version, dg.IntMetadataValue) else None
+    text = table_id.value if isinstance(table_id, dg.TextMetadataValue) else None
+    return -1 if number is None else number, text
 
 
 def _reported_tags(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str, str]:
@@ -146,8 +152,8 @@ class _ReportedTable:
     def uri(self) -> str:
         return self.settings.table_uri(self.name)
 
-    def is_newer(self, version: int) -> bool:
-        """Whether the table has a version after this one.
+    def differs(self, version: int) -> bool:
+        """Whether the table has a version after this one, or ends before it: then it was created again, or restored.
 
         Looks only for the names of two log files. Opens the table if the log has neither of them, or if the version is
         unknown (-1).
@@ -157,7 +163,7 @@ class _ReportedTable:
         if version >= 0 and holds_version(self.uri, version):
             return False
         table = open_table(self.uri)
-        return table is not None and table.version() > version
+        return table is not None and table.version() != version
 
     def ledger(self) -> Ledger:
         if self.name == self.declaration.name:

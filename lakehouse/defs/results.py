@@ -40,12 +40,13 @@ def table_facts(spec: dg.AssetSpec, settings: Settings) -> dict[str, Any]:
     name = spec.key.path[-1]
     uri = settings.table_uri(name)
     lineage = "dagster/column_lineage"
-    size = measure(uri)
+    size, ledger = measure(uri), read_ledger(uri, name)
     state = {
         "dagster/row_count": size.rows,
         "size_bytes": size.bytes,
         "dagster/uri": uri,
-        "table_version": read_ledger(uri, name).version,
+        "table_version": ledger.version,
+        **({"table_id": ledger.table_id} if ledger.table_id else {}),
     }
     return {**state, **({lineage: spec.metadata[lineage]} if lineage in spec.metadata else {})}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 
 from lakehouse.defs.catalog_entries import step_name
+from lakehouse.defs.finished_runs import run_location
 
 _FINISHED = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
 _CLOCK_CORRECTION = 10.0  # seconds by which the clock may be corrected while a run starts
@@ -15,24 +16,27 @@ _START_TIME_FIELD = 19  # index of a process's start time in /proc/PID/stat, cou
 _UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
 
 
-def unfinished_run(instance: dg.DagsterInstance, key: dg.AssetKey, job: str | None = None) -> dg.DagsterRun | None:
+def unfinished_run(
+    instance: dg.DagsterInstance, key: dg.AssetKey, location: str | None, job: str | None = None
+) -> dg.DagsterRun | None:
     """Return an unfinished run that writes the asset, or that is a run of the job; ``None`` if there is none.
 
     A run whose process died together with Dagster would stay unfinished forever. This function reports such a run as
-    failed and ignores it.
+    failed and ignores it. It judges only runs of the code location ``location``, and those without one: the process of
+    another location may be in another container. ``None`` means all.
     """
     runs = instance.get_runs(filters=dg.RunsFilter(statuses=_UNFINISHED))
     writers = (run for run in runs if run.job_name == job or _writes(instance, run, key))
-    return next((run for run in writers if not _fail_if_dead(instance, run)), None)
+    return next((run for run in writers if not _fail_if_dead(instance, run, location)), None)
 
 
-def unfinished_run_of_job(instance: dg.DagsterInstance, job: str) -> dg.DagsterRun | None:
+def unfinished_run_of_job(instance: dg.DagsterInstance, job: str, location: str | None) -> dg.DagsterRun | None:
     """Return an unfinished run of the job; ``None`` if there is none. A run whose process died is reported as failed.
 
     Unlike ``unfinished_run``, it ignores runs of other jobs that write the same tables.
     """
     runs = instance.get_runs(filters=dg.RunsFilter(job_name=job, statuses=_UNFINISHED))
-    return next((run for run in runs if not _fail_if_dead(instance, run)), None)
+    return next((run for run in runs if not _fail_if_dead(instance, run, location)), None)
 
 
 def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) -> bool:
@@ -45,8 +49,10 @@ def _writes(instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey) 
     return any(step.key == step_name(key) or any(out.entity_key == key for out in step.outputs) for step in steps)
 
 
-def _fail_if_dead(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+def _fail_if_dead(instance: dg.DagsterInstance, run: dg.DagsterRun, location: str | None) -> bool:
     """Report a run as failed if its process is dead; returns whether it is."""
+    if location is not None and run_location(run) not in (None, location):
+        return False
     pid, reported_at = _process_of(instance, run)
     if pid is None or _is_alive(pid, reported_at):
         return False

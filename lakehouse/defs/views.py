@@ -13,7 +13,6 @@ from lakehouse.defs.followers import Following, build_follower
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.specs import code_references
 from lakehouse.defs.steps import name_run
-from lakehouse.errors import LakehouseError
 from lakehouse.operations.materialize import Materialization, ViewUpdate
 from lakehouse.operations.view_columns import TypedView, type_views
 from lakehouse.settings import Settings
@@ -87,11 +86,12 @@ def _build_materialized(spec: dg.AssetSpec, view: View, views: Sequence[View]) -
             yield results.materialize_result(spec, lakehouse.settings, _figures(update))
 
     def find_news(settings: Settings) -> str | dg.SkipReason:
-        try:
-            news = ",".join(Materialization(settings, view, views).find_news())
-        except LakehouseError as error:
-            return dg.SkipReason(str(error))
-        return news or dg.SkipReason(f"No news: {view.name} has read every row of its tables.")
+        materialization = Materialization(settings, view, views)
+        if missing_text := materialization.missing_text:
+            return dg.SkipReason(missing_text)
+        return ",".join(materialization.find_news()) or dg.SkipReason(
+            f"No news: {view.name} has read every row of its tables."
+        )
 
     purpose = f"Computes and stores the rows of {view.name}"
     return build_follower(materialize, spec, Following(view, purpose, ", ".join(view.reads), find_news))

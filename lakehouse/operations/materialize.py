@@ -60,6 +60,14 @@ class Materialization:
         """
         return retry_on_conflict(lambda: self._update(run))
 
+    @property
+    def missing_text(self) -> str:
+        """Why a view that was never stored has to wait: a table does not exist yet; empty if none is missing."""
+        if ledger_of(self.settings, self.view.name).exists:
+            return ""
+        names = [name for name in self.inputs.tables if not ledger_of(self.settings, name).exists]
+        return f"View {self.view.name} reads {names[0]}, which does not exist yet." if names else ""
+
     def find_news(self) -> tuple[str, ...]:
         """Return the names of the tables with rows that are not consumed; that of the view if it has to be stored."""
         return self._find_news(*self._read_ledgers())

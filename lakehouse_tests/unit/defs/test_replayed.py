@@ -98,8 +98,8 @@ def test_the_sensor_does_not_report_a_table_that_an_unfinished_replay_writes(
     with dg.DagsterInstance.ephemeral() as instance:
         status = dg.DagsterRunStatus.STARTING
         run = instance.create_run_for_job(job, run_id=str(uuid4()), asset_selection={REPLAYED_KEY}, status=status)
-        reporter.report(instance, settings)
+        reporter.report(instance, settings, None)
         assert instance.get_latest_materialization_event(dg.AssetKey("temperatures")) is None
         instance.report_run_failed(run)
-        reporter.report(instance, settings)
+        reporter.report(instance, settings, None)
         assert instance.get_latest_materialization_event(dg.AssetKey("temperatures")) is not None

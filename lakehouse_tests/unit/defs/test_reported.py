@@ -1,5 +1,6 @@
 """The sensor reports commits that no Dagster run reported, each version of a table once. Without Spark."""
 
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,7 +54,7 @@ class Home:
         return MergedTable.create(Path(self.settings.table_uri(name)), name)
 
     def report(self) -> None:
-        self.reporter.report(self.instance, self.settings)
+        self.reporter.report(self.instance, self.settings, None)
 
     def reports(self, key: dg.AssetKey = MERGED) -> list[dg.AssetMaterialization]:
         """The reported materializations of an asset, oldest first."""
@@ -106,6 +107,43 @@ def test_only_new_commits_are_reported(home: Home) -> None:
     home.report()
     assert home.versions() == [2, 3]
     assert home.reports()[-1].metadata["records_read"].value == 1
+
+
+@pytest.mark.invariant("12.8")
+def test_a_table_that_was_created_again_is_reported_from_its_first_version(home: Home) -> None:
+    home.merged.batches(5)
+    home.report()
+    shutil.rmtree(home.settings.table_uri("temperatures"))
+    home.create("temperatures").batches(2)
+    home.report()
+    home.report()
+    assert home.versions() == [5, 2]
+    assert home.reports()[-1].metadata["records_read"].value == 2
+    assert home.reports()[-1].tags == {"dagster/data_version": "2"}
+
+
+@pytest.mark.invariant("12.8")
+def test_a_table_that_was_created_again_is_noticed_although_it_has_more_versions(home: Home) -> None:
+    home.merged.batches(2)
+    home.report()
+    shutil.rmtree(home.settings.table_uri("temperatures"))
+    home.create("temperatures").batches(5)
+    home.report()
+    assert [report.metadata["records_read"].value for report in home.reports()] == [2, 5]
+
+
+@pytest.mark.invariant("12.8")
+def test_an_older_copy_in_the_place_of_a_table_is_reported(home: Home, tmp_path: Path) -> None:
+    uri = home.settings.table_uri("temperatures")
+    home.merged.batches(2)
+    shutil.copytree(uri, tmp_path / "copy")
+    home.merged.batches(3)
+    home.report()
+    shutil.rmtree(uri)
+    shutil.copytree(tmp_path / "copy", uri)
+    home.report()
+    assert home.versions() == [5, 2]
+    assert home.reports()[-1].tags == {"dagster/data_version": "2"}
 
 
 @pytest.mark.invariant("12.8")

@@ -76,7 +76,7 @@ def test_a_run_that_selects_one_of_the_assets_is_seen_as_a_writer_of_the_merged_
     run = instance.create_run_for_job(
         job.get_subset(asset_selection=keys), status=dg.DagsterRunStatus.NOT_STARTED, asset_selection=keys
     )
-    writer = unfinished_run(instance, ENTRY.merged_key)
+    writer = unfinished_run(instance, ENTRY.merged_key, None)
     assert writer is not None
     assert writer.run_id == run.run_id
-    assert unfinished_run(instance, ENTRY.key("temperatures_changes")) is None
+    assert unfinished_run(instance, ENTRY.key("temperatures_changes"), None) is None

@@ -1,5 +1,6 @@
 """Views in Dagster: assets with lineage, a job and a sensor for those that are materialized, all without a JVM."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from lakehouse.declaration import View
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.errors import DeclarationError
+from lakehouse.errors import DeclarationError, TableError
 from lakehouse.settings import Settings
 from lakehouse_tests.unit.views.orders import CUSTOMERS, ORDERS, add_orders
 
@@ -86,6 +87,25 @@ def test_before_its_tables_exist_the_sensor_says_so(definitions, instance):
     news, reason = tick(definitions, instance)
     assert news == []
     assert "View dear_counts reads orders, which does not exist yet" in reason
+
+
+@pytest.mark.invariant("12.13")
+@pytest.mark.parametrize("table", ["orders", "dear_counts"])
+def test_a_log_that_cannot_be_read_fails_the_tick(definitions, instance, settings, table):
+    add_orders(settings, ("1", "ann", "15.00"))
+    assert run_job(definitions, instance).success
+    next(Path(settings.table_uri(table), "_delta_log").glob("*.json")).write_text("{")
+    with pytest.raises(TableError):
+        tick(definitions, instance)
+
+
+@pytest.mark.invariant("12.13")
+def test_a_table_that_is_gone_after_it_was_read_fails_the_tick(definitions, instance, settings):
+    add_orders(settings, ("1", "ann", "15.00"))
+    assert run_job(definitions, instance).success
+    shutil.rmtree(settings.table_uri("orders"))
+    with pytest.raises(TableError, match="reads orders, which does not exist yet"):
+        tick(definitions, instance)
 
 
 def test_the_sensor_requests_a_run_only_if_there_is_news(definitions, instance, settings):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import count as count_up
 from typing import Any
 
+from lakehouse.declaration.array_steps import ARRAY_NAME, array_step, json_names
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
 from lakehouse.declaration.inference.base64_texts import base64_warnings
 from lakehouse.declaration.inference.column_lines import column_line, source_text
@@ -111,6 +112,7 @@ def propose(
     schema_fields = form.schema_fields(used_schemas, MAX_FIELDS)
     paths = list(schema_fields if schema_fields is not None else field_paths(objects))[:MAX_FIELDS]
     paths = [path for path in paths if only is None or only(path[0])]
+    paths = _without_array_steps(paths, form, warnings)
     columns = _with_event_time(_propose_columns(paths, objects, schema_fields or {}, warnings), objects)
     if schema_fields is None and not form.typed:
         columns = [with_attributes(column, values_at(column.field.names, objects)) for column in columns]
@@ -123,6 +125,13 @@ def propose(
     warnings += _text_warnings(columns, objects, proposal)
     month = _month_of(columns, key)
     return replace(proposal, columns=tuple(columns), key=key, month_of=month, warnings=tuple(warnings))
+
+
+def _without_array_steps(paths: Sequence[Path], form: Format, warnings: list[str]) -> list[Path]:
+    """The paths without fields whose names look like a place in an array, which no declaration can name."""
+    odd_paths = [path for path in paths if array_step(json_names(path, form))]
+    warnings += [ARRAY_NAME.format(".".join(path)) for path in odd_paths]
+    return [path for path in paths if path not in odd_paths]
 
 
 def _text_warnings(columns: Sequence[Column], objects: Sequence[dict[str, Any]], proposal: Proposal) -> Iterator[str]:

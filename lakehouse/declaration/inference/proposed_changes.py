@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from lakehouse.declaration.array_steps import ARRAY_NAME, array_step
 from lakehouse.declaration.inference.proposal import Proposal
 from lakehouse.declaration.inference.proposed_key import proposed_key
 from lakehouse.declaration.inference.proposed_times import epoch_unit, epoch_warning, named_epoch_unit
@@ -92,6 +93,9 @@ def _read_changes(records: Sequence[KeyedValue], form: Format, schemas: Schemas)
 
 
 def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[str]) -> Column | None:
+    if array_step((source,)):
+        warnings.append(ARRAY_NAME.format(source))
+        return None
     values = [row[source] for row in rows if row.get(source) is not None]
     name = column_name(source)
     column_type = _column_type(values) if values else None

@@ -1,7 +1,6 @@
 """The rules for columns and conditions that a format restricts. Each rule yields what is wrong, and what to do."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from lakehouse.declaration.delete_conditions import FieldIs
 from lakehouse.declaration.misspelt import spelling_hint
@@ -10,7 +9,7 @@ from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import Format, format_problems
-from lakehouse.decoding.record_parts import ITEMS, UNMAPPED, VALUE, ValueOrObject
+from lakehouse.decoding.record_parts import UNMAPPED, VALUE, ValueOrObject
 
 _WHOLE_TYPES = ("INT", "BIGINT")
 _CONNECT_DECIMALS = (
@@ -51,13 +50,6 @@ def _base64_problems(table: TableParts) -> Iterator[Problem]:
         if isinstance(column.source, ValueOrObject) and column.source.whole_path[-1:] == path[-1:]:
             message = f"column {column.name}: the field of a ValueOrObject cannot be that of in_base64"
             yield message, "Name the field within the object as source, or remove in_base64."
-        arrays = {f"{step}{ITEMS}" for step, next_step in pairwise(path) if next_step is None}
-        for array in arrays.intersection(column.field.names[:-1]):
-            message = f"column {column.name}: its path leads through the array {array}, which has many values"
-            yield (
-                message,
-                f"Write rows_from with the path to {array.removesuffix(ITEMS)!r}, and a path within an element.",
-            )
 
 
 def _unmapped_problems(table: TableParts) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from itertools import chain
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.declaration.names import FEED_COLUMNS, name_problems
 from lakehouse.declaration.references import Reference
+from lakehouse.declaration.rules.array_rules import array_problems, reference_array_problems
 from lakehouse.declaration.rules.binary_rules import binary_table_problems, is_binary
 from lakehouse.declaration.rules.change_rules import change_problems
 from lakehouse.declaration.rules.column_rules import columns_problems
@@ -66,6 +67,7 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
         key_problems(table.key, table.columns) if table.key else _log_table(table),
         _version(table),
         rows_problems(table),
+        array_problems(table),
         change_problems(table),
         invalid_problems(table),
         delete_problems(table),
@@ -244,6 +246,7 @@ def _reference(reference: Reference) -> Iterator[Problem]:
     for message, action in chain(
         reference_format_problems(reference),
         columns_problems(reference.columns),
+        reference_array_problems(reference),
         key_problems(reference.key, reference.columns),
     ):
         yield f"reference {reference.name}: {message}", action

@@ -16,14 +16,36 @@ from lakehouse.declaration import (
     UnmappedFields,
 )
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.unit.declaration.advice.example import Example
+from lakehouse_tests.unit.declaration.advice.example import Example, accept
 from lakehouse_tests.unit.declaration.ratings import ID, column, declare, with_columns
 
 NAME_ARRAY = 'Name the field with the array, such as rows_from="items", or its path. If the record is the array: ()'
 REMOVE = "Remove one of the two."
 ROWS = with_columns(rows_from="items")
 BY_RECORD = FieldIs(ParentField("type"), ["DELETE"])
+ROW_PER_ELEMENT = "For a row per element, write rows_from with the path to 'a', and paths within an element."
+ELEMENT_IN_VIEW = "Declare the array 'a' as a column, such as ARRAY<STRING>, and read its element in a view."
+STRINGS = column("a", "ARRAY<STRING>")
+
+
+def message_of(place: str, step: str) -> str:
+    """The message about a path that leads into an array."""
+    return f"{place}: its path leads into an array by {step!r}, which is not a field"
+
+
 EXAMPLES = [
+    Example(
+        message_of("column n", "a[0]"),
+        ELEMENT_IN_VIEW,
+        with_columns(column(source=("a[0]", "m"))),
+        accept(with_columns(STRINGS), {"a": ["x"]}, a=["x"]),
+    ),
+    Example(
+        message_of("column n", "a[]"),
+        ROW_PER_ELEMENT,
+        with_columns(column(source=("a[]", "m"))),
+        with_columns(column(source="m"), rows_from="a"),
+    ),
     Example(
         "single_object requires rows_from",
         "Name the array with rows_from=, or remove single_object.",

@@ -54,12 +54,6 @@ EXAMPLES = [
         with_columns(format=Json(in_base64="data_base64")),
     ),
     Example(
-        "column n: its path leads through the array a[], which has many values",
-        "Write rows_from with the path to 'a', and a path within an element.",
-        with_columns(column(source=("a[]", "m")), format=Json(in_base64=["a[]", "data"])),
-        with_columns(column(source=("a[]", "m")), format=Json(in_base64="data")),
-    ),
-    Example(
         "column n: the field of a ValueOrObject cannot be that of in_base64",
         "Name the field within the object as source, or remove in_base64.",
         with_columns(column(source=ValueOrObject("data", "n")), format=Json(in_base64="data")),

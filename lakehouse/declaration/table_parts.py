@@ -116,6 +116,7 @@ class TableParts(TableOptions):
         rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
         rows_from = None if self.rows_path is None else steps_to_rows(self.rows_path)
         rules = rules._replace(taken_fields=taken_parts, rows_from=rows_from, single_object=self.single_object)
+        rules = rules._replace(key=tuple(self.key))
         rules = rules._replace(key_parser=key_parser(fields, schemas))
         rules = rules._replace(topic=self.topic.encode() if self.reads_topic else None)
         return rules.with_parser(self.format.parser(schemas))

@@ -6,6 +6,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 from collections.abc import Mapping
 
 from lakehouse.decoding.formats.parser import Change
+from lakehouse.decoding.former_keys import require_same_key
 from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.rules import Rules
 
@@ -20,7 +21,10 @@ def read_change(value: bytes | None, rules: Rules, parts: Mapping[str, bytes | N
     if conditions and not all(_takes(where, value, rules, parts) for where in conditions if not where.is_about_value):
         return None
     if rules.has_changes:
-        return rules.parser.read_change(value, rules.fields)
+        change = rules.parser.read_change(value, rules.fields)
+        if change.sides is not None:
+            require_same_key(*change.sides, rules.key_ways)
+        return change
     if delete_rule and delete_rule.is_tombstone(value):
         return Change({}, deletes=True)
     parsed = rules.parser(value)

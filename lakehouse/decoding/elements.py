@@ -16,6 +16,7 @@ from lakehouse.decoding.fields import (
     raise_no_object,
     short_text,
 )
+from lakehouse.decoding.former_keys import former_rows, require_same_key
 from lakehouse.decoding.judge import Verdict
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, too_large_rejection, value_memory
 from lakehouse.decoding.record_parts import ELEMENT, INDEX, TIME, VALUE
@@ -24,6 +25,9 @@ from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import NO_PARTS, ParsedKey, convert, follow_path, has_explicit_null, parse_part
 
+_NO_ROWS = (
+    "a record without rows may truncate the table, and its rows would stay. Leave out with where= what changes no row"
+)
 _REPEATED = 2  # times the memory of a value that every row has: it is written again for each row
 
 T = TypeVar("T")
@@ -73,16 +77,26 @@ def judge_elements(
     except Rejection as rejection:
         return _of_record(rejection.reason, rejection.detail)._replace(parsed=parsed)
     if not count:
-        return _of_record(EMPTY)._replace(parsed=parsed)
+        return _without_rows(parsed, rules)._replace(parsed=parsed)
     judge = _Judge(rules, all_parts)
     groups = groups_of(parsed, rules.paths_to_arrays)
-    rows = ((group.parents, element) for group in groups for element in group.elements)
-    verdicts = [judge(parents, element, index) for index, (parents, element) in enumerate(rows)]
+    rows = ((group, place) for group in groups for place in range(len(group.elements)))
+    verdicts = [judge(group, place, index) for index, (group, place) in enumerate(rows)]
     return RecordVerdicts(verdicts, True, parsed, memory, row_memory)
 
 
 def _of_record(reason: str, detail: str | None = None) -> RecordVerdicts:
     return RecordVerdicts([Verdict(None, {}, reason, detail, False)], False)
+
+
+def _without_rows(parsed: dict[str, Any], rules: Rules) -> RecordVerdicts:
+    """The verdict on a record without rows; one without an array may be a truncate, if records delete rows."""
+    way = rules.paths_to_arrays[0]
+    array, is_missing = follow_path(parsed, way)
+    if rules.deletes is None or not (array is None or is_null_text(array)):
+        return _of_record(EMPTY)
+    place, state = ".".join(way), "is missing" if is_missing else "is null"
+    return _of_record("missing_field" if is_missing else "null_field", f"{place!r} {state}: {_NO_ROWS}")
 
 
 Parents = tuple[dict[str, Any], ...]
@@ -94,6 +108,7 @@ class Group(NamedTuple):
 
     parents: Parents
     elements: list[Any]
+    former_elements: list[Any]
 
 
 def groups_of(parsed: dict[str, Any], paths: Sequence[tuple[str, ...]]) -> Iterator[Group]:
@@ -112,7 +127,7 @@ def _groups_in(parents: Parents, paths: Sequence[tuple[str, ...]], outer_place: 
     elements = _elements_at(parents[-1], path, place)
     if not inner_paths:
         if elements:
-            yield Group(parents, elements)
+            yield Group(parents, elements, former_rows(parents[-1], path))
         return
     for element in elements:
         if element is None or is_null_text(element):
@@ -156,7 +171,7 @@ def count_rows(parsed: dict[str, Any], rules: Rules, parts: Mapping[str, Any], r
     """
     levels, count, memory = rules.outer_levels, 0, 0
     repeated_memory = _PerParent(lambda level, parent: _repeated_memory(parent, levels[level], parts))
-    for parents, elements in groups_of(parsed, rules.paths_to_arrays):
+    for parents, elements, _ in groups_of(parsed, rules.paths_to_arrays):
         count += len(elements)
         memory += len(elements) * (row_memory + sum(repeated_memory(parents)))
     return count, memory
@@ -207,14 +222,15 @@ class _Judge:
         self._fields, self._needs_objects = rules.element_fields + rules.index_fields, rules.needs_objects
         self._reads_index = bool(rules.index_fields)
         self._outer = _converted_once(rules.outer_levels, parts)
-        self._deletes, self._by_record = rules.deletes, rules.deletes_by_record
+        self._deletes, self._by_record, self._key_ways = rules.deletes, rules.deletes_by_record, rules.key_ways
         self._delete_fields: tuple[Field, ...] = ()
         if rules.deletes:
             self._delete_fields = rules.deletes.read_fields(self._fields)
             self._outer_of_delete = _converted_once([*map(rules.deletes.read_fields, rules.outer_levels)], parts)
 
-    def __call__(self, parents: Parents, element: Any, index: int) -> Verdict:
-        """Judge one element; ``index`` is its place in the record."""
+    def __call__(self, group: Group, place: int, index: int) -> Verdict:
+        """Judge the element at a place of a group; ``index`` is its place in the record."""
+        parents, element = group.parents, group.elements[place]
         row: dict[str, Any] = {}
         parts = {**self._parts, INDEX: index} if self._reads_index else self._parts
         try:
@@ -223,6 +239,8 @@ class _Judge:
             if self._deletes and self._deletes.is_delete(parents[0] if self._by_record else fields):
                 row = self._outer_of_delete(parents) | convert(fields, self._delete_fields, parts)
                 return Verdict(None, row, None, None, False, deletes=True)
+            if place < len(group.former_elements):
+                require_same_key(group.former_elements[place], element, self._key_ways)
             row = self._outer(parents) | convert(fields, self._fields, parts)
             return Verdict(None, row, None, None, self._is_late(row), self._explicit_nulls(parents, fields))
         except Rejection as rejection:

@@ -36,6 +36,7 @@ REASONS = (
     "out_of_range",
     "invalid_text",
     "too_large",
+    "key_changed",
     *SCHEMA_REASONS,
     "late",
     TIMELESS,

@@ -27,6 +27,7 @@ class Rules(NamedTuple):
     the array whose elements are rows; ``None`` if the record itself is the row. ``key_parser`` parses the key of a
     record; ``None`` if no column reads a key that is parsed. ``topic`` is the name of the topic of all records, if a
     column reads it. ``single_object``: an object in the place of the array whose elements are rows is its only element.
+    ``key`` are the names of the columns of the key.
     """
 
     fields: tuple[Field, ...]
@@ -40,6 +41,7 @@ class Rules(NamedTuple):
     key_parser: KeyParser | None = None
     topic: bytes | None = None
     single_object: bool = False
+    key: tuple[str, ...] = ()
 
     def with_parser(self, parser: Parser) -> "Rules":
         """Return the rules for values that another parser parses; it also opens texts on the way to a field."""
@@ -120,6 +122,13 @@ class Rules(NamedTuple):
         return is_deciding or any(
             len(path) > 1 for field in self.element_fields for path in (field.names, field.former)
         )
+
+    @property
+    def key_ways(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the key within a row, if records delete rows; those of parts of the key that a row has."""
+        fields = self.element_fields if self.deletes else ()
+        depth = 0 if self.rows_from is None else 1
+        return tuple(field.names[depth:] for field in fields if field.name in self.key)
 
     @property
     def flags(self) -> tuple[str, ...]:

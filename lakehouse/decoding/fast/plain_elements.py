@@ -19,6 +19,7 @@ from lakehouse.decoding.fast.plain_columns import (
 )
 from lakehouse.decoding.fast.plain_judging import (
     explicit_nulls_of,
+    has_same_key,
     is_certainly_no_delete,
     is_unambiguous,
     judge_filter,
@@ -63,6 +64,8 @@ def decode_plain_elements(
     is_plain = batch.is_plain & is_certain
     levels, is_readable = levels_of(batch.objects, rules, is_plain & ~is_filtered)
     is_plain &= is_readable | is_filtered
+    if rules.deletes:  # a record without rows may be a truncate
+        is_plain &= np.fromiter((array is not None for array in levels[0].arrays), bool, len(is_plain)) | is_filtered
     rows = Rows.of(levels, is_plain & ~is_filtered)
     outer_columns = {field.name: _convert_outer(batch, levels, field) for field in rules.outer_fields}
     for field in rules.outer_fields:
@@ -104,6 +107,9 @@ def _convert(
         is_row_plain &= is_certainly_no_delete(batch.objects, rules.deletes)[rows.owners]
     elif rules.deletes:
         is_row_plain &= is_certainly_no_delete(rows.objects, rules.deletes._replace(path=rules.deletes.path[1:]))
+    if rules.key_ways:
+        has_same_keys = has_same_key(rows.levels[-1], rules.paths_to_arrays[-1], rules.key_ways)
+        is_row_plain &= has_same_keys[rows.places[-1]]
     columns = []
     for field in rules.fields:
         if field.part == VALUE and not field.of_parent:

@@ -1,8 +1,9 @@
 """What a native parser certainly says about many records: to which table they belong, and what they do."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from lakehouse.decoding.fast.plain_columns import ConvertedColumn
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_paths import values_at, values_in_part
 from lakehouse.decoding.fast.plain_texts import read_texts
+from lakehouse.decoding.fast.record_batches import Level
 from lakehouse.decoding.fast.unique_names import RecordBytes
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.formats.parser import Parser
+from lakehouse.decoding.former_keys import Way, former_rows, value_at
 from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.rules import Rules
@@ -81,6 +84,20 @@ def is_certainly_no_delete(objects: list[Any], rule: DeleteRule | None) -> Mask:
     raws = values_at(objects, rule.path)
     is_certain = (type(raw) in _CERTAIN_KINDS and not is_one_of(raw, rule.values) for raw in raws)
     return np.fromiter(is_certain, bool, len(objects))
+
+
+def has_same_key(level: Level, path: tuple[str, ...], ways: Sequence[Way]) -> Mask:
+    """Which of the objects around rows certainly have only updates whose rows had the same key before."""
+    is_same = (
+        not isinstance(array, list) or all(map(partial(_has_same_key, ways=ways), former_rows(parent, path), array))
+        for parent, array in zip(level.objects, level.arrays, strict=True)
+    )
+    return np.fromiter(is_same, bool, len(level.objects))
+
+
+def _has_same_key(former: Any, row: Any, ways: Sequence[Way]) -> bool:
+    pairs = ((value_at(former, way), value_at(row, way)) for way in ways if former is not None)
+    return all(old is None or (type(old) in _CERTAIN_KINDS and old == new) for old, new in pairs)
 
 
 def is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> Any:

@@ -4,6 +4,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field
@@ -19,6 +20,7 @@ class Change(NamedTuple):
     place, not a change of it: ``WHOLE``, ``LAST`` or ``PART`` of ``staged``. ``unavailable`` names the fields whose
     value the source did not send because it did not change; they are not in ``fields``. ``is_rowless``: the record is
     about no row of its own. It is the tombstone after a delete, or it deletes every older row: ``truncates``.
+    ``sides`` are the values of the row before and after an update as the source sent them, if it sent both.
     """
 
     fields: dict[str, Any]
@@ -28,6 +30,7 @@ class Change(NamedTuple):
     unavailable: frozenset[str] = frozenset()
     is_rowless: bool = False
     truncates: bool = False
+    sides: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
 
 class Parser(ABC):

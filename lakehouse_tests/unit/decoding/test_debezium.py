@@ -257,6 +257,37 @@ def test_a_schema_of_avro_says_the_types_of_connect() -> None:
     assert verdict_of(value, form)["_reason"] == "unknown_schema"
 
 
+NUMBER = {
+    "type": "record",
+    "name": "io.debezium.data.VariableScaleDecimal",
+    "connect.name": "io.debezium.data.VariableScaleDecimal",
+    "fields": [{"name": "scale", "type": "int"}, {"name": "value", "type": "bytes"}],
+}
+
+
+@pytest.mark.parametrize("before", ["a row", "an array"])
+def test_a_type_of_avro_that_is_named_again_is_the_same_type(before: str) -> None:
+    type_name = "io.debezium.data.VariableScaleDecimal"
+    numbers = {"type": "array", "items": NUMBER} if before == "an array" else ["null", NUMBER]
+    types = {"id": "long", "numbers": numbers, "note": "string", "price": ["null", type_name], "cost": type_name}
+    row = {"type": "record", "name": "Value", "fields": [{"name": n, "type": t} for n, t in types.items()]}
+    source = {"type": "record", "name": "Source", "fields": [{"name": "lsn", "type": "long"}]}
+    fields = {"before": ["null", row], "after": ["null", "Value"], "source": source, "op": "string"}
+    schema = {"type": "record", "name": "Envelope", "fields": [{"name": n, "type": t} for n, t in fields.items()]}
+    number = {"scale": 3, "value": (1502).to_bytes(2)}
+    after = {"id": 1, "numbers": [number] if before == "an array" else number, "note": "x"}
+    message = {"before": None, "after": {**after, "price": number, "cost": number}, "source": {"lsn": 7}, "op": "c"}
+    buffer = pa.BufferOutputStream()
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(schema), message)
+    form = Debezium(Avro())
+    schemas = Schemas({3: form.writer_schema(RegisteredSchema(json.dumps(schema), (), KIND))}, {})
+    cost = Column("cost", "DECIMAL(10,3)", "Cost.", required=True)
+    rules = replace(table(form), columns=[*COLUMNS, cost]).rules(schemas)
+    values = pa.array([add_frame(3, buffer.getvalue().to_pybytes())], pa.binary())
+    (verdict,) = decode_values(values, None, rules, None).verdicts.to_pylist()
+    assert (verdict["_reason"], verdict["price"], verdict["cost"]) == (None, Decimal("1.50"), Decimal("1.502"))
+
+
 def test_what_decides_how_changes_are_decoded_is_in_the_fingerprint() -> None:
     forms = (Debezium(), Debezium(Json(framed=True)), Debezium(Avro()), Debezium(flattened=True), Json())
     assert len({replace(table(), format=form).fingerprint for form in forms[:4]}) == 4

@@ -19,12 +19,14 @@ UNWRITTEN, BASE64, BASE64URL, HEX = (
 )
 MODES: tuple[Literal["precise", "string", "double"], ...] = ("precise", "string", "double")
 FIELDS = (DECIMAL, TEXT, UNWRITTEN, BASE64, BASE64URL, HEX)
+OWN = "<gone>"
+"""A placeholder of its own for values that did not change."""
 Case = tuple[Debezium, Field]
 WRITTEN: tuple[Json | Avro, ...] = (Json(), Avro(), Json(framed=True))
 CASES: list[Case] = [
     (Debezium(written, is_flattened, mode), field)
     for written, is_flattened, mode, field in product(WRITTEN, (False, True), MODES, FIELDS)
-]
+] + [(Debezium(unavailable_value_placeholder=OWN), TEXT)]
 
 
 def applies(condition: str, form: Debezium, field: Field) -> bool:
@@ -34,6 +36,7 @@ def applies(condition: str, form: Debezium, field: Field) -> bool:
         return is_json and form.decimal_handling_mode == "precise" and field is DECIMAL
     is_own_form = field is UNWRITTEN or (field is BASE64 and form.written != Avro())
     conditions = {
+        "`unavailable_value_placeholder=`": form.unavailable_value_placeholder == OWN,
         "": True,
         'a BINARY column without `written`, or with `written="base64"` in JSON': is_own_form,
         '`Avro()` and a BINARY column with `written="base64"`': field is BASE64 and form.written == Avro(),
@@ -54,6 +57,7 @@ def page_settings(form: Debezium, field: Field) -> Iterator[tuple[str, str]]:
     for line in table.splitlines():
         names, value, condition = (cell.strip() for cell in line.strip("|").split("|"))
         if applies(condition, form, field):
+            value = form.unavailable_value_placeholder if "`unavailable_value_placeholder`" in value else value
             mode = form.decimal_handling_mode if "`decimal_handling_mode`" in value else value.strip("`")
             yield from ((name, mode) for name in re.findall("`([^`]+)`", names))
 

@@ -4,6 +4,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -14,10 +15,13 @@ from lakehouse.decoding.formats.avro.format import Avro
 from lakehouse.decoding.formats.debezium.connector import binary_settings, converter_settings, transform_settings
 from lakehouse.decoding.formats.debezium.reader import ChangeReader, ChangeRules
 from lakehouse.decoding.formats.debezium.schemas import connect_types, has_envelope, json_byte_names
+from lakehouse.decoding.formats.debezium.values import HEX_PREFIX, PLACEHOLDER
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.json.format import Json
 from lakehouse.decoding.formats.parser import Change, Parser
 from lakehouse.decoding.json_parsing import DuplicateNames, NotFinite
+
+_HEX_OR_TEXT = re.compile(rf"{HEX_PREFIX}([0-9a-fA-F]{{2}})+|(?!{HEX_PREFIX}).+", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,14 @@ class Debezium(Format):
     transform ``ExtractNewRecordState`` left only the row, with ``op`` and the position as further fields.
     ``decimal_handling_mode`` is that option of the connector: with ``string``, the text of a number is a number.
     ``accepted_snapshot`` is the position of a snapshot that a merge accepts even if it is smaller than that of a change
-    before it.
+    before it. ``unavailable_value_placeholder`` is that option of the connector, if it is set there.
     """
 
     written: Json | Avro = field(default_factory=Json)
     flattened: bool = False
     decimal_handling_mode: Literal["precise", "string", "double"] = "precise"
     accepted_snapshot: int | None = field(default=None, repr=False, compare=False)
+    unavailable_value_placeholder: str = field(default=PLACEHOLDER, repr=False)
     framed: bool = field(init=False, repr=False, compare=False)
     schema_kind: str | None = field(init=False, repr=False, compare=False)
     needs_schemas: bool = field(init=False, repr=False, compare=False)
@@ -58,6 +63,7 @@ class Debezium(Format):
         options += ["flattened=True"] if self.flattened else []
         mode = self.decimal_handling_mode
         options += [] if mode == "precise" else [f'decimal_handling_mode="{mode}"']
+        options += [f"unavailable_value_placeholder={placeholder!r}" for placeholder in self._own_placeholder]
         return f"Debezium({', '.join(options)})"
 
     @property
@@ -67,8 +73,13 @@ class Debezium(Format):
 
     @property
     def fingerprint_parts(self) -> tuple[str, ...]:
-        """Those of the format of the values."""
-        return self.written.fingerprint_parts
+        """Those of the format of the values, and a placeholder of its own."""
+        return (*self.written.fingerprint_parts, *self._own_placeholder)
+
+    @property
+    def _own_placeholder(self) -> tuple[str, ...]:
+        placeholder = self.unavailable_value_placeholder
+        return () if placeholder == PLACEHOLDER else (placeholder,)
 
     def problems(self) -> Iterator[Problem]:
         """Yield that changes in Avro need a registry, and that those in JSON have none."""
@@ -77,10 +88,16 @@ class Debezium(Format):
         if self.written.typed and not self.needs_schemas:
             advice = "Use Debezium(Avro()): connectors write Avro with a registry, which has the types of the database."
             yield "Debezium cannot use Avro with schemas of its own", advice
+        placeholder = self.unavailable_value_placeholder
+        if not placeholder.strip() or not _HEX_OR_TEXT.fullmatch(placeholder):
+            message = f"unavailable_value_placeholder of Debezium is {placeholder!r}"
+            yield message, "Write what unavailable.value.placeholder of the connector is: a text, or hex: and digits."
 
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
         """Return a parser of changes."""
-        rules = ChangeRules(self.flattened, self.decimal_handling_mode == "string", self.needs_schemas)
+        has_text_numbers = self.decimal_handling_mode == "string"
+        placeholder = self.unavailable_value_placeholder
+        rules = ChangeRules(self.flattened, has_text_numbers, self.needs_schemas, placeholder)
         return DebeziumParser(ChangeReader(self.written.parser(schemas), schemas, rules))
 
     def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
@@ -126,6 +143,7 @@ class Debezium(Format):
             **binary_settings(column_fields, has_bytes=self.has_bytes),
             "decimal.handling.mode": self.decimal_handling_mode,
             "skipped.operations": "none",
+            **({"unavailable.value.placeholder": self.unavailable_value_placeholder} if self._own_placeholder else {}),
             **(transform_settings() if self.flattened else {}),
         }
 

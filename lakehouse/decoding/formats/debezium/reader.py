@@ -11,7 +11,7 @@ from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
 from lakehouse.decoding.formats.debezium.connector import ADDED_FIELDS, ADDED_FIELDS_OF_MYSQL, DELETES_AS_ROWS
 from lakehouse.decoding.formats.debezium.position import source_position
 from lakehouse.decoding.formats.debezium.schemas import Converters, avro_converters, json_converters
-from lakehouse.decoding.formats.debezium.values import is_unavailable, iso_time
+from lakehouse.decoding.formats.debezium.values import PLACEHOLDER, Placeholder, iso_time
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.decoding.formats.parser import Change, Parser
@@ -43,11 +43,15 @@ _NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL")
 
 
 class ChangeRules(NamedTuple):
-    """How changes are written: without their envelope, with numbers as texts, by schemas of a registry."""
+    """How changes are written: without their envelope, with numbers as texts, by schemas of a registry.
+
+    ``placeholder`` is in place of values that the database did not send.
+    """
 
     is_flattened: bool
     has_text_numbers: bool
     needs_schemas: bool
+    placeholder: str = PLACEHOLDER
 
 
 class _Message(NamedTuple):
@@ -58,11 +62,18 @@ class _Message(NamedTuple):
 
 
 class _Event(NamedTuple):
-    """The operation of a change, the row that it leaves or deletes, and its source."""
+    """The operation of a change, the row that it leaves or deletes, its source, and the row before."""
 
     operation: str
     row: dict[str, Any]
     source: Mapping[str, Any]
+    former_row: Any = None
+
+    @property
+    def sides(self) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+        """The row before and after an update, if the connector sent both."""
+        is_known = self.operation == _UPDATE and isinstance(self.former_row, dict)
+        return (self.former_row, self.row) if is_known else None
 
     @property
     def position(self) -> int:
@@ -84,6 +95,7 @@ class ChangeReader:
     def __init__(self, parser: Parser, schemas: Schemas, rules: ChangeRules) -> None:
         self.parser, self._schemas, self._rules = parser, schemas, rules
         self._converters: dict[int, Converters] = {}
+        self._placeholder = Placeholder(rules.placeholder)
 
     def read(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
         """Read one change; ``fields`` are those that are read. Raises ``Rejection`` if it is not valid."""
@@ -95,7 +107,7 @@ class ChangeReader:
         event = _flat_event(message.content) if self._rules.is_flattened else _enveloped_event(message.content)
         if event.operation == _TRUNCATE:
             return Change({}, sequence=event.position, is_rowless=True, truncates=True)
-        unavailable = frozenset(name for name, raw in event.row.items() if is_unavailable(raw))
+        unavailable = frozenset(name for name, raw in event.row.items() if self._placeholder.is_in(raw))
         if event.operation != _DELETE:
             _require_values(unavailable, fields, event)
         converters = message.converters
@@ -106,7 +118,7 @@ class ChangeReader:
         }
         is_delete = event.operation == _DELETE
         row |= dict(self._declared_values(row, fields, converters, is_delete=is_delete))
-        return Change(row, is_delete, event.position, event.snapshot, unavailable)
+        return Change(row, is_delete, event.position, event.snapshot, unavailable, sides=event.sides)
 
     def _parse(self, value: bytes | None) -> _Message:
         content = self.parser(value)
@@ -147,7 +159,7 @@ def _enveloped_event(message: Mapping[str, Any]) -> _Event:
     if operation == _DELETE and message.get(side) is None:
         raise Rejection("invalid_change", "the delete has no key: set a replica identity for the table in the database")
     row = {} if operation == _TRUNCATE else _require_object(message.get(side), side)
-    return _Event(operation, row, source)
+    return _Event(operation, row, source, message.get("before"))
 
 
 def _flat_event(message: Mapping[str, Any]) -> _Event:

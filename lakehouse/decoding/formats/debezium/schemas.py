@@ -48,7 +48,7 @@ def avro_converters(schema: WriterSchema, *, is_flattened: bool) -> Converters:
     for document in documents:
         records |= {record["name"]: record for record in _records(document)}
     row = documents[-1] if is_flattened else _row_record(documents[-1], records)
-    converters = {field["name"]: _avro_converter(field["type"]) for field in _fields(row)}
+    converters = {field["name"]: _avro_converter(field["type"], records) for field in _fields(row)}
     return {name: convert for name, convert in converters.items() if convert}
 
 
@@ -77,6 +77,8 @@ def _records(schema: Any) -> Iterator[dict[str, Any]]:
             yield schema
         for field in schema.get("fields", ()):
             yield from _records(field["type"])
+        for part in ("items", "values"):
+            yield from _records(schema.get(part))
 
 
 def _fields(root: Any) -> Sequence[dict[str, Any]]:
@@ -88,18 +90,27 @@ def _row_record(root: Any, records: Mapping[str, dict[str, Any]]) -> dict[str, A
     """Return the record of the row after a change; empty if there is none."""
     for field in _fields(root):
         for branch in _branches(field["type"]) if field["name"] == _ROW else ():
-            record = records.get(branch) if isinstance(branch, str) else branch
+            record = _type_of(branch, records)
             if isinstance(record, dict) and record.get("type") == "record":
                 return record
     return {}
 
 
-def _avro_converter(type_: Any) -> Convert | None:
-    """Return the converter of a field; a logical type of Avro needs none."""
+def _avro_converter(type_: Any, records: Mapping[str, dict[str, Any]]) -> Convert | None:
+    """Return the converter of a field; a logical type of Avro needs none.
+
+    A record that was defined before, such as that of a number without a scale, is only named.
+    """
     for branch in _branches(type_):
-        if isinstance(branch, dict) and "logicalType" not in branch:
-            return converter_of(branch.get("connect.name"), branch.get("connect.parameters"))
+        named_type = _type_of(branch, records)
+        if isinstance(named_type, dict) and "logicalType" not in named_type:
+            return converter_of(named_type.get("connect.name"), named_type.get("connect.parameters"))
     return None
+
+
+def _type_of(branch: Any, records: Mapping[str, dict[str, Any]]) -> Any:
+    """Return the record that a name refers to; any other type is returned as it is."""
+    return records.get(branch) if isinstance(branch, str) else branch
 
 
 def _branches(type_: Any) -> list[Any]:

@@ -18,18 +18,10 @@ from lakehouse.decoding.fields import UnrepresentableValue
 from lakehouse.decoding.formats.avro.logical import TIME_CONVERTERS, to_date
 from lakehouse.decoding.unscaled_decimals import base64_converter, variable_decimal
 
-_PLACEHOLDER = "__debezium_unavailable_value"
-_PLACEHOLDER_BYTES = _PLACEHOLDER.encode()
-_TEXTS = frozenset(
-    {
-        _PLACEHOLDER,
-        b64encode(_PLACEHOLDER_BYTES).decode(),
-        _PLACEHOLDER_BYTES.hex(),
-        f'{{"{_PLACEHOLDER}":"{_PLACEHOLDER}"}}',
-        str(UUID(bytes=md5(_PLACEHOLDER_BYTES, usedforsecurity=False).digest(), version=3)),
-    }
-)
-"""Texts that stand for a value that was not sent: as text, as bytes in Base64 or hex, as hstore, as UUID."""
+PLACEHOLDER = "__debezium_unavailable_value"
+"""What a connector sends in place of a value that did not change, unless ``unavailable.value.placeholder`` is set."""
+HEX_PREFIX = "hex:"
+"""What that setting begins with if it is bytes in hexadecimal digits."""
 Convert = Callable[[Any], Any]
 """Convert a value that is not null; a value that does not have the form of its type stays as it is."""
 
@@ -47,13 +39,27 @@ def converter_of(type_name: Any, parameters: Any) -> Convert | None:
     return _CONVERTERS.get(type_name) if isinstance(type_name, str) else None
 
 
-def is_unavailable(raw: Any) -> bool:
-    """Whether a value is the placeholder of one that did not change, and that the database did not log again."""
-    if isinstance(raw, list):
-        return raw == list(_PLACEHOLDER_BYTES) or (len(raw) == 1 and is_unavailable(raw[0]))
-    if isinstance(raw, dict):
-        return raw == {_PLACEHOLDER: _PLACEHOLDER}
-    return raw == _PLACEHOLDER_BYTES if isinstance(raw, bytes) else isinstance(raw, str) and raw in _TEXTS
+class Placeholder:
+    """What is in place of a value that did not change, and that the database did not log again."""
+
+    def __init__(self, setting: str) -> None:
+        """Take the value of ``unavailable.value.placeholder``; raises ``ValueError`` if its digits are wrong."""
+        is_hex = setting.startswith(HEX_PREFIX)
+        self._data = bytes.fromhex(setting.removeprefix(HEX_PREFIX)) if is_hex else setting.encode()
+        self._text = self._data.decode(errors="replace")
+        as_uuid = UUID(bytes=md5(self._data, usedforsecurity=False).digest(), version=3)
+        hstore = f'{{"{self._text}":"{self._text}"}}'
+        # as text, as bytes in Base64 or hex, as hstore, as UUID
+        base64_text = b64encode(self._data).decode()
+        self._texts = frozenset({self._text, base64_text, self._data.hex(), hstore, str(as_uuid)})
+
+    def is_in(self, raw: Any) -> bool:
+        """Whether a value is the placeholder."""
+        if isinstance(raw, list):
+            return raw == list(self._data) or (len(raw) == 1 and self.is_in(raw[0]))
+        if isinstance(raw, dict):
+            return raw == {self._text: self._text}
+        return raw == self._data if isinstance(raw, bytes) else isinstance(raw, str) and raw in self._texts
 
 
 def iso_time(raw: Any) -> Any:

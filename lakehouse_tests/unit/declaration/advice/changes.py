@@ -22,6 +22,13 @@ INVALID_VALUE = (
 KEY = column("id", "BIGINT", required=True)
 EXAMPLES = [
     Example(
+        "unavailable_value_placeholder of Debezium is 'hex:0'",
+        "Write what unavailable.value.placeholder of the connector is: a text, or hex: and digits.",
+        with_columns(format=Debezium(unavailable_value_placeholder="hex:0")),
+        with_columns(format=Debezium(unavailable_value_placeholder="hex:00ff")),
+        with_columns(format=Debezium(unavailable_value_placeholder="<gone>")),
+    ),
+    Example(
         "format Debezium requires a key",
         "Name the columns of the primary key in the database.",
         log_table(format=Debezium()),

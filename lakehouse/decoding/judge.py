@@ -24,7 +24,7 @@ class Verdict(NamedTuple):
 
     ``deletes``: it deletes the row of its key, and has no other values. ``sequence`` is its place in the order of its
     source, ``snapshot`` that of ``Change``. ``is_rowless``: it is about no row of its own, and has at most a version.
-    ``truncates``: it deletes every older row.
+    ``truncates``: it deletes every older row. ``origin`` is that of ``Change``.
 
     ``parsed`` is the parsed value, ``None`` if it cannot be parsed, and ``memory`` its bytes of memory at most.
     ``explicit_nulls`` says for each field of ``Rules.null_erases`` whether the record has an explicit null for it.
@@ -42,6 +42,7 @@ class Verdict(NamedTuple):
     snapshot: str | None = None
     is_rowless: bool = False
     truncates: bool = False
+    origin: int | None = None
 
 
 _FILTERED = Verdict(None, {}, FILTERED, None, False)
@@ -67,16 +68,17 @@ def judge(
         if change.is_rowless:
             row = convert(parsed, rules.truncates.read_fields(rules.fields), all_parts) if rules.truncates else {}
             verdict = Verdict(parsed, row, None, None, False, sequence=change.sequence, is_rowless=True)
-            return verdict._replace(truncates=change.truncates)
+            return verdict._replace(truncates=change.truncates, origin=change.origin)
         memory = rules.parser.memory_of(value)
         limits = memory_limits or column_memory(rules)
         counted_memory = memory if may_be_too_large(memory, rules.parser.size_of(value), limits) else None
         if delete_rule and change.deletes:
             row = convert(parsed, delete_rule.read_fields(rules.fields), all_parts, counted_memory)
-            return Verdict(parsed, row, None, None, False, (), memory, True, change.sequence)
+            return Verdict(parsed, row, None, None, False, (), memory, True, change.sequence, origin=change.origin)
         row = convert(parsed, rules.fields, rules.with_unmapped(all_parts, parsed), counted_memory)
         is_late = lateness is not None and broker_time is not None and judge_late(row, broker_time, lateness)
-        return Verdict(parsed, row, None, None, is_late, (), memory, False, change.sequence, change.snapshot)
+        verdict = Verdict(parsed, row, None, None, is_late, (), memory, False, change.sequence, change.snapshot)
+        return verdict._replace(origin=change.origin)
     except Rejection as rejection:
         row = row if lateness and lateness.keeps_row else {}
         return Verdict(parsed, row, rejection.reason, rejection.detail, rejection.reason == "late", memory=memory)

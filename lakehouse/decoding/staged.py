@@ -58,6 +58,9 @@ SNAPSHOT = "_snapshot"
 """Of a record of a snapshot, STRING: ``WHOLE`` if it is one of the whole table, ``LAST`` if it also ends it, else
 ``PART``; NULL for a change. Only in tables of change streams."""
 PART, WHOLE, LAST = "part", "whole", "last"
+ORIGIN = "_origin"
+"""Of a change, a number for the server and the log in which its position is, BIGINT; NULL if the source has only one.
+Only in tables of change streams."""
 ROWLESS = "_rowless"
 """Whether the record is about no row of its own, BOOLEAN: a truncate; in a change stream, where truncates have a
 sequence, also the tombstone after a delete. Only in tables that declare truncates or follow a change stream."""

@@ -12,7 +12,18 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.judge import Verdict
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.rules import Rules, column_memory
-from lakehouse.decoding.staged import DELETED, DETAIL, EXPLICIT_NULL, INDEX, LATE, REASON, ROWLESS, SEQUENCE, SNAPSHOT
+from lakehouse.decoding.staged import (
+    DELETED,
+    DETAIL,
+    EXPLICIT_NULL,
+    INDEX,
+    LATE,
+    ORIGIN,
+    REASON,
+    ROWLESS,
+    SEQUENCE,
+    SNAPSHOT,
+)
 
 PartArrays = Mapping[str, pa.Array]
 """The other parts of records that fields are read from, by part: binary; of a header the newest with its name."""
@@ -56,6 +67,7 @@ def array_of(verdicts: list[Verdict], rules: Rules, indices: list[int | None] | 
     if rules.has_changes:
         columns.append(pa.array([verdict.sequence for verdict in verdicts], pa.int64()))
         columns.append(pa.array([verdict.snapshot for verdict in verdicts], pa.string()))
+        columns.append(pa.array([verdict.origin for verdict in verdicts], pa.int64()))
     columns += [] if indices is None else [pa.array(indices, pa.int32())]
     return verdict_array(columns, rules)
 
@@ -63,7 +75,7 @@ def array_of(verdicts: list[Verdict], rules: Rules, indices: list[int | None] | 
 def verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
     """Return the columns of verdicts, in their order, as one array."""
     names = [*(field.name for field in rules.fields), *(f"{EXPLICIT_NULL}{field.name}" for field in rules.null_erases)]
-    names += [*rules.flags, *((SEQUENCE, SNAPSHOT) if rules.has_changes else ())]
+    names += [*rules.flags, *((SEQUENCE, SNAPSHOT, ORIGIN) if rules.has_changes else ())]
     names += [] if rules.rows_from is None else [INDEX]
     return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])
 

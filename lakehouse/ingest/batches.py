@@ -28,6 +28,7 @@ from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.kept_rejections import name_rejections, require_kept_rejections
 from lakehouse.ingest.load import load_named_references, merge_base
 from lakehouse.ingest.order_times import order_records
+from lakehouse.ingest.origins import note_origins
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.snapshots import note_snapshot_end, require_greater_positions
@@ -261,6 +262,7 @@ def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) ->
     table, rejected_table = context.table, context.stored_table(rejected_layout)
     if table.has_changes:
         require_greater_positions(context, batch, counts)
+        batch = note_origins(context, batch, counts)
     batch = replace(batch, commit=with_counts(batch.commit, counts, table))
     batch = delete_truncated(context, note_snapshot_end(table, batch, counts), counts)
     has_unmarked = batch.commit.kind != "batch" or store_rejected(table, rejected_table, batch, is_committed=False)

@@ -17,6 +17,7 @@ from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TEXT_BOUND, TEXT_TYPES, literal, text_literal
 
 PRUNE_ALL = "false"  # prunes every file: for a batch without rows
+_OF_CHANGES = ("snapshot_position", "snapshot_ends", "moved_keys", "min_origin", "max_origin", "origin_position")
 _TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a broadcast: rows, and bytes of their text
 MAX_UNMAPPED_FIELDS = 100
 """Maximum number of unmapped fields that are listed for one batch."""
@@ -37,6 +38,7 @@ class Counts:
     texts and bytes of the valid records. ``unmapped_fields`` has the number of records with each unmapped field.
     In a change stream, ``snapshot_position`` is the greatest position of a snapshot in the batch, ``None`` if it has
     none; ``snapshot_ends`` counts the records that end one; ``moved_keys`` counts the keys in several partitions.
+    ``min_origin`` and ``max_origin`` are those of its changes, and ``origin_position`` their greatest position.
     """
 
     read: int
@@ -54,6 +56,9 @@ class Counts:
     snapshot_position: int | None = None
     snapshot_ends: int = 0
     moved_keys: int = 0
+    min_origin: int | None = None
+    max_origin: int | None = None
+    origin_position: int | None = None
     filtered: int = 0
     empty: int = 0
     rows_read: int | None = None
@@ -153,6 +158,9 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
         snapshot_position = f"max(IF({staged.SNAPSHOT} IS NOT NULL, {staged.SEQUENCE}, NULL))"
         aggregates.append(F.expr(snapshot_position).alias("_snapshot_position"))
         aggregates.append(F.count_if(F.expr(f"{staged.SNAPSHOT} = '{staged.LAST}'")).alias("_snapshot_ends"))
+        aggregates += [F.expr(f"{name}({staged.ORIGIN})").alias(f"_{name}_origin") for name in ("min", "max")]
+        of_change = f"max(IF({staged.ORIGIN} IS NOT NULL, {staged.SEQUENCE}, NULL))"
+        aggregates.append(F.expr(of_change).alias("_origin_position"))
     aggregates += [F.count_if(staged.DELETED).alias("_deletes")] if table.delete_rule else []
     if table.partition_by and _partition_follows_key(table):
         aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
@@ -187,6 +195,9 @@ def _totals(table: StreamTable, is_beyond_horizon: str) -> list[Column]:
         totals += [
             F.max("_snapshot_position").alias("snapshot_position"),
             F.sum("_snapshot_ends").alias("snapshot_ends"),
+            F.min("_min_origin").alias("min_origin"),
+            F.max("_max_origin").alias("max_origin"),
+            F.max("_origin_position").alias("origin_position"),
         ]
         totals.append(F.count_if(F.expr("_min_partition < _max_partition")).alias("moved_keys"))
     if _partition_follows_key(table):
@@ -200,7 +211,7 @@ def _totals(table: StreamTable, is_beyond_horizon: str) -> list[Column]:
 
 def _names_of_changes(table: StreamTable) -> tuple[str, ...]:
     """Return the names of the counts that only tables with truncates, or of a change stream, have."""
-    of_changes = ("snapshot_position", "snapshot_ends", "moved_keys") if table.has_changes else ()
+    of_changes = _OF_CHANGES if table.has_changes else ()
     return ("truncates", *of_changes) if table.has_truncates else ()
 
 

@@ -24,6 +24,7 @@ from lakehouse.storage.named_orders import record_fields
 from lakehouse.storage.table_context import TableContext
 
 _IS_LATER = "s.sequence > n.sequence AND (s.source IS NULL OR s.partition = n.partition AND s.position < n.position)"
+_PLACE = (f"{staged.PARTITION} AS partition", f"{staged.POSITION} AS position", f"{staged.SEQUENCE} AS sequence")
 
 
 def require_greater_positions(context: TableContext, batch: DecodedBatch, counts: Counts) -> None:
@@ -36,14 +37,24 @@ def require_greater_positions(context: TableContext, batch: DecodedBatch, counts
         return
     known_position = bounds_after(batch.ledger).snapshot
     known_positions = [p for p in (known_position, context.table.format.accepted_snapshot) if p is not None]
-    place = (f"{staged.PARTITION} AS partition", f"{staged.POSITION} AS position", f"{staged.SEQUENCE} AS sequence")
-    snapshots = batch.records.where(f"{staged.SNAPSHOT} <> '{staged.PART}'").selectExpr(*place)
+    snapshots = batch.records.where(f"{staged.SNAPSHOT} <> '{staged.PART}'").selectExpr(*_PLACE)
     new_snapshots = snapshots.where(~F.col("sequence").isin(known_positions)) if known_positions else snapshots
     first_records = new_snapshots.groupBy("partition", "sequence").agg(F.min("position").alias("position"))
     if first_records.isEmpty():
         return
+    found_pair = first_after_later(context, batch, first_records)
+    if found_pair is not None:
+        raise _went_back_error(context, found_pair)
+
+
+def first_after_later(context: TableContext, batch: DecodedBatch, records: DataFrame) -> Row | None:
+    """The record with the smallest position of which the source had already sent a later change; ``None`` if none is.
+
+    ``records`` have partition, position and sequence. Compares with the other changes of the batch, with stored rows
+    and with deletes.
+    """
     source = quoted(batch.plan.source.text if batch.plan.source else "")
-    changes = batch.records.where(f"{staged.SNAPSHOT} IS NULL").selectExpr(f"{source} AS source", *place)
+    changes = batch.records.where(f"{staged.SNAPSHOT} IS NULL").selectExpr(f"{source} AS source", *_PLACE)
     stored_tables = (context.merged, context.stored_table(deletes_layout))
     stored_records = (
         table.rows().selectExpr(*(f"{RECORD}.{name}" for name in changes.columns)) for table in stored_tables
@@ -51,10 +62,8 @@ def require_greater_positions(context: TableContext, batch: DecodedBatch, counts
     earlier_records = reduce(DataFrame.unionByName, stored_records, changes).where("sequence IS NOT NULL")
     # of another source, whose positions in the topic cannot be compared, every record was before
     earlier_records = earlier_records.withColumn("source", F.expr(f"IF(source = {source}, source, NULL)")).alias("s")
-    pairs = first_records.alias("n").join(earlier_records, F.expr(_IS_LATER))
-    found_pair = pairs.selectExpr("n.*", "s.sequence AS later").first()
-    if found_pair is not None:
-        raise _went_back_error(context, found_pair)
+    pairs = records.alias("n").join(earlier_records, F.expr(_IS_LATER))
+    return pairs.selectExpr("n.*", "s.sequence AS later").orderBy("sequence", "later").first()
 
 
 def note_snapshot_end(table: StreamTable, batch: DecodedBatch, counts: Counts) -> DecodedBatch:

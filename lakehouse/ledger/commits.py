@@ -77,6 +77,7 @@ class Commit(Frozen):
     - ``snapshot_position``: the greatest position of a snapshot that was read, in the order of the source. Below it,
       offsets decide which change is newer.
     - ``snapshot_end``: the order of the record that ended the newest snapshot of a whole table.
+    - ``origins``: by server and binlog of a change stream, a number, the greatest position of a change that was read.
     - ``truncate``: the order of the newest truncate that was read. No row is older.
     - ``purged``: the greatest order of a delete that was purged. A record up to it whose key has no row is rejected.
     - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
@@ -113,6 +114,7 @@ class Commit(Frozen):
     rejected_table: Consumed | None = None
     snapshot_position: int | None = None
     snapshot_end: RecordOrder | None = None
+    origins: dict[int, int] = Field(default_factory=dict)
     truncate: RecordOrder | None = None
     purged: RecordOrder | None = None
     totals_before: Totals = Totals()

@@ -28,7 +28,7 @@ from lakehouse.settings import Settings
 
 _CARRIED = (
     *("stream", "source", "progress", "left_out", "last_records", "other_sources", "consumed", "folder"),
-    *("deletes_table", "rejected_table", "consumed_tables", "snapshot_position", "snapshot_end"),
+    *("deletes_table", "rejected_table", "consumed_tables", "snapshot_position", "snapshot_end", "origins"),
     *("truncate", "purged", "declaration"),
 )
 """The fields of a commit that the next one repeats, unless it has others."""

@@ -195,6 +195,41 @@ def test_a_database_that_went_back_is_noticed_by_deleted_rows_and_a_person_may_a
         stream.merge()
 
 
+def from_binlog(server: int, position: int, note: str, name: str = "binlog") -> bytes:
+    """A change of row 1 as the connector for MySQL sends it."""
+    place = {"connector": "mysql", "lsn": None, "file": f"{name}.000001", "pos": position, "server_id": server}
+    return change("u", None, row(1, note), source=place)
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.7")
+def test_another_server_whose_positions_are_smaller_stops_the_merge(stream: Stream) -> None:
+    merge(stream, from_binlog(1, 100, "a"), from_binlog(1, 500, "b"))
+    merge(stream, from_binlog(1, 500, "b"), from_binlog(2, 501, "c"), from_binlog(1, 400, "sent again"))
+    assert notes(stream) == {1: "c"}
+    version = stream.ledger.version
+    stream.send(from_binlog(3, 20, "lost"), from_binlog(3, 30, "also lost"))
+    with pytest.raises(LedgerError, match=r"change of another server \(3\) at position 4294967316 after .* 4294967797"):
+        stream.merge()
+    assert stream.ledger.version == version
+    stream.table = replace(stream.table, format=Debezium(accepted_snapshot=2**32 + 20))
+    stream.merge()
+    stream.table = replace(stream.table, format=Debezium())
+    merge(stream, from_binlog(3, 40, "known by now"))
+    stream.send(from_binlog(3, 45, "lost", name="mysql-bin"))
+    with pytest.raises(LedgerError, match="went back"):
+        stream.merge()
+
+
+@pytest.mark.slow
+@pytest.mark.invariant("15.7")
+def test_another_server_within_a_batch_stops_the_merge(stream: Stream) -> None:
+    stream.send(from_binlog(1, 500, "a"), from_binlog(2, 20, "lost"))
+    with pytest.raises(LedgerError, match=r"another server \(2\)"):
+        stream.merge()
+    assert notes(stream) == {}
+
+
 @pytest.mark.slow
 @pytest.mark.invariant("15.2")
 def test_offsets_of_another_topic_or_partition_decide_nothing(stream: Stream) -> None:

@@ -20,6 +20,7 @@ class Change(NamedTuple):
     place, not a change of it: ``WHOLE``, ``LAST`` or ``PART`` of ``staged``. ``unavailable`` names the fields whose
     value the source did not send because it did not change; they are not in ``fields``. ``is_rowless``: the record is
     about no row of its own. It is the tombstone after a delete, or it deletes every older row: ``truncates``.
+    ``origin`` is a number for the part of the source in which places grow, if it has several: the log of one server.
     ``sides`` are the values of the row before and after an update as the source sent them, if it sent both.
     """
 
@@ -30,6 +31,7 @@ class Change(NamedTuple):
     unavailable: frozenset[str] = frozenset()
     is_rowless: bool = False
     truncates: bool = False
+    origin: int | None = None
     sides: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
 

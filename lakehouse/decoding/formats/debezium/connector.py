@@ -12,7 +12,7 @@ from lakehouse.decoding.formats.format import Format
 from lakehouse.decoding.record_parts import VALUE
 
 ADDED_FIELDS = "op,source.lsn,source.snapshot"
-ADDED_FIELDS_OF_MYSQL = "op,source.file,source.pos,source.snapshot"
+ADDED_FIELDS_OF_MYSQL = "op,source.file,source.pos,source.server_id,source.snapshot"
 DELETES_AS_ROWS = "delete.tombstone.handling.mode=rewrite"
 """What the transform needs so that its rows have the operation, the position and the deletes."""
 

@@ -33,7 +33,8 @@ class Debezium(Format):
     transform ``ExtractNewRecordState`` left only the row, with ``op`` and the position as further fields.
     ``decimal_handling_mode`` is that option of the connector: with ``string``, the text of a number is a number.
     ``accepted_snapshot`` is the position of a snapshot that a merge accepts even if it is smaller than that of a change
-    before it. ``unavailable_value_placeholder`` is that option of the connector, if it is set there.
+    before it; also the first position of another server of MySQL. ``unavailable_value_placeholder`` is that option of
+    the connector, if it is set there.
     """
 
     written: Json | Avro = field(default_factory=Json)

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from math import isfinite
 from typing import Any
+from zlib import crc32
 
 from lakehouse.decoding.fields import Rejection, short_text
 
 _LIMIT = 2**63
+_NAME_BITS = 2**31 - 1
 _BINLOG_FILE = re.compile(r".+\.(\d{1,10})", re.ASCII | re.DOTALL)
 
 
@@ -31,6 +33,19 @@ def source_position(source: Mapping[str, Any]) -> int:
     if match and position is not None and int(match[1]) < 2**31 and position < 2**32:
         return (int(match[1]) << 32) + position
     raise Rejection("no_source_position", _explain(source))
+
+
+def source_origin(source: Mapping[str, Any]) -> int | None:
+    """Return a number for the server and the name of the binlog, in which positions grow; ``None`` without a binlog.
+
+    The low 32 bits are the id of the server, 0 if it is not sent.
+    """
+    file, server = source.get("file"), _whole(source.get("server_id")) or 0
+    match = _BINLOG_FILE.fullmatch(file) if isinstance(file, str) else None
+    if match is None or not isinstance(file, str) or _whole(source.get("lsn")) is not None:
+        return None
+    name = file[: match.start(1)]
+    return ((crc32(name.encode(errors="replace")) & _NAME_BITS) << 32) + server % 2**32
 
 
 def _whole(raw: Any) -> int | None:

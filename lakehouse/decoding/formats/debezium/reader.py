@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
 from lakehouse.decoding.formats.debezium.connector import ADDED_FIELDS, ADDED_FIELDS_OF_MYSQL, DELETES_AS_ROWS
-from lakehouse.decoding.formats.debezium.position import source_position
+from lakehouse.decoding.formats.debezium.position import source_origin, source_position
 from lakehouse.decoding.formats.debezium.schemas import Converters, avro_converters, json_converters
 from lakehouse.decoding.formats.debezium.values import PLACEHOLDER, Placeholder, iso_time
 from lakehouse.decoding.formats.format import Schemas
@@ -81,6 +81,11 @@ class _Event(NamedTuple):
         return source_position(self.source)
 
     @property
+    def origin(self) -> int | None:
+        """Of a change, the server and the binlog of its position; a row of a snapshot has no server."""
+        return None if self.operation == _READ else source_origin(self.source)
+
+    @property
     def snapshot(self) -> str | None:
         """What the row is in a snapshot, as in ``Change``; ``None`` if it is part of none."""
         if self.operation != _READ:
@@ -106,7 +111,7 @@ class ChangeReader:
         message = self._parse(value)
         event = _flat_event(message.content) if self._rules.is_flattened else _enveloped_event(message.content)
         if event.operation == _TRUNCATE:
-            return Change({}, sequence=event.position, is_rowless=True, truncates=True)
+            return Change({}, sequence=event.position, is_rowless=True, truncates=True, origin=event.origin)
         unavailable = frozenset(name for name, raw in event.row.items() if self._placeholder.is_in(raw))
         if event.operation != _DELETE:
             _require_values(unavailable, fields, event)
@@ -118,7 +123,8 @@ class ChangeReader:
         }
         is_delete = event.operation == _DELETE
         row |= dict(self._declared_values(row, fields, converters, is_delete=is_delete))
-        return Change(row, is_delete, event.position, event.snapshot, unavailable, sides=event.sides)
+        change = Change(row, is_delete, event.position, event.snapshot, unavailable)
+        return change._replace(sides=event.sides, origin=event.origin)
 
     def _parse(self, value: bytes | None) -> _Message:
         content = self.parser(value)

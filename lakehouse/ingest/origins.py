@@ -1,0 +1,101 @@
+"""Servers of a change stream: positions grow in the log of one server, and may go back in that of another.
+
+After a failover, the log of the new server has its own positions. If they are smaller, its changes would look older
+than the stored rows, and would be lost without an error.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from lakehouse.decoding import staged
+from lakehouse.errors import LedgerError
+from lakehouse.ingest.counts import Counts
+from lakehouse.ingest.rejected_records import DecodedBatch
+from lakehouse.ingest.snapshots import first_after_later
+from lakehouse.storage.table_context import TableContext
+
+_SERVER_IDS = 2**32
+
+
+class Positions(NamedTuple):
+    """Of a server in a batch: the greatest position, and the smallest that no batch had before, if there is one."""
+
+    origin: int
+    greatest: int
+    first: int | None
+
+
+def note_origins(context: TableContext, batch: DecodedBatch, counts: Counts) -> DecodedBatch:
+    """Return the batch with the greatest position of each server.
+
+    Raises ``LedgerError`` if a server sends changes that are before those of another one. A snapshot of the whole table
+    that ends in the batch says where all later changes begin, so that the servers before it do not matter.
+    """
+    if batch.commit.kind != "batch" or counts.min_origin is None or counts.max_origin is None:
+        return batch
+    former = {} if counts.snapshot_ends else batch.commit.origins
+    is_alone = counts.min_origin == counts.max_origin and {*former} <= {counts.min_origin}
+    if is_alone and counts.origin_position is not None:
+        positions = [Positions(counts.min_origin, counts.origin_position, None)]
+    else:
+        positions = _read_positions(batch, former)
+    _require_order(context, batch, former, before_others(former, positions))
+    greatest = {p.origin: max(p.greatest, former.get(p.origin, p.greatest)) for p in positions}
+    return replace(batch, commit=batch.commit.with_fields(origins={**former, **greatest}))
+
+
+def before_others(former: Mapping[int, int], positions: Iterable[Positions]) -> list[int]:
+    """The servers with a new change whose position is smaller than the greatest of another server."""
+    all_positions = list(positions)
+    greatest = [*former.items(), *((p.origin, p.greatest) for p in all_positions)]
+    return [
+        p.origin
+        for p in all_positions
+        if p.first is not None and any(p.first < position for origin, position in greatest if origin != p.origin)
+    ]
+
+
+def _read_positions(batch: DecodedBatch, former: Mapping[int, int]) -> list[Positions]:
+    first = f"min(IF({_is_new(former)}, {staged.SEQUENCE}, NULL)) AS first"
+    changes = batch.records.where(f"{staged.ORIGIN} IS NOT NULL").groupBy(staged.ORIGIN)
+    rows = changes.agg(F.expr(f"max({staged.SEQUENCE}) AS greatest"), F.expr(first)).collect()
+    return [Positions(row[staged.ORIGIN], row["greatest"], row["first"]) for row in rows]
+
+
+def _is_new(former: Mapping[int, int]) -> str:
+    """The condition that a change is after all that its server sent in other batches: else it is sent again."""
+    cases = " ".join(f"WHEN {origin} THEN {position}" for origin, position in former.items())
+    return f"{staged.SEQUENCE} > CASE {staged.ORIGIN} {cases} ELSE -1 END" if cases else "true"
+
+
+def _require_order(context: TableContext, batch: DecodedBatch, former: Mapping[int, int], origins: list[int]) -> None:
+    """Raise ``LedgerError`` if a new change of some servers is after a change with a greater position."""
+    accepted = context.table.format.accepted_snapshot
+    if not origins:
+        return
+    is_suspect = f"{staged.ORIGIN} IN ({', '.join(map(str, origins))}) AND {_is_new(former)}"
+    is_suspect += "" if accepted is None else f" AND {staged.SEQUENCE} < {accepted}"
+    columns = (f"{name} AS {name[1:]}" for name in (staged.PARTITION, staged.POSITION, staged.SEQUENCE, staged.ORIGIN))
+    changes = batch.records.where(is_suspect).selectExpr(*columns)
+    first = F.min(F.struct("position", "sequence")).alias("first")
+    first_changes = changes.groupBy("partition", "origin").agg(first).selectExpr("partition", "origin", "first.*")
+    pair = first_after_later(context, batch, first_changes)
+    if pair is not None:
+        raise _went_back_error(context, pair)
+
+
+def _went_back_error(context: TableContext, pair: Row) -> LedgerError:
+    position, server = pair["sequence"], pair["origin"] % _SERVER_IDS
+    server_words = f"another server ({server})" if server else "another binlog"
+    return LedgerError(
+        f"The log of the database went back: partition {pair['partition']} has a change of {server_words} at position"
+        f" {position} after a change at position {pair['later']}",
+        where=f"topic {context.table.topic}, offset {pair['position']}",
+        action="Nothing was merged. After a failover, send the changes to a new topic, beginning with a snapshot, and"
+        " declare a table with another name. If the log did not go back, declare"
+        f" Debezium(accepted_snapshot={position}) until they are merged.",
+    )

@@ -23,5 +23,6 @@ def column_options(columns: Sequence[Column]) -> Iterator[object]:
     yield from ((c.name, "null", tuple(c.null_values)) for c in columns if c.null_values)
     yield from ((c.name, "null_erases") for c in columns if c.null_erases)
     yield from ((c.name, "invalid", c.invalid) for c in columns if c.invalid is not None)
+    yield from ((c.name, "rounding", c.rounding) for c in columns if c.rounding is not None)
     yield from ((c.name, "zone", *astuple(c.field.zone)) for c in columns if c.field.zone)
     yield from ((c.name, "written", c.written) for c in columns if c.written is not None)

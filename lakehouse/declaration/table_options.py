@@ -104,6 +104,11 @@ class TableOptions(TableNames):
         return bool(self.checks or self.rollups or self.computed or self.rejects)
 
     @property
+    def has_decimals(self) -> bool:
+        """Whether a column that is read from records is a decimal or contains one, and so may round."""
+        return any("DECIMAL" in column.type for column in self.record_columns)
+
+    @property
     def by_name(self) -> dict[str, Column]:
         """The declared columns by their names."""
         return {column.name: column for column in self.columns}

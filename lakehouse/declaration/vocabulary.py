@@ -73,6 +73,7 @@ class Column:
     column from other columns of the same record, NULL if it cannot be computed. ``written`` is how the record writes
     the value, if not in JSON's own form: a number as ``"text"``, bytes as ``"base64"``, attributes as ``"otlp"``, for
     example. ``invalid="null"`` reads a value that is wrong as NULL, if another column has its text.
+    ``rounding="reject"`` rejects a number that the DECIMAL of the column would round, which loses digits.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Column:
     zone: str | Zone | None = field(default=None, repr=False)
     written: Written | None = field(default=None, repr=False)
     invalid: Literal["null"] | None = field(default=None, repr=False)
+    rounding: Literal["reject"] | None = field(default=None, repr=False)
 
     @property
     def field(self) -> Field:
@@ -113,7 +115,7 @@ class Column:
         written = "json" if isinstance(self.source, UnmappedFields) else self.written
         whole_depth = len(self.source.whole_path) if isinstance(self.source, ValueOrObject) else 0
         rule = rule._replace(key_encoding=key.written, key_window=key.key_window, whole_depth=whole_depth)
-        rule = rule._replace(nulls_invalid=self.invalid is not None)
+        rule = rule._replace(nulls_invalid=self.invalid is not None, rejects_rounding=self.rounding is not None)
         return with_inner(rule._replace(written=written, zone=zone_of(self.zone)))
 
     @property

@@ -21,6 +21,7 @@ from lakehouse.decoding.verdict_arrays import (
     DecodedRecords,
     PartArrays,
     array_of,
+    plain_flags,
     records_of,
     verdict_array,
     without_oversized,
@@ -38,7 +39,7 @@ def decode_elements(
         return _judge_records(records_of(values, broker_times, parts), rules)
     plain = decode_fast(without_oversized(values, rules), broker_times, rules, parts)
     count = len(plain.late)
-    flags = [pa.repeat(pa.scalar(False), count) for _ in rules.flags]  # the strict path decodes these records
+    flags = plain_flags(rules, plain.is_rounded)
     columns = [plain.reasons, pa.nulls(count, pa.string()), plain.late, *plain.columns, *flags, plain.indices]
     ends = [0, *accumulate(plain.counts)]
     verdicts = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), verdict_array(columns, rules))

@@ -34,6 +34,7 @@ REASONS = (
     "no_such_date",
     "ambiguous_time",
     "out_of_range",
+    "too_many_places",
     "invalid_text",
     "too_large",
     "key_changed",
@@ -65,7 +66,8 @@ class Field(NamedTuple):
     ``of_parent``: in a table whose rows are elements of an array, it is read from the record around them. If there are
     arrays on the way to that array, ``level`` is the number of those in whose element the path begins.
     ``whole_depth``: so many names of the path lead to the value itself, unless that is an object; 0 if all names do.
-    ``nulls_invalid``: a value that cannot be read is NULL.
+    ``nulls_invalid``: a value that cannot be read is NULL. ``rejects_rounding``: a decimal that would lose digits
+    rejects the record.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Field(NamedTuple):
     key_window: KeyWindow | None = None
     whole_depth: int = 0
     nulls_invalid: bool = False
+    rejects_rounding: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ def _inner_field(field: Field, name: str, type_: str) -> Field:
     inner = Field(
         name, source, type_, False, None, None, pattern, (name,), epoch, null_values=nulls, memory_bytes=memory
     )
-    return with_inner(inner._replace(zone=zone))
+    return with_inner(inner._replace(zone=zone, rejects_rounding=field.rejects_rounding))
 
 
 def count_missing(raw: Any, field: Field, limit: int) -> int:

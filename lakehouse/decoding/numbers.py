@@ -20,6 +20,19 @@ NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
 
 
+class RoundedDecimal(Decimal):
+    """A decimal that lost digits when it was rounded to the scale of its column."""
+
+
+def has_rounded(value: Any) -> bool:
+    """Whether a value is such a decimal, or contains one."""
+    if type(value) is RoundedDecimal:
+        return True
+    if isinstance(value, dict):
+        return any(map(has_rounded, value.values()))
+    return isinstance(value, list | tuple) and any(map(has_rounded, value))
+
+
 def parse_number(text: str) -> Decimal | UnrepresentableValue:
     """Parse a JSON number with all of its digits; short numbers are cached."""
     return _SHORT_NUMBERS[text] if len(text) <= _MAX_CACHED_LENGTH else _parse_uncached(text)
@@ -91,9 +104,17 @@ def convert_decimal(number: Decimal, field: Field) -> Decimal:
 
 
 def round_decimal(number: Decimal, precision: int, scale: int, field: Field) -> Decimal:
-    """Round to ``scale`` places, ties away from zero; raises ``Rejection`` if more than ``precision`` digits result."""
+    """Round to ``scale`` places, ties away from zero; raises ``Rejection`` if more than ``precision`` digits result.
+
+    The result is a ``RoundedDecimal`` if digits were lost; if the column rejects such numbers, a ``Rejection``.
+    """
     context = Context(prec=precision, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation])
     try:
-        return context.plus(context.quantize(number, Decimal((0, (1,), -scale))))
+        rounded = context.plus(context.quantize(number, Decimal((0, (1,), -scale))))
     except InvalidOperation:
         return raise_out_of_range(number, field)
+    if rounded == number:
+        return rounded
+    if field.rejects_rounding:
+        raise Rejection("too_many_places", f"{field.source!r} is {short_text(number)}, but {field.type} would round it")
+    return RoundedDecimal(rounded)

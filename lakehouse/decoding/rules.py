@@ -15,7 +15,7 @@ from lakehouse.decoding.opened_texts import with_opened_texts
 from lakehouse.decoding.record_filter import RecordFilter
 from lakehouse.decoding.record_keys import KeyParser
 from lakehouse.decoding.record_parts import ELEMENT, INDEX, KEY, PARSED_KEY, TOPIC, UNMAPPED, VALUE
-from lakehouse.decoding.staged import DELETED, ROWLESS
+from lakehouse.decoding.staged import DELETED, ROUNDED, ROWLESS
 from lakehouse.decoding.times import Lateness
 from lakehouse.decoding.unmapped_values import TakenFields, left_values
 
@@ -132,9 +132,15 @@ class Rules(NamedTuple):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The columns that say what a record does to rows, of those in ``staged``; booleans."""
+        """The columns that say what a record does to rows, and what decoding did to it; booleans of ``staged``."""
         deleted = (DELETED,) if self.deletes else ()
-        return (*deleted, ROWLESS) if self.truncates or self.has_changes else deleted
+        rowless = (ROWLESS,) if self.truncates or self.has_changes else ()
+        return (*deleted, *rowless, *((ROUNDED,) if self.decimal_names else ()))
+
+    @property
+    def decimal_names(self) -> tuple[str, ...]:
+        """The names of the columns that are or contain decimals, and so may round."""
+        return tuple(field.name for field in self.fields if "DECIMAL" in field.type)
 
 
 def column_memory(rules: Rules) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from lakehouse.decoding.fields import (
 from lakehouse.decoding.key_windows import split_window
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, TOO_LARGE, too_large_rejection, value_memory
 from lakehouse.decoding.nested_types import count_missing
-from lakehouse.decoding.numbers import NUMBER, convert_number, parse_number
+from lakehouse.decoding.numbers import NUMBER, RoundedDecimal, convert_number, parse_number
 from lakehouse.decoding.record_parts import KEY, VALUE, WINDOW_TIMES
 from lakehouse.decoding.times import convert_time
 from lakehouse.decoding.written import read_written
@@ -71,7 +71,9 @@ def convert_value(raw: Any, field: Field, *, is_missing: bool = False) -> Any:
     raw = None if (is_null_text(raw) if field.inner else field.written == "otlp" and raw == {}) else raw
     if raw is None and field.required:
         raise Rejection("missing_field" if is_missing else "null_field", f"{field.source!r} is required")
-    raw = field.default if raw is None else raw
+    if raw is None and field.default is not None:
+        value = convert_value(field.default, field._replace(default=None))
+        return Decimal(value) if type(value) is RoundedDecimal else value  # the declaration rounded it
     if raw is None:
         return None
     if field.inner and count_missing(raw, field, _MAX_MISSING) > _MAX_MISSING:

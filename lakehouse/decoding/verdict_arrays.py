@@ -11,6 +11,7 @@ from pyarrow.compute import binary_length, if_else
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.judge import Verdict
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse.decoding.numbers import has_rounded
 from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.staged import (
     DELETED,
@@ -20,6 +21,7 @@ from lakehouse.decoding.staged import (
     LATE,
     ORIGIN,
     REASON,
+    ROUNDED,
     ROWLESS,
     SEQUENCE,
     SNAPSHOT,
@@ -62,7 +64,9 @@ def array_of(verdicts: list[Verdict], rules: Rules, indices: list[int | None] | 
         pa.array([bool(verdict.explicit_nulls) and verdict.explicit_nulls[index] for verdict in verdicts], pa.bool_())
         for index in range(len(rules.null_erases))
     ]
+    decimal_names = rules.decimal_names
     flags = {DELETED: [verdict.deletes for verdict in verdicts], ROWLESS: [verdict.is_rowless for verdict in verdicts]}
+    flags[ROUNDED] = [any(has_rounded(verdict.row.get(name)) for name in decimal_names) for verdict in verdicts]
     columns += [pa.array(flags[name], pa.bool_()) for name in rules.flags]
     if rules.has_changes:
         columns.append(pa.array([verdict.sequence for verdict in verdicts], pa.int64()))
@@ -78,6 +82,12 @@ def verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
     names += [*rules.flags, *((SEQUENCE, SNAPSHOT, ORIGIN) if rules.has_changes else ())]
     names += [] if rules.rows_from is None else [INDEX]
     return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])
+
+
+def plain_flags(rules: Rules, is_rounded: pa.Array) -> list[pa.Array]:
+    """Return the flags of plain records: the strict path decodes those that delete rows or are about none."""
+    absent = pa.repeat(pa.scalar(False), len(is_rounded))
+    return [is_rounded if name == ROUNDED else absent for name in rules.flags]
 
 
 def decoded_memory(rules: Rules) -> tuple[int, int]:

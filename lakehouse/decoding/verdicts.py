@@ -23,6 +23,7 @@ from lakehouse.decoding.verdict_arrays import (
     PartArrays,
     array_of,
     decoded_memory,
+    plain_flags,
     records_of,
     verdict_array,
     without_oversized,
@@ -91,7 +92,7 @@ def decode_values(
     count = len(plain_records.late)  # fewer than the values if these take much memory
     nulls = pa.nulls(count, pa.string())
     reasons = if_else(pa.array(plain_records.is_filtered), pa.scalar(FILTERED), nulls) if rules.where else nulls
-    flags = [pa.repeat(pa.scalar(False), count) for _ in rules.flags]  # the strict path decodes these records
+    flags = plain_flags(rules, plain_records.is_rounded)
     fast_verdicts = verdict_array([reasons, nulls, plain_records.late, *plain_records.columns, *flags], rules)
     unmapped_counts, rows = count_unmapped(plain_records.objects, rules.mapped_fields), plain_records.uncertain_rows
     if not rows:

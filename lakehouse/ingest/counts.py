@@ -28,9 +28,10 @@ _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the
 class Counts:
     """The records of a batch by outcome; ``late`` records are part of ``read`` and also have another outcome.
 
-    ``filtered`` records do not meet ``where``. If the elements of an array are rows, ``read`` counts records, ``empty``
-    those without an element, and all other counts are about rows: ``rows_read`` is the number of elements, and of
-    records that are judged as a whole; else it is ``None``. ``partitions`` are the partitions of the table to which the
+    ``rounded`` ones are also part of ``read``: a DECIMAL of them lost digits. ``filtered`` records do not meet
+    ``where``. If the elements of an array are rows, ``read`` counts records, ``empty`` those without an element, and
+    all other counts are about rows: ``rows_read`` is the number of elements, and of records that are judged as a
+    whole; else it is ``None``. ``partitions`` are the partitions of the table to which the
     rows belong, if the key determines them. ``prune`` is a condition on the table (as ``t``), made of literals, that
     prunes the files that can contain no row of the batch; ``key_ranges`` is the part of it about the key, with
     ``{side}`` for the alias of the table. ``deleted_keys`` is the number of keys with a delete, ``truncates`` that of
@@ -62,6 +63,7 @@ class Counts:
     filtered: int = 0
     empty: int = 0
     rows_read: int | None = None
+    rounded: int = 0
 
     @property
     def join(self) -> str:
@@ -123,6 +125,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         filtered=filtered,
         empty=empty,
         rows_read=judged if table.has_elements else None,
+        rounded=int(row["rounded"]) if table.has_decimals else 0,
         **{name: row[name] for name in _names_of_changes(table)},
     )
 
@@ -143,6 +146,7 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
     aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
     aggregates += [F.count_if(staged.LATE).alias("_late")]
     aggregates += [F.expr(f"count_if({is_beyond_horizon})").alias("_beyond_horizon")] if is_beyond_horizon else []
+    aggregates += [F.count_if(staged.ROUNDED).alias("_rounded")] if table.has_decimals else []
     is_filtered = F.expr(f"{staged.REASON} = '{staged.FILTERED}'")
     aggregates += [F.count_if(is_filtered).alias("_filtered")] if table.where else []
     if table.has_elements:
@@ -184,7 +188,11 @@ def _totals(table: StreamTable, is_beyond_horizon: str) -> list[Column]:
         F.expr(f"coalesce(sum(_{name}), 0)").alias(name)
         for name in ("read", "rejected", "late", "text", "others", *(["beyond_horizon"] if is_beyond_horizon else []))
     ]
-    optional_names = [*(["filtered"] if table.where else []), *(["records", "empty"] if table.has_elements else [])]
+    optional_names = [
+        *(["rounded"] if table.has_decimals else []),
+        *(["filtered"] if table.where else []),
+        *(["records", "empty"] if table.has_elements else []),
+    ]
     totals += [F.expr(f"coalesce(sum(_{name}), 0)").alias(name) for name in optional_names]
     without_row = "_rejected + _rowless" if table.has_truncates else "_rejected"
     keys = F.count_if(F.expr(f"_read > {without_row}")) if table.key else F.expr("coalesce(sum(_read - _rejected), 0)")
@@ -270,6 +278,7 @@ def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
         rejected=counts.rejected,
         duplicate=counts.duplicate,
         late=counts.late,
+        rounded=counts.rounded,
         declaration=table.fingerprint,
         snapshot_position=max(snapshot_positions, default=None),
     )

@@ -129,5 +129,6 @@ def count_data_files(counts: Counts, files: Sequence[DataFile]) -> Counts:
         counts,
         read=counts.read + sum(file.rows for file in files),
         late=counts.late + sum(file.late for file in files),
+        rounded=counts.rounded + sum(file.rounded for file in files),
         unmapped_fields=dict(unmapped_fields.most_common(MAX_UNMAPPED_FIELDS)),
     )

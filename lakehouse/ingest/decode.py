@@ -71,11 +71,11 @@ def decode_records(
     (JSON: the unmapped fields of a group of records, on one record of the group); the declared columns (NULL if it may
     not), computed ones among them, and the partition column; for each column whose null erases, whether the record has
     a null (``_explicit_null_NAME``); if deletes are declared, ``_deleted``: whether the record is one, which has only
-    its key and its version; if truncates are declared, and in a change stream, ``_rowless``; in a change stream,
-    ``_sequence``, ``_snapshot`` and ``_origin``; and, if its format has schema ids, ``_schema``: the id of its schema, NULL if it
-    cannot be read, and ``_key_schema`` if its key has one. No declared name begins with an underscore. If the elements
-    of an array are rows, one row for each element, with ``_index``, or one for a record that is judged as a whole; only
-    the first rejected one has the raw parts.
+    its key and its version; if columns are DECIMAL, ``_rounded``; if truncates are declared, and in a change stream,
+    ``_rowless``; in a change stream, ``_sequence``, ``_snapshot`` and ``_origin``; and, if its format has schema ids,
+    ``_schema``: the id of its schema, NULL if it cannot be read, and ``_key_schema`` if its key has one. No declared
+    name begins with an underscore. If elements of an array are rows, one row for each element, with ``_index``, or one
+    for a record that is judged as a whole; only the first rejected one has the raw parts.
     """
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
     flags = [f"{name} BOOLEAN" for name in table.rules().flags]

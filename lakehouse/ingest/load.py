@@ -239,6 +239,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
             staged.SEQUENCE: F.lit(None).cast("bigint"),
             staged.BASE: F.lit(ledger.next_number).cast("bigint"),
             **{f"{staged.EXPLICIT_NULL}{name}": F.lit(False) for name in table.null_erases},
+            **({staged.ROUNDED: F.lit(False)} if table.has_decimals else {}),
             **({staged.DELETED: F.lit(False)} if table.delete_rule else {}),
             **({staged.ROWLESS: F.lit(False)} if table.truncate_rule else {}),
         }

@@ -43,7 +43,11 @@ def note_origins(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
         positions = [Positions(counts.min_origin, counts.origin_position, None)]
     else:
         positions = _read_positions(batch, former)
-    _require_order(context, batch, former, before_others(former, positions))
+    suspects = before_others(former, positions)
+    _require_order(context, batch, former, suspects)
+    if suspects and context.table.format.accepted_snapshot is not None:  # what follows may be before the others, too
+        former = {}
+        positions = [position for position in positions if position.origin in suspects]
     greatest = {p.origin: max(p.greatest, former.get(p.origin, p.greatest)) for p in positions}
     return replace(batch, commit=batch.commit.with_fields(origins={**former, **greatest}))
 

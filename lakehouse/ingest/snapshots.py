@@ -63,7 +63,7 @@ def first_after_later(context: TableContext, batch: DecodedBatch, records: DataF
     # of another source, whose positions in the topic cannot be compared, every record was before
     earlier_records = earlier_records.withColumn("source", F.expr(f"IF(source = {source}, source, NULL)")).alias("s")
     pairs = records.alias("n").join(earlier_records, F.expr(_IS_LATER))
-    return pairs.selectExpr("n.*", "s.sequence AS later").orderBy("sequence", "later").first()
+    return pairs.selectExpr("n.*", "s.sequence AS later").orderBy("sequence", F.desc("later")).first()
 
 
 def note_snapshot_end(table: StreamTable, batch: DecodedBatch, counts: Counts) -> DecodedBatch:

@@ -6,13 +6,13 @@ from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import Range, SourceId, source_words
 
 _MAX_RANGES = 12  # in a description
-OPTIONAL_FIGURES = ("empty", "rows_read", "filtered", "deleted", "deletes_without_row", "times_back")
-"""Figures of tables that declare ``rows_from=``, ``where=`` or deletes, and of clocks that went back, which are
-only shown if they are not zero."""
-_RECORDS = ("empty", "rows_read", "filtered", "rejected", "duplicate", "late", "times_back")
+OPTIONAL_FIGURES = ("empty", "rows_read", "filtered", "rounded", "deleted", "deletes_without_row", "times_back")
+"""Figures of tables that declare ``rows_from=``, ``where=``, decimals or deletes, and of clocks that went back, which
+are only shown if they are not zero."""
+_RECORDS = ("empty", "rows_read", "filtered", "rejected", "duplicate", "late", "times_back", "rounded")
 _OUTCOMES = ("inserted", "updated", "deleted", "deletes_without_row", "stale")
 FIGURES = ("read", *_RECORDS, "source_rows", *_OUTCOMES)
-"""Records read, and of these filtered, rejected, duplicate, late, and those whose time went back; rows merged, and of
+"""Records read, and of these filtered, rejected, duplicate, late and rounded, and those whose time went back; rows merged, and of
 these each by its outcome.
 
 If the elements of an array are rows: records read and those without a row, and the rows that the others have. Of these
@@ -31,6 +31,7 @@ def figures(entry: Entry) -> dict[str, int]:
         commit.duplicate,
         commit.late,
         commit.times_back,
+        commit.rounded,
     )
     rows = (metrics.source_rows, metrics.inserted, metrics.updated)
     deletes = (metrics.deleted, commit.deletes_without_row)

@@ -39,6 +39,7 @@ class Totals(Frozen):
     filtered: int = 0
     rejected: int = 0
     duplicate: int = 0
+    rounded: int = 0
     inserted: int = 0
     updated: int = 0
     deleted: int = 0

@@ -67,6 +67,7 @@ class Commit(Frozen):
     - ``filtered``: the records among those read that do not meet ``where``.
     - ``late``: the late records among those read, whether they were rejected or not.
     - ``times_back``: the records among those read whose time is before that of an earlier record of their partition.
+    - ``rounded``: the records among those read of which a DECIMAL lost digits.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
     - ``consumed_tables``: the version that was read of each table by a materialized view, or of a ``TableRows``.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
@@ -109,6 +110,7 @@ class Commit(Frozen):
     duplicate: int = 0
     late: int = 0
     times_back: int = 0
+    rounded: int = 0
     deletes_without_row: int = 0
     deletes_table: Consumed | None = None
     rejected_table: Consumed | None = None
@@ -189,6 +191,7 @@ class Entry:
             filtered=before.filtered + commit.filtered,
             rejected=before.rejected + commit.rejected,
             duplicate=before.duplicate + commit.duplicate,
+            rounded=before.rounded + commit.rounded,
             inserted=before.inserted + metrics.inserted,
             updated=before.updated + metrics.updated,
             deleted=before.deleted + metrics.deleted,

@@ -118,7 +118,15 @@ def test_workers_write_the_rows_counts_and_statistics_that_spark_writes(context:
         with written(by):
             outcome = merge_all(named_context)[-1]
         commit, metrics = outcome.entry.commit, outcome.entry.metrics
-        counts = commit.read, commit.rejected, commit.filtered, commit.late, metrics.inserted, outcome.unmapped_fields
+        counts = (
+            commit.read,
+            commit.rejected,
+            commit.filtered,
+            commit.late,
+            commit.rounded,
+            metrics.inserted,
+            outcome.unmapped_fields,
+        )
         rejected = context.spark.read.format("delta").load(
             context.settings.table_uri(named_context.table.rejected_name)
         )

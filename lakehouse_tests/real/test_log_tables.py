@@ -32,12 +32,13 @@ def fields(stream: Stream) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("spark_writes", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_every_record_is_a_row_with_all_fields_even_if_records_are_equal(log_stream, spark_writes):
     log_stream.table = replace(log_stream.table, columns=[*COLUMNS, *PARTS])
-    repeated_record = record(latitude=-33.5, longitude=151.25, time=LEAP, temperature_2m=None)
+    repeated_record = record(latitude=-33.5, longitude=151.2500004, time=LEAP, temperature_2m=None)
     log_stream.send(repeated_record, *at_hours(0, 30), repeated_record)
     log_stream.send(repeated_record, b"{", partition=1)
     with by_spark(spark_writes):
         (outcome,) = log_stream.merge()
     assert counts(outcome.entry) == dict(read=6, rejected=1, duplicate=0, inserted=5, updated=0, stale=0)
+    assert (outcome.entry.commit.rounded, log_stream.ledger.totals.rounded) == (3, 3)
     assert operations(log_stream) == ["WRITE"]
     writer = "Apache" if spark_writes else "delta-rs"
     assert DeltaTable(log_stream.uri).history(1)[0]["engineInfo"].startswith(writer)

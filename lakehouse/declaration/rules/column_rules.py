@@ -71,6 +71,8 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
     yield from _source_problems(column)
     if column.default is not None:
         yield from _default_problems(column)
+    if column.rounding is not None and "DECIMAL" not in column.type:
+        yield f"rounding is only allowed for a DECIMAL, but the column is {column.type}", "Remove rounding."
 
 
 def _computed_problems(column: Column) -> Iterator[Problem]:
@@ -89,6 +91,7 @@ def _computed_problems(column: Column) -> Iterator[Problem]:
         "null_erases",
         "written",
         "invalid",
+        "rounding",
     ):
         if getattr(column, option) not in (None, False, ()):
             yield (

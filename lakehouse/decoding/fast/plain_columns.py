@@ -21,6 +21,7 @@ from lakehouse.decoding.fast.plain_numbers import (
     Mask,
     bounds_as_doubles,
     bounds_in_units,
+    judge_rounding,
     round_to_units,
 )
 from lakehouse.decoding.fast.plain_times import parse_times
@@ -35,6 +36,7 @@ from lakehouse.decoding.fields import (
     UnopenedText,
     UnrepresentableValue,
 )
+from lakehouse.decoding.numbers import has_rounded
 from lakehouse.decoding.record_parts import TYPED_ENCODINGS
 from lakehouse.decoding.times import EPOCHS
 from lakehouse.decoding.values import EXACT_KINDS, convert_value
@@ -51,7 +53,7 @@ class ConvertedColumn(NamedTuple):
 
     ``zero_rows`` are the rows with a zero, which may be a number with a huge exponent. ``text_rows`` is a mask of the
     rows with a text in the record, if there may be any. ``in_record`` is a mask of the rows whose value comes from the
-    record, not from a default.
+    record, not from a default. ``is_rounded`` is a mask of the decimals that lost digits; ``None`` if there are none.
     """
 
     values: pa.Array
@@ -60,6 +62,13 @@ class ConvertedColumn(NamedTuple):
     zero_rows: list[int]
     text_rows: Mask | None
     in_record: Mask
+    is_rounded: Mask | None = None
+
+
+def any_rounded(columns: Sequence[ConvertedColumn], size: int) -> Mask:
+    """A mask of the rows with a decimal that lost digits, in any of some columns."""
+    masks = [column.is_rounded for column in columns if column.is_rounded is not None]
+    return np.any(masks, axis=0) if masks else np.zeros(size, bool)
 
 
 def convert_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -105,7 +114,10 @@ def _convert_each(raw_values: list[Any], field: Field, is_exact: Callable[[Any],
         except Rejection:
             is_plain[row] = False
     values = pa.array(converted_values, arrow_type(field.type))
-    return _column(values, is_valid(values), is_plain)
+    column = _column(values, is_valid(values), is_plain)
+    if "DECIMAL" not in field.type:
+        return column
+    return column._replace(is_rounded=np.fromiter(map(has_rounded, converted_values), bool, len(raw_values)))
 
 
 def _is_exact(raw: Any, field: Field) -> bool:
@@ -205,7 +217,12 @@ def _convert_fractions(raw_values: list[Any], field: Field) -> ConvertedColumn:
         bounds = bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
         units, in_bounds = round_to_units(doubles, scale, bounds)
         values = _decimals(units, in_bounds, arrow_type(field.type))
-    return _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
+    column = _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
+    if field.type == "DOUBLE":
+        return column
+    is_rounded, is_certain = judge_rounding(doubles, units, scale)
+    is_plain = column.is_plain & (is_certain | ~has_value) & ~(is_rounded & field.rejects_rounding)
+    return column._replace(is_plain=is_plain, is_rounded=is_rounded & in_bounds)
 
 
 def _convert_unscaled(raw_values: list[Any], field: Field) -> ConvertedColumn:

@@ -13,10 +13,12 @@ import pyarrow as pa
 
 from lakehouse.decoding.fast.plain_columns import (
     ConvertedColumn,
+    any_rounded,
     convert_column,
     convert_part_column,
     convert_typed_column,
 )
+from lakehouse.decoding.fast.plain_digits import may_hide_digits
 from lakehouse.decoding.fast.plain_judging import (
     explicit_nulls_of,
     has_same_key,
@@ -42,7 +44,8 @@ class PlainElements(NamedTuple):
 
     ``counts`` is the number of rows of each record, 0 for the uncertain ones at ``uncertain_rows``. ``indices``
     are the places of the rows in their records, NULL for a record that is judged as a whole, which has a reason.
-    ``columns`` are like those of ``PlainRecords``. ``objects`` are the parsed plain records that belong to the table.
+    ``columns`` and ``is_rounded`` are like those of ``PlainRecords``. ``objects`` are the parsed plain records that
+    belong to the table.
     """
 
     columns: list[pa.Array]
@@ -52,6 +55,7 @@ class PlainElements(NamedTuple):
     counts: list[int]
     uncertain_rows: list[int]
     objects: list[dict[str, Any]]
+    is_rounded: pa.Array
 
 
 def decode_plain_elements(
@@ -77,20 +81,23 @@ def decode_plain_elements(
     is_plain[rows.owners[~is_row_plain]] = False
     if batch.record_bytes:
         is_plain[rows_with_huge_exponents(batch.record_bytes, columns, rows.owners)] = False
+        is_plain &= ~may_hide_digits(batch.values[: len(is_plain)], rules.fields) | is_filtered
         string_counts = _count_strings(batch, rows, columns, outer_columns)
         contents = [array or () for array in levels[0].arrays] if rules.are_arrays else batch.objects
         is_plain &= has_unique_names(batch.record_bytes, contents, string_counts)
     null_columns = [_explicit_nulls(rows, field, is_row_plain) for field in rules.fields if field.null_erases]
-    verdicts = _Verdicts([column.values for column in columns], null_columns, is_late, is_plain, is_filtered)
+    values, is_rounded = [column.values for column in columns], any_rounded(columns, len(rows.elements))
+    verdicts = _Verdicts(values, null_columns, is_late, is_rounded, is_plain, is_filtered)
     return _assemble(batch, rows, verdicts)
 
 
 class _Verdicts(NamedTuple):
-    """The columns of all rows, which rows are late, and which records are plain and which belong to another table."""
+    """The columns of all rows, which rows are late or rounded, and which records are plain and belong to the table."""
 
     columns: list[pa.Array]
     null_columns: list[pa.Array]
     is_late: Mask
+    is_rounded: Mask
     is_plain: Mask
     is_filtered: Mask
 
@@ -215,4 +222,5 @@ def _assemble(batch: RecordBatch, rows: Rows, verdicts: _Verdicts) -> PlainEleme
         np.bincount(owners, minlength=len(is_plain)).tolist(),
         np.flatnonzero(~is_plain).tolist(),
         objects,
+        arrange(pa.array(verdicts.is_rounded)).fill_null(False),
     )

@@ -11,6 +11,7 @@ from lakehouse.decoding.fields import WHOLE_LIMITS, Field
 Mask = npt.NDArray[np.bool_]
 Doubles = npt.NDArray[np.float64]
 BIGINT_LIMIT = WHOLE_LIMITS["BIGINT"]
+_MAX_EXACT_SCALE = 22  # of a power of ten that a double represents
 _MAX_SCALE = 18  # of a power of ten in 64 bits
 
 
@@ -34,6 +35,18 @@ def bounds_in_units(field: Field, scale: int, type_range: range) -> tuple[int, i
     minimum = lowest if field.minimum is None else max(lowest, ceil(Fraction(field.minimum) * 10**scale))
     maximum = highest if field.maximum is None else min(highest, floor(Fraction(field.maximum) * 10**scale))
     return max(-BIGINT_LIMIT, min(minimum, BIGINT_LIMIT - 1)), max(-BIGINT_LIMIT, min(maximum, BIGINT_LIMIT - 1))
+
+
+def judge_rounding(doubles: Doubles, units: npt.NDArray[np.int64], scale: int) -> tuple[Mask, Mask]:
+    """Masks of the doubles whose digits were lost in ``units``, and of those for which that is certain.
+
+    A written number with at most 15 digits is the only one of its double. So if the double is the nearest one to the
+    units, no digit was lost; longer numbers are left to the strict rules, see ``plain_digits``.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_whole = np.trunc(doubles) == doubles
+        is_exact = is_whole | (units / float(10**scale) == doubles)
+    return ~is_exact & ~np.isnan(doubles), is_whole | ((np.abs(units) < 2**53) & (scale <= _MAX_EXACT_SCALE))
 
 
 def round_to_units(doubles: Doubles, scale: int, bounds: tuple[int, int]) -> tuple[npt.NDArray[np.int64], Mask]:

@@ -12,7 +12,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow.compute import if_else
 
-from lakehouse.decoding.fast.plain_columns import convert_column, convert_part_column, convert_typed_column
+from lakehouse.decoding.fast.plain_columns import (
+    any_rounded,
+    convert_column,
+    convert_part_column,
+    convert_typed_column,
+)
+from lakehouse.decoding.fast.plain_digits import may_hide_digits
 from lakehouse.decoding.fast.plain_judging import (
     explicit_nulls_of,
     is_certainly_no_delete,
@@ -37,6 +43,7 @@ class PlainRecords(NamedTuple):
 
     After the fields' columns comes one for each field of ``Rules.null_erases``: which records have an explicit null.
     ``objects`` are the parsed plain records that belong to the table; ``is_filtered`` are those that do not.
+    ``is_rounded`` says which records have a decimal that lost digits.
     """
 
     columns: list[pa.Array]
@@ -44,6 +51,7 @@ class PlainRecords(NamedTuple):
     uncertain_rows: list[int]
     objects: list[dict[str, Any]]
     is_filtered: Mask
+    is_rounded: pa.Array
 
 
 def decode_plain(
@@ -55,8 +63,8 @@ def decode_plain(
     records that fields are read from. In rows that are not plain, the values of the columns mean nothing.
     """
     fields, lateness = rules.fields, rules.lateness
-    values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
-    values = splice_texts(values, rules)
+    unpacked_values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
+    values = splice_texts(unpacked_values, rules)
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
     parse_one = parse_with_nulls if rules.parser.json_options.not_finite == "null" else parse_or_none
     objects, is_plain = (
@@ -78,6 +86,7 @@ def decode_plain(
     is_plain &= is_judged & (is_valid | is_filtered)
     if record_bytes:
         is_plain[rows_with_huge_exponents(record_bytes, columns)] = False
+        is_plain &= ~may_hide_digits(values[: len(objects)], fields) | is_filtered
         is_plain &= has_unique_names(record_bytes, objects, count_declared(fields, columns, len(objects)))
     is_late = np.zeros(len(is_plain), bool)
     if lateness is not None:
@@ -85,12 +94,14 @@ def decode_plain(
         is_late, is_certain = judge_late_rows(event_column, broker_times, lateness)
         is_late &= ~is_filtered
         is_plain &= (is_certain & ~(is_late & lateness.rejects)) | is_filtered
-    uncertain_rows = np.flatnonzero(~is_plain).tolist()
     is_row = is_plain & ~is_filtered
     plain_objects = objects if is_row.all() else list(compress(objects, is_row.tolist()))
     null_columns = [explicit_nulls_of(objects, field, is_row) for field in fields if field.null_erases]
-    values = [_without_filtered(column.values, is_filtered) for column in columns]
-    return PlainRecords([*values, *null_columns], pa.array(is_late), uncertain_rows, plain_objects, is_filtered)
+    values = [*(_without_filtered(column.values, is_filtered) for column in columns), *null_columns]
+    is_rounded = pa.array(any_rounded(columns, len(is_plain)) & is_row)
+    return PlainRecords(
+        values, pa.array(is_late), np.flatnonzero(~is_plain).tolist(), plain_objects, is_filtered, is_rounded
+    )
 
 
 def _without_filtered(values: pa.Array, is_filtered: Mask) -> pa.Array:

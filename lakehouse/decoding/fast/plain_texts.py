@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakehouse.decoding.fast.plain_digits import MAX_LENGTH
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
 from lakehouse.decoding.record_keys import KeyParser
 from lakehouse.decoding.record_parts import PARSED_KEY, TYPED_ENCODINGS
@@ -58,6 +59,8 @@ def read_texts(texts: list[Any], field: Field) -> list[Any]:
     except UnicodeEncodeError:  # half of a surrogate pair
         return [text if text is None else _plain_value(read_text(text, field), text) for text in texts]
     is_plain = pc.match_substring_regex(array, _WHOLE_NUMBER if is_whole else _NUMBER)
+    if field.type.startswith("DECIMAL"):  # the double of a longer number does not show every digit
+        is_plain = pc.and_(is_plain, pc.less_equal(pc.binary_length(array), MAX_LENGTH))
     numbers = pc.if_else(is_plain, array, None).cast(pa.int64() if is_whole else pa.float64())
     if numbers.null_count == array.null_count:
         return list(numbers.to_pylist())
@@ -79,6 +82,6 @@ def _plain_value(value: Any, text: str) -> Any:
     """A number that 64 bits represent as an ``int`` or a ``float``; other values unchanged."""
     if type(value) is not Decimal:
         return () if type(value) is UnrepresentableValue else value
-    if len(text) > _MAX_NUMBER_LENGTH or "e" in text.lower():
+    if len(text) > (MAX_LENGTH if "." in text else _MAX_NUMBER_LENGTH) or "e" in text.lower():
         return ()
     return float(value) if "." in text else int(value)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse.decoding.byte_texts import byte_reader
+from lakehouse.decoding.fast.plain_digits import MAX_LENGTH
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_values import is_valid, text_array
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field
@@ -154,6 +155,8 @@ def _read_numbers(raw_values: list[Any], field: Field) -> PlainValues:
 def _parse_numbers(texts: pa.Array, form: TextNumber, *, is_whole: bool) -> pa.Array:
     """The numbers that texts write, as integers or doubles; NULL if a text is not certainly a number."""
     matches = pc.match_substring_regex(texts, _certain_regex(form, is_whole=is_whole))
+    if not is_whole:  # the double of a longer number does not show every digit
+        matches = pc.and_(matches, pc.less_equal(pc.binary_length(texts), MAX_LENGTH))
     if not pc.all(matches, min_count=0).as_py():
         texts = pc.if_else(matches, texts, None)
     if form.suffix:

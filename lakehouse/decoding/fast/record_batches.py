@@ -201,6 +201,7 @@ class Rows(NamedTuple):
             zero_rows,
             None if column.text_rows is None else column.text_rows[places],
             column.in_record[places],
+            None if column.is_rounded is None else column.is_rounded[places],
         )
 
 

@@ -24,6 +24,7 @@ from lakehouse.decoding.staged import (
     PARTITION,
     POSITION,
     REASON,
+    ROUNDED,
     SEQUENCE,
     TIME,
     UNMAPPED_FIELDS,
@@ -56,8 +57,8 @@ def write_valid(batches: Iterator[pa.RecordBatch], target: DataFileTarget) -> It
     """Write the valid records of decoded batches, and yield the others, with a row for each file that was written.
 
     The verdict of that row has ``WRITTEN`` in place of a reason, and a detail: the path, size, rows and statistics of
-    the file, how many rows are late, and the counts of unmapped fields, as JSON. Raises ``DataFileError`` if the disk
-    fails.
+    the file, how many rows are late or rounded, and the counts of unmapped fields, as JSON. Raises ``DataFileError`` if
+    the disk fails.
     """
     pending = _PendingRows(target)
     for batch in batches:
@@ -88,12 +89,14 @@ class _PendingRows:
 
     def _start(self) -> None:
         self.rows, self.size = list[pa.RecordBatch](), 0
-        self._late, self._unmapped_fields = 0, Counter[str]()
+        self._late, self._rounded, self._unmapped_fields = 0, 0, Counter[str]()
 
     def add(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
             verdicts = batch.column(VERDICT)
             self._late += pc.sum(verdicts.field(LATE)).as_py() or 0
+            if verdicts.type.get_field_index(ROUNDED) >= 0:
+                self._rounded += pc.sum(verdicts.field(ROUNDED)).as_py() or 0
             for counts in verdicts.field(UNMAPPED_FIELDS).drop_null().to_pylist():
                 self._unmapped_fields.update(json.loads(counts))
             self.rows.append(_to_rows(batch, self._target))
@@ -113,7 +116,7 @@ class _PendingRows:
             raise DataFileError(f"errno {getattr(error, 'errno', None) or EIO}") from error
         facts = {"path": name, "size": size, "rows": len(rows), "stored_rows": stored_rows}
         facts |= {"stats": {"numRecords": stored_rows, **_statistics(rows, target)}}
-        facts |= {"late": self._late, "unmapped_fields": dict(self._unmapped_fields)}
+        facts |= {"late": self._late, "rounded": self._rounded, "unmapped_fields": dict(self._unmapped_fields)}
         self._start()
         return facts
 

@@ -1,12 +1,20 @@
 """Columns: their names, sources, defaults and bounds."""
 
 from datetime import date
+from decimal import Decimal
 
 from lakehouse.declaration import Avro, Month, RecordHeader, RecordKey, UnmappedFields, ValueOrObject
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, with_column, with_columns
 
 EXAMPLES = [
+    Example(
+        "column n: rounding is only allowed for a DECIMAL, but the column is DOUBLE",
+        "Remove rounding.",
+        with_column(type_="DOUBLE", rounding="reject"),
+        with_column(type_="DOUBLE"),
+        accept(with_column(type_="DECIMAL(9,2)", rounding="reject"), {"n": 1.5}, n=Decimal("1.50")),
+    ),
     Example(
         "column 'N': a name has at most 200 lower-case letters, digits and _, and starts with a letter",
         "Choose another name, and set source= to the name of the field.",

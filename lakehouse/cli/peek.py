@@ -39,6 +39,12 @@ _ROWLESS = {
 _PLACE = ("partition", "offset", "position", "file", "place")
 _CONTENTS = ("time", "key", "value")
 
+_WITHOUT_VERSION = {
+    "oldest": "Rows whose version is NULL: {} ({}). Each is older than every row of its key with a version.",
+    "newest": "Rows whose version is NULL: {} ({}). Each is newer than every row of its key with a version.",
+    "reject": "",
+}
+
 
 @commands.command(epilog=examples("lakehouse peek temperatures", "lakehouse peek some.topic --limit 3 --json"))
 @starts_broker
@@ -72,6 +78,8 @@ def peek(
     if rules and table and table.rejects and records:
         reasons = ", ".join(rule.reason for rule in table.rejects)
         print_notice(f"Not judged, because only a merge applies these rules: {reasons}.")
+    if rules and table and (count := _count_without_version(fields_of_records, table)):
+        print_notice(_WITHOUT_VERSION[table.version_nulls].format(count, table.version_column))
     if example := _repeated_key(fields_of_records, table) if table else None:
         print_notice(
             f"Two rows of one record have the same key ({example}): only one of them is in the table after a merge."
@@ -214,6 +222,12 @@ def _repeated_key(records: "Sequence[Sequence[dict[str, Any]]]", table: "StreamT
         for key in (key for key, count in keys.items() if count > 1):
             return ", ".join(f"{name} = {value_text(value)}" for name, value in key)
     return None
+
+
+def _count_without_version(records: "Sequence[Sequence[dict[str, Any]]]", table: "StreamTable") -> int:
+    """How many rows have no value in the column that is the version."""
+    rows = (fields["row"] for rows_of_record in records for fields in rows_of_record if fields.get("row"))
+    return sum(row.get(table.version_column, "") is None for row in rows) if table.version_column else 0
 
 
 def _printed_rows(rows_of_record: "Sequence[dict[str, Any]]") -> list[dict[str, Any]]:

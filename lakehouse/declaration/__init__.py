@@ -36,6 +36,7 @@ from lakehouse.declaration.vocabulary import (
     Rows,
     SampleRecords,
     Samples,
+    Version,
 )
 from lakehouse.decoding.deletes import Delete, Truncate
 from lakehouse.decoding.fields import Rejection
@@ -121,6 +122,7 @@ __all__ = [
     "UnmappedFields",
     "Value",
     "ValueOrObject",
+    "Version",
     "View",
     "Year",
     "Zone",

@@ -25,6 +25,8 @@ _FORMER = "former "
 def facts_of(table: TableParts) -> str:
     """The options that decide which rows a table gets, as JSON; not documentation, samples or limits of a batch."""
     table_options = {name: _show_value(getattr(table, name)) for name in _TABLE_OPTIONS}
+    table_options["version"] = _show_value(table.version_column)
+    table_options |= {} if table.version_nulls == "oldest" else {"version_nulls": table.version_nulls}
     framing = {"framed": "True"} if table.format.framed else {}
     where = table.conditions if len(table.conditions) > 1 else next(iter(table.conditions), None)
     effects = (("apply_as_deletes", table.apply_as_deletes), ("apply_as_truncates", table.apply_as_truncates))

@@ -30,8 +30,9 @@ class StreamTable(TableParts):
 
     Grain: one row per ``key``. If the key is empty, one row per record: this is a log table, to which each record is
     added once. A log table has no change feed, because it is one. ``version`` names a column that decides which record
-    is newer, before the broker's timestamp does. ``order="offset"`` uses offsets alone instead, for topics whose
-    producers set the timestamps and whose keys stay in one partition. The topic must never get more partitions: keys
+    is newer, before the broker's timestamp does; ``Version(...)`` also says what a NULL in it means.
+    ``order="offset"`` uses offsets alone instead, for topics whose producers set the timestamps and whose keys stay in
+    one partition. The topic must never get more partitions: keys
     would move to partitions with lower offsets, and their updates would count as older. ``gaps`` decides what happens
     if records expire in the topic before they are merged: stop with an error, or record the gap and continue. Any other
     loss stops until a person accepts it. ``cluster_by`` names columns; nightly compaction stores rows with similar

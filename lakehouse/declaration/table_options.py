@@ -17,7 +17,7 @@ from lakehouse.declaration.start import Start
 from lakehouse.declaration.table_names import TableNames
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.declaration.topics import TopicPattern, describe_topics
-from lakehouse.declaration.vocabulary import Check, Column, Late, Rollup, Rows, Samples
+from lakehouse.declaration.vocabulary import Check, Column, Late, Rollup, Rows, Samples, Version, VersionNulls
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.decoding.staged import UNKNOWN
@@ -36,7 +36,7 @@ class TableOptions(TableNames):
     columns: Sequence[Column] = _REQUIRED
     key: Sequence[str] = _REQUIRED
     partition_by: Day | Month | Year | Value | None = None
-    version: str | None = None
+    version: str | Version | None = None
     order: Literal["timestamp", "offset"] = "timestamp"
     late: Late | None = None
     gaps: Literal["stop", "accept"] = "stop"
@@ -102,6 +102,17 @@ class TableOptions(TableNames):
     def has_sql(self) -> bool:
         """Whether it has columns, checks, measures or rules in SQL, whose types only Spark can check."""
         return bool(self.checks or self.rollups or self.computed or self.rejects)
+
+    @property
+    def version_column(self) -> str | None:
+        """The name of the column that is the version; ``None`` if the table has none."""
+        return self.version.column if isinstance(self.version, Version) else self.version
+
+    @property
+    def version_nulls(self) -> VersionNulls:
+        """What a record is whose version is NULL."""
+        nulls = self.version.nulls if isinstance(self.version, Version) else None
+        return nulls or "oldest"
 
     @property
     def has_decimals(self) -> bool:

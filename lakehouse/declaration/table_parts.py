@@ -48,6 +48,8 @@ class TableParts(TableOptions):
         """The rules for the fields of the columns that are read from records."""
         fields = (self._place_field(column) for column in self.record_columns)
         is_text = self.format.is_text
+        if self.version_nulls == "reject":
+            fields = (f._replace(required=True) if f.name == self.version_column else f for f in fields)
         return tuple(field._replace(reads_text=is_text and not _is_in_json(field)) for field in fields)
 
     def _place_field(self, column: Column) -> Field:
@@ -84,7 +86,7 @@ class TableParts(TableOptions):
         """
         if self.has_changes:
             return DeleteRule((), (), tuple(self.key))
-        names = (*self.key, *([self.version] if self.version else []))
+        names = (*self.key, *([self.version_column] if self.version_column else []))
         if isinstance(self.apply_as_deletes, Tombstone):
             return DeleteRule((), (), names)
         if self.apply_as_deletes:
@@ -104,7 +106,7 @@ class TableParts(TableOptions):
         """The rule by which records delete every older row; ``None`` if none does, or if the format says which do."""
         if self.apply_as_truncates is None:
             return None
-        names = (self.version,) if self.version else ()
+        names = (self.version_column,) if self.version_column else ()
         return DeleteRule(self.apply_as_truncates.path, tuple(self.apply_as_truncates.values), names)
 
     def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
@@ -153,12 +155,15 @@ class TableParts(TableOptions):
         options += [("where", *filters)] if filters else []
         options += [("rows_from", self.rows_path)] if self.has_elements else []
         options += ["single_object"] if self.single_object else []
+        options += [] if self.version_nulls == "oldest" else [("version", self.version_nulls)]
         topics = self.topics if isinstance(self.topics, TopicPattern) else tuple(self.topics)
         options += [("topics", topics)] if topics else []
         options += [self.source.fingerprint_parts] if self.source else []
         options += [("rejects", rule.reason, rule.when, rule.unknown, *rule.by) for rule in self.rejects]
         topic, columns = "" if topics else self.topic, columns_by_type(self.columns)
-        return fingerprint_of(topic, self.format, columns, tuple(self.key), self.version, self.order, *late, *options)
+        return fingerprint_of(
+            topic, self.format, columns, tuple(self.key), self.version_column, self.order, *late, *options
+        )
 
 
 def _is_in_json(field: Field) -> bool:

@@ -141,6 +141,22 @@ def _path_of(source: str | Sequence[str]) -> tuple[str, ...]:
     return (source,) if isinstance(source, str) else tuple(source)
 
 
+VersionNulls = Literal["oldest", "newest", "reject"]
+
+
+@dataclass(frozen=True)
+class Version:
+    """The column that decides which record of a key is newer, and what a record is whose version is NULL.
+
+    ``nulls="oldest"``: it is older than every record with a version. ``"newest"``: it is newer. ``"reject"``: it is
+    rejected, as by a required column. Of two records with NULL, the source decides, as of two with equal versions. A
+    column that may be NULL needs the choice.
+    """
+
+    column: str
+    nulls: VersionNulls | None = None
+
+
 @dataclass(frozen=True)
 class Late:
     """When a record is late, and whether it is rejected or accepted. Late records are counted either way.

@@ -59,7 +59,7 @@ def deletes_layout(table: StreamTable, settings: Settings) -> Layout:
     """Return the layout of the deletes: one row for each key that a record ever deleted, with its newest delete."""
     doc = f"Deletes of {table.name}: the newest delete of each key. A row of {table.name} with its key is newer."
     layout = merged_layout(_as_table(table), settings)
-    version = table.version or NO_VERSION
+    version = table.version_column or NO_VERSION
     return replace(
         layout,
         doc=doc,
@@ -72,7 +72,7 @@ def deletes_layout(table: StreamTable, settings: Settings) -> Layout:
 
 def _as_table(table: StreamTable) -> TableParts:
     """Return the declaration of the table of deletes: a merged table whose only values are its order."""
-    columns = [column for column in table.columns if column.name in (*table.key, table.version)]
+    columns = [column for column in table.columns if column.name in (*table.key, table.version_column)]
     return _DeletesParts(
         table.deletes_name,
         table.topic,
@@ -218,7 +218,7 @@ def store_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, counts:
     """
     stored_table = deletes.stored_table
     record = ", ".join(f"{staged.DELETE}.{field.name}" for field in order_columns(table))
-    version = [f"{staged.DELETE}.version AS `{table.version}`"] if table.version else []
+    version = [f"{staged.DELETE}.version AS `{table.version_column}`"] if table.version_column else []
     new_deletes = rows.selectExpr(*(f"`{name}`" for name in table.key), *version, f"struct({record}) AS {RECORD}")
     deletes_commit = deletes.ledger.next_commit("deletes", commit.run).with_fields(source=commit.source)
     expected = ExpectedRows(counts.deleted_keys, counts.text_from(commit.source))

@@ -25,7 +25,7 @@ def least_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -
 
 def _first_order(rows: DataFrame, table: TableParts, fields: Mapping[str, str]) -> RecordOrder | None:
     values = {name: fields[name] for name in ("source", "partition", "position", "sequence")}
-    values["version"] = f"CAST({fields['version'] if table.version else 'NULL'} AS STRING)"
+    values["version"] = f"CAST({fields['version'] if table.version_column else 'NULL'} AS STRING)"
     values["time"] = f"unix_micros({order_time(fields)})"
     first_row = rows.selectExpr(*(f"{sql} AS {name}" for name, sql in values.items())).first()
-    return RecordOrder(**first_row.asDict(), version_column=table.version) if first_row else None
+    return RecordOrder(**first_row.asDict(), version_column=table.version_column) if first_row else None

@@ -80,10 +80,10 @@ def _compacted_error(table: StreamTable, *, is_known: bool) -> DeclarationError:
 def _require_same_version(table: StreamTable, bounds: ChangeBounds) -> None:
     """Raise if a truncate or a purged delete has the version of another column, or if base rows are older than one."""
     for order in filter(None, (bounds.truncate, bounds.purged)):
-        if order.version_column != table.version:
+        if order.version_column != table.version_column:
             raise DeclarationError(
                 f"Deletes of {table.name} have versions from column {order.version_column}, and the declaration names"
-                f" {table.version}: they cannot be compared",
+                f" {table.version_column}: they cannot be compared",
                 where=f"table {table.name}",
                 action=f"Declare version={order.version_column!r}, or a table with another name.",
             )

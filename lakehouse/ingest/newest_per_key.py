@@ -85,4 +85,4 @@ def _stored_order(newest: str, fields: Sequence[TableColumn], table: TableParts,
 def _order_columns(fields: Sequence[TableColumn], table: TableParts) -> dict[str, str]:
     """Return the staged columns for the fields of a stored order, by field name."""
     names = [field.name for field in fields if field.name != _SOURCE]
-    return {name: f"`{table.version}`" if name == "version" else f"_{name}" for name in names}
+    return {name: f"`{table.version_column}`" if name == "version" else f"_{name}" for name in names}

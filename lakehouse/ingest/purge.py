@@ -49,7 +49,7 @@ def purge_deletes(context: TableContext, now: datetime | None = None) -> None:
 
 
 def _orders(table: StreamTable, rows: DataFrame, stored_deletes: DataFrame) -> DataFrame:
-    columns = [*([table.version] if table.version else []), RECORD]
+    columns = [*([table.version_column] if table.version_column else []), RECORD]
     return rows.select(*columns).unionByName(stored_deletes.select(*columns)).alias("t")
 
 

@@ -36,7 +36,7 @@ def record_fields(table: TableParts, source: SourceId | None) -> dict[str, str]:
 
 def literal_fields(table: TableParts, order: RecordOrder) -> dict[str, str]:
     """Return the fields of an order as SQL literals, by name."""
-    version_type = table.by_name[table.version].type if table.version else "STRING"
+    version_type = table.by_name[table.version_column].type if table.version_column else "STRING"
     types = {field.name: field.type for field in order_columns(table)} | {"version": version_type}
     values = {name: None if value is None else str(value) for name, value in order}
     literals = {

@@ -95,9 +95,9 @@ def merged_layout(table: TableParts, settings: Settings) -> Layout:
         declaration=table.fingerprint,
         cluster_by=table.cluster_by,
         declaration_name=table.name,
-        fixed_columns=[*table.key, *([table.version] if table.version else [])],
+        fixed_columns=[*table.key, *([table.version_column] if table.version_column else [])],
         declaration_facts=facts_of(table),
-        kept_version_column=table.version or "" if table.keep else "",
+        kept_version_column=table.version_column or "" if table.keep else "",
         rows_path=table.rows_path,
         sync=settings.sync,
     )
@@ -124,12 +124,10 @@ def same_record(table: TableParts, left: str, right: str, *fields: str) -> str:
 
 def kept_order(table: TableParts) -> tuple[TableColumn, ...]:
     """Return the order fields of a kept column: those of a row, and the declared version."""
-    if not table.version:
+    if not table.version_column:
         return order_columns(table)
-    return (
-        TableColumn("version", table.by_name[table.version].type, "Version of the record; NULL is oldest."),
-        *order_columns(table),
-    )
+    doc = f"Version of the record; NULL is {'newest' if table.version_nulls == 'newest' else 'oldest'}."
+    return (TableColumn("version", table.by_name[table.version_column].type, doc), *order_columns(table))
 
 
 def _kept_doc(name: str) -> str:
@@ -163,9 +161,11 @@ def _order_sql(table: TableParts, order: Mapping[str, str], bounds: ChangeBounds
     parts = [fields[name] for name in _order_names(table)]
     if table.has_changes and bounds.snapshot is not None:
         parts[0] = f"IF({is_same_partition} AND {parts[0]} < {bounds.snapshot}, {bounds.snapshot}, {parts[0]})"
-    if table.version:
+    if table.version_column:
         # versions order records only: base rows are older than records in any case
-        parts.insert(0, f"IF({fields['position']} IS NULL, NULL, {fields['version']})")
+        is_null = [f"{fields['version']} IS NULL"] if table.version_nulls == "newest" else []
+        versions = [*is_null, fields["version"]]
+        parts = [*(f"IF({fields['position']} IS NULL, NULL, {version})" for version in versions), *parts]
     return f"struct({', '.join([*parts, fields['base']])})"
 
 
@@ -195,7 +195,9 @@ def order_fields(table: TableParts, side: str, name: str | None = None) -> dict[
     if name and side == "t":
         return stored_order_fields(table, name)
     prefix = (f"{side}.{KEPT}.`{name}`." if name else f"{side}.{RECORD}.") if side else "_"
-    version = f"{prefix}version" if name else f"{side}.`{table.version}`" if side else f"`{table.version}`"
+    version = (
+        f"{prefix}version" if name else f"{side}.`{table.version_column}`" if side else f"`{table.version_column}`"
+    )
     return {"version": version} | {field.name: f"{prefix}{field.name}" for field in order_columns(table)}
 
 
@@ -212,11 +214,11 @@ def stored_order_fields(table: TableParts, name: str) -> dict[str, str]:
         field.name: f"IF({has_row_order}, {row_prefix}{field.name}, {kept_prefix}{field.name})"
         for field in order_columns(table)
     }
-    if table.version:
+    if table.version_column:
         names = ("source", "position", "partition", "time", *((INDEX.name,) if table.has_elements else ()))
         is_same_record = " AND ".join(f"{fields[name]} = {row_prefix}{name}" for name in names)
         fields["version"] = (
-            f"IF({kept_prefix}version IS NULL AND {is_same_record}, t.`{table.version}`, {kept_prefix}version)"
+            f"IF({kept_prefix}version IS NULL AND {is_same_record}, t.`{table.version_column}`, {kept_prefix}version)"
         )
     return fields
 

@@ -16,6 +16,7 @@ from lakehouse.ledger.planning import plan_batch
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import with_client
+from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
 
 TASK = "_task"
@@ -80,7 +81,7 @@ def test_a_batch_without_records_is_accounted_for(spark: SparkSession, broker: S
 
 def test_single_rows_of_a_key_are_stored_the_same_with_and_without_comparison(spark: SparkSession) -> None:
     columns = [*temperatures.columns, Column("revision", "INT", doc="Version.")]
-    table = replace(temperatures, columns=columns, version="revision")
+    table = replace(temperatures, columns=columns, version=BY_REVISION)
     values = "(1, 20.5D, 7), (2, NULL, 8), (3, NULL, NULL), (4, -1D, NULL)"
 
     def newest_rows(rows: DataFrame, *, has_unique_keys: bool) -> tuple[Any, ...]:

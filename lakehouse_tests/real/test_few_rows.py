@@ -27,6 +27,7 @@ from lakehouse.storage.schema_change.apply import ensure_table
 from lakehouse.storage.spark_writer import commit_append, read_table
 from lakehouse.storage.table_files import read_rows
 from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, hour, record
 
 ODD_TEXT = 'it\'s "odd" \\ \n ä😀'
@@ -87,14 +88,14 @@ def collect_one_byte(rows: DataFrame) -> Any:
 @pytest.fixture
 def stream(spark, broker) -> Stream:
     extra_columns = [Column("note", "STRING", doc="d"), Column("revision", "BIGINT", doc="d")]
-    return Stream.create(spark, broker, columns=[*temperatures.columns, *extra_columns], version="revision")
+    return Stream.create(spark, broker, columns=[*temperatures.columns, *extra_columns], version=BY_REVISION)
 
 
 @pytest.mark.invariant("7.4")
 @pytest.mark.slow
 def test_rows_counts_and_changes_equal_those_of_spark(stream, spark, broker):
     send_batches(stream)
-    other_stream = Stream.create(spark, broker, columns=stream.table.columns, version="revision")
+    other_stream = Stream.create(spark, broker, columns=stream.table.columns, version=BY_REVISION)
     with by_spark():
         send_batches(other_stream)
         other_stream.refresh()

@@ -12,6 +12,7 @@ from lakehouse.ingest.load import BaseLoad, load_base
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Range
+from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, record
 from lakehouse_tests.helpers.tables.base_files import base_folder
 from lakehouse_tests.helpers.tables.rows import Origin, Row, hour_of, origin, rows_of
@@ -80,7 +81,7 @@ def history(spark, broker, tmp_path_factory) -> History:
         Column("humidity", "DOUBLE", doc="Percent."),
         Column("revision", "BIGINT", doc="Revision of the reading."),
     ]
-    history = History(Stream.create(spark, broker, columns=columns, version="revision"))
+    history = History(Stream.create(spark, broker, columns=columns, version=BY_REVISION))
     stream = history.stream
     history.send(OLDEST)
     history.send(FIRST)

@@ -19,7 +19,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
     options = {
         "apply_as_deletes": table.apply_as_deletes,
         "apply_as_truncates": table.apply_as_truncates,
-        "version": table.version,
+        "version": table.version_column,
         "late": table.late,
         "where": table.where,
         "rejects": table.rejects,

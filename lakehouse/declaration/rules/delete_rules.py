@@ -23,7 +23,7 @@ def delete_problems(table: TableParts) -> Iterator[Problem]:
             yield f"{option}: FieldIs needs the name of a field, and at least one value", example
     yield from _truncate_problems(table)
     condition = table.apply_as_deletes
-    for name in (*table.key, *([table.version] if table.version else [])):
+    for name in (*table.key, *([table.version_column] if table.version_column else [])):
         column = table.by_name[name]
         if isinstance(condition, Tombstone) and column.field.part == VALUE:
             source = "RecordKey()" if name in table.key else 'RecordHeader("...")'
@@ -38,7 +38,7 @@ def _truncate_problems(table: TableParts) -> Iterator[Problem]:
             message = f"the value {value!r} means both a delete and a truncate"
             yield message, "A truncate deletes all rows. Remove the value from apply_as_deletes or apply_as_truncates."
     for option in ("apply_as_truncates", "purge_deletes"):
-        if getattr(table, option) and table.order == "offset" and not table.version:
+        if getattr(table, option) and table.order == "offset" and not table.version_column:
             message = f'{option} and order="offset" cannot be combined without a version'
             yield message, "Offsets of several partitions cannot be compared. Declare version=, or remove one of them."
 

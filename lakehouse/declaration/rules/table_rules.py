@@ -28,7 +28,7 @@ from lakehouse.declaration.rules.source_rules import source_problems
 from lakehouse.declaration.rules.start_rules import start_problems
 from lakehouse.declaration.rules.topic_rules import topic_problems
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column, SampleRecords
+from lakehouse.declaration.vocabulary import Column, SampleRecords, Version
 from lakehouse.declaration.widening import has_more_places
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import format_problems
@@ -36,6 +36,10 @@ from lakehouse.decoding.record_parts import TIME, VALUE
 from lakehouse.decoding.unmapped_fields import taken_paths
 from lakehouse.decoding.written_forms import becomes_json
 
+_NULLS = (
+    'Write version=Version("{}", nulls="oldest"), nulls="newest" if such a record replaces all others, or'
+    ' nulls="reject"; or declare the column with required=True.'
+)
 _OF_OWNER = "Write team:NAME, or an e-mail address with 2 to 7 letters after the last dot."
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _MAX_PARTITIONS = 10_000  # Kafka refuses to create more in one request
@@ -131,7 +135,7 @@ def _log_table(table: TableParts) -> Iterator[Problem]:
         "apply_as_deletes": table.apply_as_deletes,
         "apply_as_truncates": table.apply_as_truncates,
         "purge_deletes": table.purge_deletes,
-        "version": table.version,
+        "version": table.version_column,
         "base": table.base,
         'order="offset"': table.order == "offset",
     }
@@ -141,12 +145,12 @@ def _log_table(table: TableParts) -> Iterator[Problem]:
 
 
 def _version(table: TableParts) -> Iterator[Problem]:
-    if table.version is None:
+    if table.version_column is None:
         return
-    column = table.by_name.get(table.version)
+    column = table.by_name.get(table.version_column)
     if column is None:
-        hint = spelling_hint(table.version, table.by_name)
-        yield f"unknown column in version: {table.version}", f"{hint}Declare the column, or correct the name."
+        hint = spelling_hint(table.version_column, table.by_name)
+        yield f"unknown column in version: {table.version_column}", f"{hint}Declare the column, or correct the name."
     elif column.sql is not None:
         message = f"version {column.name} is computed: a record without a result would count as the oldest of all"
         yield message, "Name a column that is read from records."
@@ -155,11 +159,19 @@ def _version(table: TableParts) -> Iterator[Problem]:
         yield message, "The version must come from the same record as the row. Remove keep."
     elif column.type == "BOOLEAN":
         yield f"version {column.name} is BOOLEAN", "Two values cannot order records. Name a number, a time or a string."
+    elif not (column.required or column.default is not None) and not _has_choice(table):
+        message = f"version {column.name} may be NULL, and nothing says what a record without a version is"
+        yield message, _NULLS.format(column.name)
+
+
+def _has_choice(table: TableParts) -> bool:
+    """Whether the declaration says what a NULL in the version means."""
+    return isinstance(table.version, Version) and table.version.nulls is not None
 
 
 def _scalar_columns(table: TableParts) -> Iterator[Problem]:
     """Options that require scalar columns, because they identify, order or group rows."""
-    options = [("key", table.key), ("cluster_by", table.cluster_by), ("version", [table.version or ""])]
+    options = [("key", table.key), ("cluster_by", table.cluster_by), ("version", [table.version_column or ""])]
     options += [(f"rollup {rollup.name}: by", rollup.by) for rollup in table.rollups]
     for option, names in options:
         for column in (table.by_name[name] for name in names if name in table.by_name):
@@ -197,9 +209,11 @@ def _former_fields(table: TableParts) -> Iterator[Problem]:
 def _widening_problems(table: TableParts) -> Iterator[Problem]:
     """Columns whose type cannot be widened, because it decides where rows are stored or how they are ordered."""
     fixed = {table.partition_by.name: "rows are partitioned by it"} if table.partition_by else {}
-    if table.version and table.keep:
-        fixed[table.version] = "it is the version that is stored for kept columns"
-    key_or_version = dict.fromkeys(table.key, "the key") | ({table.version: "the version"} if table.version else {})
+    if table.version_column and table.keep:
+        fixed[table.version_column] = "it is the version that is stored for kept columns"
+    key_or_version = dict.fromkeys(table.key, "the key") | (
+        {table.version_column: "the version"} if table.version_column else {}
+    )
     for column in table.columns:
         if column.widened_from is not None and column.name in fixed:
             message = f"column {column.name}: widened_from is not allowed, because {fixed[column.name]}"

@@ -8,6 +8,7 @@ from lakehouse.declaration import Column
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.storage import stored_table
 from lakehouse_tests.helpers.attacks.writers import by_spark
+from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, record
 from lakehouse_tests.helpers.tables.rows import rows_of
 
@@ -24,7 +25,7 @@ def writer(request):
 @pytest.fixture
 def stream(spark, broker) -> Stream:
     added_columns = [Column("station", "STRING", doc="d"), Column("revision", "BIGINT", doc="d")]
-    return Stream.create(spark, broker, columns=[*temperatures.columns, *added_columns], version="revision")
+    return Stream.create(spark, broker, columns=[*temperatures.columns, *added_columns], version=BY_REVISION)
 
 
 def run_before_the_write(monkeypatch: pytest.MonkeyPatch, work: Any) -> list[str]:

@@ -8,6 +8,7 @@ from lakehouse.declaration import Column
 from lakehouse.ingest.load import load_base
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Range
+from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, hour, record
 from lakehouse_tests.helpers.tables.base_files import base_folder
 
@@ -25,7 +26,7 @@ def test_keep_and_version_take_effect_from_their_declaration(spark, broker):
     stream.table = replace(stream.table, columns=[*original_columns, replace(HUMIDITY, keep=False)])
     stream.send(record(time=hour(0), temperature_2m=ABSENT, humidity=20.0), record(time=hour(1), temperature_2m=2.0))
     stream.merge()
-    stream.table = replace(stream.table, columns=[*original_columns, HUMIDITY, REVISION], version="revision")
+    stream.table = replace(stream.table, columns=[*original_columns, HUMIDITY, REVISION], version=BY_REVISION)
     stream.send(
         record(time=hour(0), temperature_2m=5.0, humidity=30.0, revision=5),
         record(time=hour(0), temperature_2m=4.0, humidity=ABSENT, revision=4),
@@ -91,7 +92,7 @@ def test_a_version_declared_later_is_that_of_the_record_behind_row_and_kept_colu
         record(time=hour(0), temperature_2m=3.0, revision=3), record(time=hour(0), temperature_2m=5.0, revision=5)
     )
     stream.merge()
-    stream.table = replace(stream.table, version="revision")
+    stream.table = replace(stream.table, version=BY_REVISION)
     replay_record(stream, 0)
     assert stream.temperatures() == {hour(0): 5.0}
     stream.send(record(time=hour(0), temperature_2m=ABSENT, revision=6))

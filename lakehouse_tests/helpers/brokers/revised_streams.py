@@ -5,16 +5,19 @@ from typing import Any
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, Version
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
+
+BY_REVISION = Version("revision", nulls="oldest")
+"""The version of tables whose records may have no revision."""
 
 
 def stream_with_revisions(spark: SparkSession, broker: Settings, type_: str = "INT", **options: Any) -> Stream:
     """Create a table whose version is the revision, and its topic with one partition."""
     columns = [*temperatures.columns, Column("revision", type_, "Orders the records.")]
-    return Stream.create(spark, broker, columns=columns, version="revision", partitions=1, **options)
+    return Stream.create(spark, broker, columns=columns, version=BY_REVISION, partitions=1, **options)
 
 
 def row(hour: str, revision: int, **fields: Any) -> bytes:

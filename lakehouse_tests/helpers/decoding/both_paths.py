@@ -15,6 +15,7 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.numbers import has_rounded
 from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.records import decode, parse
 from lakehouse.decoding.rules import Rules
@@ -42,7 +43,8 @@ def expected(value: bytes | None, broker_time: int | None, rules: Rules) -> dict
         verdict = {"_reason": rejection.reason, "_detail": rejection.detail, "_late": is_late}
     erasing_fields = [field for field in rules.fields if field.null_erases]
     nulls = {f"{EXPLICIT_NULL}{f.name}": bool(row) and has_explicit_null(parse(value), f) for f in erasing_fields}
-    return verdict | {field.name: row.get(field.name) for field in rules.fields} | nulls
+    flags = {name: any(has_rounded(row.get(decimal)) for decimal in rules.decimal_names) for name in rules.flags}
+    return verdict | flags | {field.name: row.get(field.name) for field in rules.fields} | nulls
 
 
 def decode_batch(batch: WrittenBatch) -> pa.StructArray:

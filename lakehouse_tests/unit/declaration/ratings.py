@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lakehouse.declaration import Check, Column, Measure, Month, Reference, Rollup, StreamTable
+from lakehouse.declaration import Check, Column, Measure, Month, Reference, Rollup, StreamTable, Version
 
 TableFactory = Callable[[], StreamTable]
 """Creates a table when it is called, so that a test can catch the error."""
@@ -30,6 +30,11 @@ def declare(*columns: Column, **changes: Any) -> StreamTable:
 def column(name: str = "n", type_: str = "INT", **rules: Any) -> Column:
     """A column of any kind."""
     return Column(name, type_, "A column.", **rules)
+
+
+def oldest(name: str) -> Version:
+    """A version in which a record without a value is the oldest."""
+    return Version(name, nulls="oldest")
 
 
 def declare_rollup(**changes: Any) -> StreamTable:

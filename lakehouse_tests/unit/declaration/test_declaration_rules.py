@@ -39,6 +39,7 @@ from lakehouse_tests.unit.declaration.ratings import (
     declare_reference,
     declare_rollup,
     declare_sum,
+    oldest,
     with_column,
 )
 
@@ -207,7 +208,7 @@ def test_a_key_cannot_have_the_name_of_a_column_of_the_change_feed() -> None:
 
 
 def test_a_column_cannot_have_the_name_of_a_column_that_a_table_adds() -> None:
-    table = declare(column("n", keep=True), version="stars", partition_by=Month("rated_at"))
+    table = declare(column("n", keep=True), version=oldest("stars"), partition_by=Month("rated_at"))
     added_names = {*merged_layout(table, Settings()).names, *base_layout(table, Settings()).names} - set(table.by_name)
     assert added_names
     for name in added_names:

@@ -37,7 +37,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             ("doc", 3, "a string"),
             ("owner", None, "a string"),
             ("file", None, "a string"),
-            ("version", 5, "a string"),
+            ("version", 5, "a string or a Version"),
             ("max_records", True, "an integer"),
             ("start", 5, "a datetime, a string or a dict"),
             ("start", date(2026, 11, 1), "a datetime, a string or a dict"),

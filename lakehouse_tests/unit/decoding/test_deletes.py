@@ -9,6 +9,7 @@ import pytest
 
 from lakehouse.declaration import Column, Delete, FieldIs, Late, RecordKey, StreamTable, Tombstone, Truncate
 from lakehouse.decoding.staged import DELETED, ROWLESS
+from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
 COLUMNS = [
@@ -23,7 +24,7 @@ TABLE = StreamTable(
     "",
     COLUMNS,
     ["id"],
-    version="revision",
+    version=BY_REVISION,
     late=Late("at", timedelta(0)),
     apply_as_deletes=FieldIs(["source", "op"], ["DELETE", "d", 1, True]),
 )
@@ -152,5 +153,5 @@ def test_a_table_with_truncates_alone_deletes_no_single_row() -> None:
 
 
 def test_deletes_change_the_fingerprint() -> None:
-    plain = StreamTable("t", "t", "", COLUMNS, ["id"], version="revision", late=TABLE.late)
+    plain = StreamTable("t", "t", "", COLUMNS, ["id"], version=BY_REVISION, late=TABLE.late)
     assert plain.fingerprint != TABLE.fingerprint

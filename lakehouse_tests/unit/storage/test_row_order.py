@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, Rejection, StreamTable, Version
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.rejected_records import rejected_layout
@@ -16,6 +16,7 @@ from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import identity, merged_layout, order_of, same_record
 from lakehouse.storage.schema_change.diff import read_schema_diff
+from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
 POSITION = "`source`: STRING, `partition`: INT, `position`: BIGINT, `sequence`: BIGINT"
@@ -44,6 +45,28 @@ def arrow_field(column: TableColumn) -> pa.Field:
 
 def types(layout: Layout) -> dict[str, str]:
     return {column.name: column.type for column in layout.columns}
+
+
+@pytest.mark.invariant("4.1")
+def test_a_record_without_a_version_is_what_the_declaration_says() -> None:
+    columns = [*KEYED.columns, Column("revision", "BIGINT", "Revision.")]
+    oldest, newest, rejected = (
+        replace(KEYED, columns=columns, version=Version("revision", nulls=nulls))
+        for nulls in ("oldest", "newest", "reject")
+    )
+    version = "IF(_position IS NULL, NULL, `revision`)"
+    is_null = "IF(_position IS NULL, NULL, `revision` IS NULL)"
+    assert [order_of(table) for table in (oldest, rejected)] == [f"struct({version}, {BY_TIME})"] * 2
+    assert order_of(newest) == f"struct({is_null}, {version}, {BY_TIME})"
+    with_required = [*KEYED.columns, Column("revision", "BIGINT", "Revision.", required=True)]
+    assert oldest.fingerprint == replace(oldest, version=BY_REVISION).fingerprint
+    assert len({table.fingerprint for table in (oldest, newest, rejected)}) == 3
+    assert replace(KEYED, columns=with_required, version="revision").version_nulls == "oldest"
+    value = b'{"latitude": 1, "longitude": 2, "time": "2024-01-01T00:00"}'
+    with pytest.raises(Rejection, match="'revision' is required") as raised:
+        rejected.decode(value)
+    assert raised.value.reason == "missing_field"
+    assert oldest.decode(value)["revision"] is None
 
 
 @pytest.mark.invariant("5.1", "6.1")
@@ -80,7 +103,7 @@ def test_a_place_in_the_array_is_the_last_field_of_tables_whose_records_have_man
     ("changes", "order"),
     [
         ({}, BY_TIME),
-        ({"version": "revision"}, f"IF(_position IS NULL, NULL, `revision`), {BY_TIME}"),
+        ({"version": BY_REVISION}, f"IF(_position IS NULL, NULL, `revision`), {BY_TIME}"),
         ({"order": "offset"}, "_position, _base"),
     ],
 )

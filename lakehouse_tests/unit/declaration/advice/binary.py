@@ -9,6 +9,7 @@ from lakehouse_tests.unit.declaration.ratings import (
     MEASURES,
     column,
     declare_rollup,
+    oldest,
     with_check,
     with_column,
     with_columns,
@@ -95,9 +96,9 @@ EXAMPLES = [
     Example(
         "version cannot use column photo of type BINARY",
         OF_PLACE,
-        with_columns(PHOTO, version="photo"),
-        with_columns(PHOTO, version="stars"),
-        with_columns(TEXT, version="photo"),
+        with_columns(PHOTO, version=oldest("photo")),
+        with_columns(PHOTO, version=oldest("stars")),
+        with_columns(TEXT, version=oldest("photo")),
     ),
     Example(
         "column photo is BINARY, but base files have only numbers, times, booleans and texts",

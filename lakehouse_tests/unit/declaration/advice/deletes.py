@@ -5,7 +5,7 @@ from datetime import timedelta
 from lakehouse.declaration import FieldIs, RecordHeader, RecordKey, Tombstone
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example
-from lakehouse_tests.unit.declaration.ratings import column, declare, log_table, with_columns
+from lakehouse_tests.unit.declaration.ratings import column, declare, log_table, oldest, with_columns
 
 KEY = column("id", "BIGINT", required=True, source=RecordKey())
 VERSION = column("revision", "INT", source=RecordHeader("revision"))
@@ -28,9 +28,9 @@ EXAMPLES = [
     Example(
         "apply_as_deletes: column revision is a field of the value, but a tombstone has no value",
         'Declare source=RecordHeader("...") for it, or use FieldIs if the deletes have a value.',
-        lambda: declare(columns=[KEY, column("revision")], version="revision", apply_as_deletes=Tombstone()),
+        lambda: declare(columns=[KEY, column("revision")], version=oldest("revision"), apply_as_deletes=Tombstone()),
         Accepted(
-            lambda: declare(columns=[KEY, VERSION], version="revision", apply_as_deletes=Tombstone()),
+            lambda: declare(columns=[KEY, VERSION], version=oldest("revision"), apply_as_deletes=Tombstone()),
             {},
             {},
             other_parts={"key": b"1"},

@@ -6,7 +6,7 @@ from functools import partial
 from lakehouse.declaration import Element, Late, RecordHeader, ValueOrObject
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
-from lakehouse_tests.unit.declaration.ratings import column, with_columns
+from lakehouse_tests.unit.declaration.ratings import column, oldest, with_columns
 
 TEXT = column("text", "STRING", source="n")
 invalid = partial(column, invalid="null")
@@ -81,9 +81,9 @@ EXAMPLES = [
     Example(
         "column n: version needs its value, so invalid is not allowed",
         "Remove invalid, or name another column in version.",
-        with_columns(invalid(), TEXT, version="n"),
-        with_columns(column(), TEXT, version="n"),
-        with_columns(invalid(), TEXT, version="stars"),
+        with_columns(invalid(), TEXT, version=oldest("n")),
+        with_columns(column(), TEXT, version=oldest("n")),
+        with_columns(invalid(), TEXT, version=oldest("stars")),
     ),
     Example(
         "column n: late needs its value, so invalid is not allowed",

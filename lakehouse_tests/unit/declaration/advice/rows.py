@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from lakehouse.declaration import Day, Month, RecordKey, Value
+from lakehouse.declaration import Day, Month, RecordKey, Value, Version
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
-from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, with_columns
+from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, oldest, with_columns
 
 BY_DAY = column("day", "DATE", sql="CAST(rated_at AS DATE)")
 DAY = column("day", "DATE", pattern="%Y-%m-%d")
@@ -17,8 +17,8 @@ EXAMPLES = [
     Example(
         "unknown column in version: revision",
         "Declare the column, or correct the name.",
-        with_columns(version="revision"),
-        with_columns(column("revision"), version="revision"),
+        with_columns(version=oldest("revision")),
+        with_columns(column("revision"), version=oldest("revision")),
     ),
     Example(
         "version day is computed: a record without a result would count as the oldest of all",
@@ -29,24 +29,39 @@ EXAMPLES = [
     Example(
         "version n is a kept column",
         "The version must come from the same record as the row. Remove keep.",
-        with_columns(column(keep=True), version="n"),
+        with_columns(column(keep=True), version=oldest("n")),
+        with_columns(column(), version=oldest("n")),
+    ),
+    Example(
+        "version n may be NULL, and nothing says what a record without a version is",
+        (
+            'Write version=Version("n", nulls="oldest"), nulls="newest" if such a record replaces all others, or'
+            ' nulls="reject"; or declare the column with required=True.'
+        ),
         with_columns(column(), version="n"),
+        accept(with_columns(column(), version=oldest("n")), {}, n=None),
+        accept(with_columns(column(), version=Version("n", nulls="newest")), {}, n=None),
+        accept(with_columns(column(), version=Version("n", nulls="reject")), {"n": 3}, n=3),
+        accept(with_columns(column(required=True), version="n"), {"n": 3}, n=3),
+        accept(with_columns(column(default=0), version="n"), {}, n=0),
     ),
     Example(
         "version n is BOOLEAN",
         "Two values cannot order records. Name a number, a time or a string.",
-        with_columns(column("n", "BOOLEAN"), version="n"),
-        with_columns(version="stars"),
+        with_columns(column("n", "BOOLEAN"), version=oldest("n")),
+        with_columns(version=oldest("stars")),
         with_columns(version="rated_at"),
-        with_columns(column("n", "STRING"), version="n"),
+        with_columns(column("n", "STRING"), version=oldest("n")),
     ),
     Example(
         "version cannot use column spot of type STRUCT<x: DOUBLE>",
         "Name another column. A field within an object can be a column of its own, with its path as source.",
         with_columns(SPOT, version="spot"),
-        with_columns(SPOT, version="stars"),
+        with_columns(SPOT, version=oldest("stars")),
         accept(
-            with_columns(SPOT, column("x", "DOUBLE", source=("spot", "x")), version="x"), {"spot": {"x": 0.5}}, x=0.5
+            with_columns(SPOT, column("x", "DOUBLE", source=("spot", "x")), version=oldest("x")),
+            {"spot": {"x": 0.5}},
+            x=0.5,
         ),
     ),
     Example(
@@ -122,9 +137,9 @@ EXAMPLES = [
     Example(
         "column n: widened_from is not allowed, because it is the version that is stored for kept columns",
         "Remove widened_from. Keep the type INT, or declare another table.",
-        with_columns(WIDE, KEPT_COLUMN, version="n"),
-        with_columns(column("n"), KEPT_COLUMN, version="n"),
-        with_columns(column("n", "BIGINT"), KEPT_COLUMN, version="n", name="other"),
+        with_columns(WIDE, KEPT_COLUMN, version=oldest("n")),
+        with_columns(column("n"), KEPT_COLUMN, version=oldest("n")),
+        with_columns(column("n", "BIGINT"), KEPT_COLUMN, version=oldest("n"), name="other"),
     ),
     Example(
         "column n: widened_from DECIMAL(9,6) adds decimal places to the key",

@@ -4,7 +4,7 @@ from datetime import date, datetime, timedelta
 
 from lakehouse.declaration import Avro, FieldIs, HeaderIs, SchemaIs, require_distinct_names
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
-from lakehouse_tests.unit.declaration.ratings import ID, column, declare, log_table, with_columns, with_rollup
+from lakehouse_tests.unit.declaration.ratings import ID, column, declare, log_table, oldest, with_columns, with_rollup
 
 BY_DAY = column("day", "DATE", sql="CAST(rated_at AS DATE)")
 BY_HEADER = Accepted(
@@ -254,9 +254,9 @@ EXAMPLES = [
     Example(
         "version requires a key, but this is a log table, in which each record is a row",
         "Remove it, or name the columns that identify a row as the key.",
-        log_table(version="stars"),
+        log_table(version=oldest("stars")),
         log_table(),
-        with_columns(version="stars"),
+        with_columns(version=oldest("stars")),
     ),
     Example(
         "column n: keep requires a key, but this is a log table, in which each record is a row",

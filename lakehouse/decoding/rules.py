@@ -132,10 +132,14 @@ class Rules(NamedTuple):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The columns that say what a record does to rows, and what decoding did to it; booleans of ``staged``."""
+        """The columns that say what a record does to rows, of those in ``staged``; booleans."""
         deleted = (DELETED,) if self.deletes else ()
-        rowless = (ROWLESS,) if self.truncates or self.has_changes else ()
-        return (*deleted, *rowless, *((ROUNDED,) if self.decimal_names else ()))
+        return (*deleted, ROWLESS) if self.truncates or self.has_changes else deleted
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """These columns, and the one that says whether a decimal lost digits, if the table has any."""
+        return (*self.flags, ROUNDED) if self.decimal_names else self.flags
 
     @property
     def decimal_names(self) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def array_of(verdicts: list[Verdict], rules: Rules, indices: list[int | None] | 
     decimal_names = rules.decimal_names
     flags = {DELETED: [verdict.deletes for verdict in verdicts], ROWLESS: [verdict.is_rowless for verdict in verdicts]}
     flags[ROUNDED] = [any(has_rounded(verdict.row.get(name)) for name in decimal_names) for verdict in verdicts]
-    columns += [pa.array(flags[name], pa.bool_()) for name in rules.flags]
+    columns += [pa.array(flags[name], pa.bool_()) for name in rules.marks]
     if rules.has_changes:
         columns.append(pa.array([verdict.sequence for verdict in verdicts], pa.int64()))
         columns.append(pa.array([verdict.snapshot for verdict in verdicts], pa.string()))
@@ -79,7 +79,7 @@ def array_of(verdicts: list[Verdict], rules: Rules, indices: list[int | None] | 
 def verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
     """Return the columns of verdicts, in their order, as one array."""
     names = [*(field.name for field in rules.fields), *(f"{EXPLICIT_NULL}{field.name}" for field in rules.null_erases)]
-    names += [*rules.flags, *((SEQUENCE, SNAPSHOT, ORIGIN) if rules.has_changes else ())]
+    names += [*rules.marks, *((SEQUENCE, SNAPSHOT, ORIGIN) if rules.has_changes else ())]
     names += [] if rules.rows_from is None else [INDEX]
     return pa.StructArray.from_arrays(columns, [REASON, DETAIL, LATE, *names])
 
@@ -87,7 +87,7 @@ def verdict_array(columns: list[pa.Array], rules: Rules) -> pa.StructArray:
 def plain_flags(rules: Rules, is_rounded: pa.Array) -> list[pa.Array]:
     """Return the flags of plain records: the strict path decodes those that delete rows or are about none."""
     absent = pa.repeat(pa.scalar(False), len(is_rounded))
-    return [is_rounded if name == ROUNDED else absent for name in rules.flags]
+    return [is_rounded if name == ROUNDED else absent for name in rules.marks]
 
 
 def decoded_memory(rules: Rules) -> tuple[int, int]:

@@ -209,7 +209,7 @@ def run_batch(
     spark, settings, table = context.spark, context.settings, context.table
     layout, source = context.merged.layout, source_of(settings, table)
     command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
-    words, is_beyond = source_words(plan.source), is_beyond_horizon(table, ledger, plan.source)
+    words, is_beyond = source_words(plan.source), is_beyond_horizon(table, ledger, plan.source, commit.kind)
     _log.info("Reading %s %ss of %s %s", f"{words.count(plan.span):,}", words.position, words.source, plan.stream)
     with rows_expected(spark, plan.span):
         plan, records, files = _stage(context, plan, commit, ledger, command)
@@ -245,7 +245,7 @@ def _stage(
 ) -> tuple[Plan, DataFrame, list[DataFile]]:
     """Read and decode; return what was read of the plan, its records, and files with the rows of other valid ones."""
     source = source_of(context.settings, context.table)
-    is_beyond = is_beyond_horizon(context.table, ledger, plan.source)
+    is_beyond = is_beyond_horizon(context.table, ledger, plan.source, commit.kind)
     try:
         with source.failures(plan, command):
             undecoded = with_data_files(context, source.read(context.spark, plan, ledger), plan, commit, ledger)

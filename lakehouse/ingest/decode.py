@@ -78,7 +78,7 @@ def decode_records(
     for a record that is judged as a whole; only the first rejected one has the raw parts.
     """
     null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
-    flags = [f"{name} BOOLEAN" for name in table.rules().flags]
+    flags = [f"{name} BOOLEAN" for name in table.rules().marks]
     of_changes = {staged.SEQUENCE: "BIGINT", staged.SNAPSHOT: "STRING", staged.ORIGIN: "BIGINT"}
     flags += [f"{name} {type_}" for name, type_ in of_changes.items()] if table.has_changes else []
     flags += [f"{staged.INDEX} INT"] if table.has_elements else []

@@ -74,7 +74,7 @@ def _horizon(table: StreamTable, greatest: RecordOrder, bounds: ChangeBounds) ->
     """
     if not table.has_changes:
         return greatest
-    return RecordOrder(sequence=max(greatest.sequence or 0, bounds.snapshot or 0) + 1)
+    return RecordOrder(source=greatest.source, sequence=max(greatest.sequence or 0, bounds.snapshot or 0) + 1)
 
 
 def _later(context: TableContext, horizon: RecordOrder, former: RecordOrder | None) -> RecordOrder:

@@ -130,7 +130,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     ledger = whole_ledger(context.settings, context.table)
     context = _in_topic_of(part.source, context, ledger)
     rows = part.rows(context, ledger)
-    is_beyond = is_beyond_horizon(context.table, ledger, part.source)
+    is_beyond = is_beyond_horizon(context.table, ledger, part.source, "redrive")
     records = stage_records(context, rows.selectExpr(*_RECORD), "redrive", is_beyond)
     later_times = rows.where("order_time IS NOT NULL").selectExpr(*_RECORD[1:3], f"order_time AS {staged.ORDER_TIME}")
     records = with_order_times(records, later_times)

@@ -106,7 +106,7 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
     if isinstance(table.source, Files):
         from lakehouse.sources.files.newest import newest_records as newest_of_files
 
-        return newest_of_files(settings, table.source, limit)
+        return newest_of_files(settings, table.source, limit, table.format.encoding)
     if isinstance(table.source, Generated):
         from lakehouse.ledger.ledger import ledger_of
         from lakehouse.sources.generated.newest import newest_records as newest_of_generator

@@ -65,7 +65,7 @@ def read_reference_rows(reference: Reference) -> "pa.Table":
     path, parse_line, fields = reference.file, reference.format.parser(), reference.fields
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     lines = _read_bytes(path).splitlines()
-    if reference.header and lines[:1] != [reference.header.encode()]:
+    if reference.header and lines[:1] != [reference.header.encode(reference.format.encoding)]:
         raise _file_error(path, f"The first line is not {reference.header}")
     for number, line in enumerate(lines[bool(reference.header) :], start=1 + bool(reference.header)):
         try:

@@ -25,6 +25,7 @@ def source_problems(table: TableParts) -> Iterator[Problem]:
     if isinstance(table.source, Files):
         yield from _folder_problems(table.source)
         yield from _line_problems(table.source)
+        yield from header_problems(table.source.header, table.format.encoding)
         yield from _format_problems(table, table.source.each)
     elif isinstance(table.source, Generated):
         yield from _generator_problems(table.source)
@@ -78,6 +79,17 @@ def _line_problems(files: Files) -> Iterator[Problem]:
             yield f"{option} is for lines, but each is {files.each!r}", f"Remove {option}."
     if "\n" in files.header:
         yield "header has more than one line", "Write the first line of the files, without its line break."
+
+
+def header_problems(header: str, encoding: str) -> Iterator[Problem]:
+    """What is wrong with the first line of files whose lines are in an encoding."""
+    try:
+        header.encode(encoding)
+    except UnicodeEncodeError as error:
+        message = f"header has {header[error.start]!a}, which encoding {encoding!r} cannot write"
+        yield message, "Correct the header, or the encoding of the format."
+    except LookupError:
+        return  # the rules of the format say so
 
 
 def _table_problems(table: TableParts, rows: TableRows) -> Iterator[Problem]:

@@ -24,7 +24,7 @@ from lakehouse.declaration.rules.period_rules import period_problems
 from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
 from lakehouse.declaration.rules.reject_rules import reject_problems
 from lakehouse.declaration.rules.rows_rules import rows_problems
-from lakehouse.declaration.rules.source_rules import source_problems
+from lakehouse.declaration.rules.source_rules import header_problems, source_problems
 from lakehouse.declaration.rules.start_rules import start_problems
 from lakehouse.declaration.rules.topic_rules import topic_problems
 from lakehouse.declaration.table_parts import TableParts
@@ -261,6 +261,7 @@ def _reference(reference: Reference) -> Iterator[Problem]:
         reference_format_problems(reference),
         columns_problems(reference.columns),
         reference_array_problems(reference),
+        header_problems(reference.header, reference.format.encoding),
         key_problems(reference.key, reference.columns),
     ):
         yield f"reference {reference.name}: {message}", action

@@ -30,12 +30,16 @@ class FilePart(NamedTuple):
 
 
 class FileForm(NamedTuple):
-    """How files become records: what ``each`` record is, how lines of CSV are read, and how many places a file has."""
+    """How files become records: what ``each`` record is, how lines of CSV are read, and how many places a file has.
+
+    ``encoding`` is that of the lines, and so of the ``header``.
+    """
 
     each: str = "line"
     header: str = ""
     in_quotes: bool = False
     places: int = 2**36
+    encoding: str = "utf-8"
 
 
 class FileRecords(NamedTuple):
@@ -65,7 +69,7 @@ def read_part(part: FilePart, form: FileForm) -> Iterator[FileRecords]:
 def _placed_values(part: FilePart, form: FileForm) -> Iterator[PlacedValues]:
     if form.each == "line":
         lines = _lines_of_part(part) if part.chunks else _lines_of_file(part, form)
-        yield from lines if not form.header or part.first else _without_header(lines, form.header)
+        yield from lines if not form.header or part.first else _without_header(lines, form)
         return
     data = _whole(part)
     if form.each == "element":
@@ -134,12 +138,13 @@ def _until_line_end(chunks: Iterator[bytes], rest: bytes, begin: int) -> bytes:
     return bytes(line)
 
 
-def _without_header(lines: Iterator[PlacedValues], header: str) -> Iterator[PlacedValues]:
+def _without_header(lines: Iterator[PlacedValues], form: FileForm) -> Iterator[PlacedValues]:
     """Yield the lines after the first one, which must be the header."""
+    header, encoding = form.header, form.encoding
     for places, values in lines:
         line = values[0].as_py().removeprefix(b"\xef\xbb\xbf") if len(values) else None
-        if line is not None and line != header.encode():
-            text = line[:200].decode("utf-8", "replace")
+        if line is not None and line != header.encode(encoding):
+            text = line[:200].decode(encoding, "replace")
             raise FileFault(int(places[0]), f"the first line is {text!r}, expected the header {header!r}")
         yield places[1:], values[1:]
         if line is not None:

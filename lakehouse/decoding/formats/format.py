@@ -85,8 +85,9 @@ class Format(ABC):
     are changes of a source, which also delete rows and have an order of their own. ``accepted_snapshot``: the position
     of a snapshot that may be smaller than those of changes before it. ``not_finite``: whether NaN and infinities in
     JSON reject a record or are null. ``duplicate_names``: whether equal names in one object of JSON reject a record, or
-    which of their values counts. ``in_base64``: the path to texts that hold JSON in base64. ``reasons``: the reasons of
-    its parser to reject values, in addition to those that all formats share.
+    which of their values counts. ``in_base64``: the path to texts that hold JSON in base64. ``encoding``: that of the
+    text of a value. ``reasons``: the reasons of its parser to reject values, in addition to those that all formats
+    share.
 
     A subclass is a frozen dataclass. It must define how values are parsed and written; the rest is optional for a
     format without schemas. Spark's workers get the class by value, with its module. Modules that it imports must exist
@@ -109,6 +110,7 @@ class Format(ABC):
     not_finite: NotFinite = "reject"
     duplicate_names: DuplicateNames = "reject"
     in_base64: str | Sequence[str] = ()
+    encoding: str = "utf-8"
     reasons: tuple[str, ...] = ()
 
     @abstractmethod

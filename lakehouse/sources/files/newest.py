@@ -47,27 +47,30 @@ class FileRecord:
         return datetime.fromtimestamp(self.modified / 1_000_000, UTC)
 
 
-def newest_records(settings: Settings, files: Files, count: int) -> list[FileRecord]:
+def newest_records(settings: Settings, files: Files, count: int, encoding: str = "utf-8") -> list[FileRecord]:
     """Return the last records of the newest files, at most ``count``, the newest last; changes nothing.
 
-    Files without a number count too. One that changes meanwhile is left out. Raises ``SourceError``.
+    ``encoding`` is that of their lines. Files without a number count too. One that changes meanwhile is left out.
+    Raises ``SourceError``.
     """
     folder = folder_of(settings, files)
+    form = FileForm(files.each, files.header, files.quoted_line_breaks, encoding=encoding)
     facts, records = list_files(folder, files).facts, list[FileRecord]()
     for path in sorted(facts, key=lambda path: (facts[path].modified, path), reverse=True):
         if len(records) >= count:
             break
-        records = [*_last_records(folder, path, facts[path].modified, files, count - len(records)), *records]
+        part = FilePart(folder, path, [])
+        records = [*_last_records(part, facts[path].modified, form, count - len(records)), *records]
     return records
 
 
-def _last_records(folder: str, path: str, modified: int, files: Files, count: int) -> list[FileRecord]:
-    form, last_records = FileForm(files.each, files.header, files.quoted_line_breaks), deque[FileRecord](maxlen=count)
+def _last_records(part: FilePart, modified: int, form: FileForm, count: int) -> list[FileRecord]:
+    last_records = deque[FileRecord](maxlen=count)
     try:
-        part = FilePart(folder, path, chunk_hashes(folder, path))
+        part = part._replace(hashes=chunk_hashes(part.folder, part.path))
         for slice_ in read_part(part, form):
             pairs = zip(slice_.places[-count:], slice_.values[-count:], strict=True)
-            last_records.extend(FileRecord(path, int(p), modified, v.as_py(), slice_.fault) for p, v in pairs)
+            last_records.extend(FileRecord(part.path, int(p), modified, v.as_py(), slice_.fault) for p, v in pairs)
     except (FileChangedError, OSError):
         return []
     return list(last_records)

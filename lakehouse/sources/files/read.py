@@ -51,6 +51,7 @@ class NumberedFiles:
     folder: str
     files: Files
     with_names: bool
+    encoding: str = "utf-8"
 
     @property
     def size(self) -> int:
@@ -66,7 +67,9 @@ class NumberedFiles:
         frame = self.spark.createDataFrame(parts)
         tasks = self.size // (_PART_CHUNKS * CHUNK)
         frame = frame.repartition(min(tasks, len(parts))) if tasks > _FEW_TASKS else frame
-        read = _reader(self.folder, self.files, with_names=self.with_names)
+        files = self.files
+        form = FileForm(files.each, files.header, files.quoted_line_breaks, FILE_PLACES, self.encoding)
+        read = _reader(self.folder, form, with_names=self.with_names)
         return frame.mapInArrow(_decoding_reader(read, judge), f"{RECORD_TYPE}, {staged.VERDICT} {judge.type}")
 
 
@@ -131,9 +134,8 @@ def _verdict_adder(judge: Judge) -> Any:
     return with_verdicts
 
 
-def _reader(folder: str, files: Files, *, with_names: bool) -> Any:
+def _reader(folder: str, form: FileForm, *, with_names: bool) -> Any:
     """Build the function that reads a part of a file: batches of records."""
-    form = FileForm(files.each, files.header, files.quoted_line_breaks, FILE_PLACES)
     # locals: this module is not shipped
     names, places, fault_header, file_header = RECORD_SCHEMA.names, FILE_PLACES, FAULT_HEADER, FILE_HEADER
     headers_type, time_type, read = HEADERS_TYPE, TIME_TYPE, read_part

@@ -122,7 +122,8 @@ class FilesSource(Source):
             numbers = [n for n in numbers if n in readable_numbers or (first is not None and n >= first)]
         rows = read_numbered(self.settings, self.table, numbers)
         with_names = any(field.part == f"{HEADER}{FILE_HEADER}" for field in self.table.fields)
-        return NumberedFiles(spark, rows, self._folder, self.files, with_names=with_names)
+        encoding = self.table.format.encoding
+        return NumberedFiles(spark, rows, self._folder, self.files, with_names=with_names, encoding=encoding)
 
     def _first_unmerged(self, ledger: Ledger | None, log: FileLog) -> int | None:
         """Return the number of the next file to merge; ``None`` if the ledger has no progress in this folder."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakehouse.declaration import Csv
 from lakehouse.errors import BaseFileError
 from lakehouse.examples.tables.heart_rates import heart_rates
 from lakehouse.examples.tables.temperatures import temperatures
@@ -144,3 +145,13 @@ def test_a_reference_of_csv_has_a_row_for_each_line_after_its_header(tmp_path: P
     file.write_bytes(b"name,mrn\nAnn,7\n")
     with pytest.raises(BaseFileError, match="The first line is not mrn,name"):
         read_reference_rows(reference)
+
+
+def test_the_header_of_a_reference_is_in_the_encoding_of_its_lines(tmp_path: Path) -> None:
+    (reference,) = heart_rates.references
+    file = tmp_path / "patients.csv"
+    columns = [reference.columns[0], replace(reference.columns[1], source="größe")]
+    form = Csv(["mrn", "größe"], encoding="cp1252")
+    reference = replace(reference, file=file, columns=columns, format=form, header="mrn,größe")
+    file.write_bytes("mrn,größe\n7,groß\n".encode("cp1252"))
+    assert read_reference_rows(reference).to_pylist() == [{"mrn": 7, "name": "groß"}]

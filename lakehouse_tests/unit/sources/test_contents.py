@@ -110,6 +110,14 @@ def test_a_file_without_its_header_is_one_fault(tmp_path: Path) -> None:
     assert read(file, FileForm(header="a,b")) == [(None, "the first line is 'b,a', expected the header 'a,b'")]
 
 
+def test_the_header_is_in_the_encoding_of_the_lines(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes("größe\n1\n".encode("cp1252"))
+    assert read(file, FileForm(header="größe", encoding="cp1252")) == [(b"1", None)]
+    ((_, fault),) = read(file, FileForm(header="grösse", encoding="cp1252"))
+    assert fault == "the first line is 'größe', expected the header 'grösse'"
+
+
 def test_times_of_old_parquet_files_keep_their_year(tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     times = pa.table({"at": pa.array([datetime(9999, 12, 31), datetime(1, 1, 1)], pa.timestamp("us"))})

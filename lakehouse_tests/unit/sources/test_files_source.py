@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 from pyspark.errors import PySparkException
 
 from lakehouse.declaration import Column, Files, StreamTable
+from lakehouse.decoding.files.reader import FileForm
 from lakehouse.errors import ReadLossError, SourceError, printable
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import FILE_PLACES
@@ -150,7 +151,7 @@ def test_a_file_that_cannot_be_read_is_named_with_any_name(source, name) -> None
 def fail_in_spark(source: FilesSource, part: dict[str, Any]) -> None:
     """Read a part of a file as a worker does; Spark passes an error on as text."""
     try:
-        list(_reader(source.files.folder, source.files, with_names=False)(part))
+        list(_reader(source.files.folder, FileForm(), with_names=False)(part))
     except Exception as error:
         message = f"Traceback ...\n{type(error).__module__}.{type(error).__name__}: {error}\n"
         raise PySparkException(message) from None

@@ -12,6 +12,7 @@ from lakehouse.declaration import (
     Files,
     Generated,
     HeaderIs,
+    Json,
     RecordHeader,
     TableRows,
     Tombstone,
@@ -59,6 +60,13 @@ EXAMPLES = [
         "Remove header.",
         of_files(source=Files("ratings", each="element", header="id,time")),
         of_files(source=Files("ratings", each="element")),
+    ),
+    Example(
+        r"header has '\u20ac', which encoding 'latin-1' cannot write",
+        "Correct the header, or the encoding of the format.",
+        of_files(source=Files("ratings", header="id,€"), format=Json(encoding="latin-1")),
+        of_files(source=Files("ratings", header="id,EUR"), format=Json(encoding="latin-1")),
+        of_files(source=Files("ratings", header="id,€"), format=Json(encoding="iso8859-15")),
     ),
     Example(
         "header has more than one line",

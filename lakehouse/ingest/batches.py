@@ -221,8 +221,7 @@ def run_batch(
         fields = {"ranges": plan.ranges, "progress": progress, "consumed_tables": consumed_tables}
         commit = commit.with_fields(stream=plan.stream, **fields)
         if source.times_may_go_back:
-            last_records = ledger.last_records(plan.source) if before is None else before
-            records, commit = _order(records, table, commit, last_records)
+            records, commit = _order(records, table, commit, commit.last_records if before is None else before)
         counts = count_data_files(count_batch(records, table, is_beyond), files)
         records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)

@@ -15,7 +15,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import Gap, Plan, Progress, Range, SourceState, find_expired, find_gap
 from lakehouse.ledger.reached import reached_beyond
-from lakehouse.ledger.several_sources import of_stream, set_aside
+from lakehouse.ledger.several_sources import set_aside
 from lakehouse.storage.bounds import ChangeBounds, bounds_after
 
 
@@ -159,11 +159,10 @@ def _records_before(ledger: Ledger, plan: Plan) -> LastRecords:
 
     They are ordered as before, so that they change nothing.
     """
-    last_records = ledger.last_records(plan.source)
+    former_records = ledger.last_records(plan.source)
+    last_records = former_records[0] if former_records else {}
     if plan.gap is None or plan.gap.expired:
         return last_records
-    commits = [of_stream(entry.commit, plan.stream) for entry in ledger.entries]
-    former_records = [commit.last_records for commit in commits if commit.source == plan.source]
     starts = {part.partition: part.start for part in plan.ranges}
     lost_ends = {part.partition: _last_before(former_records, part.partition, starts) for part in plan.gap.ranges}
     return {p: last for p, last in (last_records | lost_ends).items() if last is not None}

@@ -18,7 +18,7 @@ from lakehouse.kafka.admin import add_partitions, create_named_topic, create_top
 from lakehouse.kafka.clients import only_in_spark
 from lakehouse.kafka.failures import TimelessRecordError, read_failures, require_same_source
 from lakehouse.kafka.incarnation import Incarnation, TopicState
-from lakehouse.kafka.lost_ends import with_lost_ends
+from lakehouse.kafka.lost_ends import MergedEnds, with_lost_ends
 from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, publish_raw, require_own_keys
 from lakehouse.kafka.read import read_records
@@ -30,6 +30,7 @@ __all__ = [
     "PATIENCE",
     "CutPlan",
     "Incarnation",
+    "MergedEnds",
     "PublishOptions",
     "Record",
     "TimelessRecordError",

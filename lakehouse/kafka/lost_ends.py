@@ -1,38 +1,46 @@
 """Topics that lost records at their end: another record has the place of the last one that was merged."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from lakehouse.kafka.incarnation import TopicState
 from lakehouse.kafka.record_times import FirstRecord, first_records
 from lakehouse.ledger.commit_values import LastRecord, LastRecords
-from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Range
-from lakehouse.ledger.several_sources import of_stream
+from lakehouse.ledger.positions import Progress, Range
 from lakehouse.settings import Settings
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def with_lost_ends(
-    settings: Settings, state: TopicState, ledger: Ledger, limit: float, least_lag: int = 0
-) -> TopicState:
+class MergedEnds(NamedTuple):
+    """What a table has merged of a topic: its progress, and the last records of its commits, the newest first.
+
+    Only partitions with at least ``least_lag`` records to read are compared.
+    """
+
+    progress: Progress
+    last_records: Sequence[LastRecords]
+    least_lag: int = 0
+
+
+def with_lost_ends(settings: Settings, state: TopicState, merged: MergedEnds, limit: float) -> TopicState:
     """Return the state with the partitions that lost merged records at their end and gave their offsets to others.
 
     A broker that was restored from an older copy, or a leader that lagged behind, loses the newest records. Once the
     partition has grown beyond the progress again, only the contents show it. So the last record that was merged is
-    compared with the topic, of each partition with a ``least_lag``. If it is another one, the history says up to which
-    offset the topic is known to be unchanged. Of a compacted topic, a record that is gone proves nothing.
+    compared with the topic. If it is another one, the history says up to which offset the topic is known to be
+    unchanged. Of a compacted topic, a record that is gone proves nothing.
     """
-    progress, last_records = ledger.progress, ledger.last_records(state.source)
-    if progress is None or progress.source != state.source:
+    if merged.progress.source != state.source or not merged.last_records:
         return state
-    lags = {p: end - progress.next_position(p) for p, end in state.end.items()}
-    compared_records = {p: last for p, last in last_records.items() if lags.get(p, -1) >= least_lag}
+    lags = {p: end - merged.progress.next_position(p) for p, end in state.end.items()}
+    compared_records = {p: last for p, last in merged.last_records[0].items() if lags.get(p, -1) >= merged.least_lag}
     changed_partitions = _changed(settings, state, compared_records, limit)
     if not changed_partitions:
         return state
-    return replace(state, unchanged={p: _unchanged_end(settings, state, p, ledger, limit) for p in changed_partitions})
+    return replace(state, unchanged={p: _unchanged_end(settings, state, p, merged, limit) for p in changed_partitions})
 
 
 def _changed(settings: Settings, state: TopicState, last_records: LastRecords, limit: float) -> list[int]:
@@ -64,13 +72,12 @@ def _is_same(last: LastRecord, record: FirstRecord | None) -> bool:
     return all(former == current for former, current in pairs if former is not None and current is not None)
 
 
-def _unchanged_end(settings: Settings, state: TopicState, partition: int, ledger: Ledger, limit: float) -> int:
+def _unchanged_end(settings: Settings, state: TopicState, partition: int, merged: MergedEnds, limit: float) -> int:
     """Return the offset up to which a partition is known to hold the records that were merged.
 
     The last records of earlier commits are compared with the topic; each is only there if all before it are.
     """
-    commits = (of_stream(entry.commit, state.stream) for entry in ledger.entries)
-    records = (commit.last_records.get(partition) for commit in commits if commit.source == state.source)
+    records = (last_records.get(partition) for last_records in reversed(merged.last_records))
     known_records = {last.position: last for last in records if last and last.position is not None}
     candidates = [
         known_records[position] for position in sorted(known_records) if position >= state.earliest[partition]

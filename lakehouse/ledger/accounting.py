@@ -12,8 +12,8 @@ are only shown if they are not zero."""
 _RECORDS = ("empty", "rows_read", "filtered", "rejected", "duplicate", "late", "times_back", "rounded")
 _OUTCOMES = ("inserted", "updated", "deleted", "deletes_without_row", "stale")
 FIGURES = ("read", *_RECORDS, "source_rows", *_OUTCOMES)
-"""Records read, and of these filtered, rejected, duplicate, late and rounded, and those whose time went back; rows merged, and of
-these each by its outcome.
+"""Records read, and of these filtered, rejected, duplicate, late, rounded, and those whose time went back; rows merged,
+and of these each by its outcome.
 
 If the elements of an array are rows: records read and those without a row, and the rows that the others have. Of these
 rows the others count."""

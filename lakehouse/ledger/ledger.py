@@ -123,10 +123,12 @@ class Ledger:
         """The positions before the start of the table, which it left out on purpose."""
         return self.last_commit.left_out if self.last_commit else ()
 
-    def last_records(self, source: SourceId) -> LastRecords:
-        """Return the last record of each partition of a source, if that is the one with the progress."""
-        last = self.last_commit
-        return last.last_records if last and last.source == source else {}
+    def last_records(self, source: SourceId) -> list[LastRecords]:
+        """Return the last record of each partition after each commit, the newest first, if it had this source."""
+        commits = [
+            entry.commit if self.stream is None else of_stream(entry.commit, self.stream) for entry in self.entries
+        ]
+        return [commit.last_records for commit in commits if commit.source == source]
 
     @property
     def reached(self) -> ReachedEnds:

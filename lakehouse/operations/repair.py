@@ -5,7 +5,6 @@ Each decision is a commit of its own in the ledger, an empty MERGE, so that it s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -205,8 +204,9 @@ def _require_one_source(context: TableContext, state: SourceState) -> None:
 
 def _stored_records(context: TableContext) -> DataFrame:
     """The records of the rows and of the deletes that are stored."""
-    tables = [context.merged, *([context.stored_table(deletes_layout)] if context.table.delete_rule else [])]
-    rows = reduce(DataFrame.unionByName, (table.rows().select("_record") for table in tables if table.ledger().exists))
+    rows, deletes = context.merged.rows().select("_record"), context.stored_table(deletes_layout)
+    if context.table.delete_rule and deletes.ledger().exists:
+        rows = rows.unionByName(deletes.rows().select("_record"))
     return rows.where("_record.position IS NOT NULL")
 
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from lakehouse.kafka import TopicState, read_failures, read_records, read_topic, read_topics, with_lost_ends
+from lakehouse.kafka import MergedEnds, TopicState, read_failures, read_records, read_topic, read_topics, with_lost_ends
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
@@ -24,8 +24,17 @@ def look_at_topics(
     """
     states = read_topics(settings, topics, limit, with_held=True)
     for number, ledger in enumerate(ledgers):
-        states[number] = with_lost_ends(settings, states[number], ledger, limit, least_lag=1)
+        states[number] = _with_lost_ends(settings, states[number], ledger, limit, least_lag=1)
     return states
+
+
+def _with_lost_ends(
+    settings: Settings, state: TopicState, ledger: Ledger, limit: float, least_lag: int = 0
+) -> TopicState:
+    if ledger.progress is None:
+        return state
+    merged_ends = MergedEnds(ledger.progress, ledger.last_records(state.source), least_lag)
+    return with_lost_ends(settings, state, merged_ends, limit)
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class TopicSource(Source):
     def look(self, ledger: Ledger | None, limit: float) -> TopicState:
         """Ask the broker, as ``read_topic`` does, and whether any partition lost records that were merged."""
         state = read_topic(self.settings, self.topic, limit)
-        return with_lost_ends(self.settings, state, ledger, limit) if ledger else state
+        return _with_lost_ends(self.settings, state, ledger, limit) if ledger else state
 
     def look_ahead(self, ledger: Ledger | None, limit: float) -> TopicState:
         """Ask the broker, like ``look``, but only of partitions with new records whether they lost others."""

@@ -13,10 +13,12 @@ from lakehouse.decoding import staged
 from lakehouse.decoding.fields import BEYOND_HORIZON
 from lakehouse.ingest.counts import Counts, count_batch
 from lakehouse.ingest.deletes import settle_deletes
+from lakehouse.ingest.merge import with_keys_of
 from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds, bounds_after
+from lakehouse.storage.merge_spec import equal_keys
 from lakehouse.storage.named_orders import compare_with, record_fields
 from lakehouse.storage.row_order import KEPT
 from lakehouse.storage.table_context import TableContext
@@ -57,7 +59,9 @@ def reject_beyond_horizon(
     if not counts.beyond_horizon:
         return records, counts
     table = context.table
-    rows = context.merged.rows(ledger.version).alias("t").where(counts.prune)
+    is_same_key = f"{equal_keys(table.key)} AND {counts.prune}"
+    valid_records = records.where(f"{staged.REASON} IS NULL").select(*table.key)
+    rows = with_keys_of(valid_records, context.merged.rows(ledger.version), is_same_key, counts)
     names_of_kept = {name: f"_has_{name}" for name in table.keep}
     # a value without its own order was stored before the column was kept
     has_values = (

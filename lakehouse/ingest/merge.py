@@ -98,13 +98,12 @@ def _compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, cou
     has_stored = f"t.`{target.table.key[0]}` IS NOT NULL"
     flags = _flags(target, has_stored)
     source = _with_stored_orders(stored_rows, newest_rows, target.table).alias("s")
-    rows = source.join(stored_rows.alias("t"), F.expr(f"{target.same_key} AND {counts.prune}"), "left")
+    is_same_key = f"{target.same_key} AND {counts.prune}"
+    rows = source.join(with_keys_of(newest_rows, stored_rows, is_same_key, counts), F.expr(is_same_key), "left")
     if target.deletes is not None:
-        rows = rows.join(
-            target.deletes.alias("d"),
-            F.expr(f"{equal_keys(target.table.key, 'd')} AND {counts.prune_by_key('d')}"),
-            "left",
-        )
+        is_same_key = f"{equal_keys(target.table.key, 'd')} AND {counts.prune_by_key('d')}"
+        deletes = with_keys_of(newest_rows, target.deletes, is_same_key, counts, "d")
+        rows = rows.join(deletes, F.expr(is_same_key), "left")
     new_delete = {DELETE: target.new_delete} if target.has_new_deletes else {}
     pairs = rows.selectExpr(
         "struct(s.*) AS s",
@@ -118,6 +117,19 @@ def _compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, cou
         *(f"{condition} AS {name}" for name, condition in _outcomes(target).items()),
         *new_delete,
     )
+
+
+def with_keys_of(
+    rows: DataFrame, stored_rows: DataFrame, is_same_key: str, counts: Counts, side: str = "t"
+) -> DataFrame:
+    """Return at least the stored rows (``side``) with a key of rows (``s``): few, if the rows are few.
+
+    Spark cannot broadcast the rows of the left side of a left join, and would shuffle all stored rows instead.
+    """
+    stored_rows = stored_rows.alias(side)
+    if counts.join != "broadcast":
+        return stored_rows
+    return stored_rows.join(rows.alias("s").hint("broadcast"), F.expr(is_same_key), "left_semi").alias(side)
 
 
 def _flags(target: Target, has_stored: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.invariant("4.4")
 
 BY_BROKER = TopicState("readings", SourceId("kafka", "c/t"), {0: 0}, {0: 9})
 BY_PRODUCER = replace(BY_BROKER, producer_time=True)
-REVISION = Column("revision", "INT", doc="Version.")
+REVISION = Column("revision", "INT", required=True, doc="Version.")
 
 
 def test_a_topic_with_producer_time_fails_the_check_with_advice() -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.positions import source_words
 
 
 class ChangeBounds(NamedTuple):
@@ -20,8 +21,13 @@ class ChangeBounds(NamedTuple):
 
     @property
     def are_of_changes(self) -> bool:
-        """Whether they have a position in the log of a database, as those of a change stream."""
-        orders = (order for order in (self.truncate, self.purged) if order)
+        """Whether they have a position in the log of a database, as those of a change stream.
+
+        The sequence of the rows of another table is its version.
+        """
+        orders = [
+            order for order in (self.truncate, self.purged) if order and source_words(order.source).source != "table"
+        ]
         return self.snapshot is not None or any(order.sequence is not None for order in orders)
 
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MILLISECOND = 1_000  # microseconds
-_VERSIONS_BEFORE = 100  # whose times count for a version
 
 
 @dataclass(frozen=True)
@@ -136,25 +135,18 @@ class TableSource(Source):
         times = self._times_of([version for part in plan.ranges for version in versions_in(part)])
         rule = self.table.apply_as_truncates
         begins_with_truncate = rule is not None and rule.path == (KIND_FIELD,)
-        kinds = Kinds(former_rows=self.rows.former_rows, truncates=begins_with_truncate)
+        kinds = Kinds(self.rows.former_rows, truncates=begins_with_truncate, are_ordered=bool(self.table.key))
         change_range = next((part for part in plan.ranges if part.partition == CHANGES), None)
         versions = changed_columns(self.uri, versions_in(change_range) if change_range else ())
         ranges = [piece for part in plan.ranges for piece in split_at(part, versions)]
         return read_table_rows(spark, self.uri, ranges, times, kinds)
 
     def _times_of(self, versions: Collection[int]) -> dict[int, int]:
-        """Return the time of the records of each version, in microseconds since 1970.
+        """Return the time of the records of each version, in microseconds since 1970: when it was committed.
 
-        Programs with different clocks write a table, and times order the rows of a key: a version is not older than
-        the hundred before it. It depends on no other, so that a replay of any range finds the same time. The records of
-        a log have no order, and are found again by the time of their own commit.
+        Programs with different clocks write a table, so the version orders the records, as their sequence.
         """
-        if not self.table.key or not versions:
-            return {version: self._committed_at(version) for version in versions}
-        first = max(0, min(versions) - _VERSIONS_BEFORE)
-        committed = [self._committed_at(version) for version in range(first, max(versions) + 1)]
-        indices = {version: version - first for version in versions}
-        return {v: max(committed[max(0, at - _VERSIONS_BEFORE) : at + 1]) for v, at in indices.items()}
+        return {version: self._committed_at(version) for version in versions}
 
     def _committed_at(self, version: int) -> int:
         """Return when a version was committed, in microseconds since 1970; 0 if its commit does not say."""

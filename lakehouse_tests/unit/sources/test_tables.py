@@ -211,27 +211,10 @@ def set_clocks(table: Path, times: Sequence[int]) -> None:
         file.write_text("\n".join(map(json.dumps, actions)))
 
 
-@pytest.mark.parametrize("is_log", [False, True])
-@pytest.mark.invariant("4.1")
-def test_a_version_of_a_slow_clock_is_not_older_than_those_before_it(accounts: Path, is_log: bool) -> None:
+def test_the_time_of_a_version_is_that_of_its_commit(accounts: Path) -> None:
     set_clocks(accounts, [10, 30, 20, 40])
-    source = source_of(accounts, key=() if is_log else ("id",))
-    times = source._times_of(range(1, 4))
-    assert [time // 1_000_000 for time in times.values()] == ([30, 20, 40] if is_log else [30, 30, 40])
-    assert source._times_of([2]) == {2: times[2]}, "in any split into batches"
-
-
-@pytest.mark.invariant("4.1")
-def test_the_time_of_a_version_is_the_same_in_every_range_that_is_read(
-    accounts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lakehouse.sources.tables.source._VERSIONS_BEFORE", 2)
-    add(accounts, 2, first=4)
-    set_clocks(accounts, [90, 10, 20, 30, 40, 50])
-    source = source_of(accounts)
-    times = source._times_of(range(6))
-    assert [time // 1_000_000 for time in times.values()] == [90, 90, 90, 30, 40, 50]
-    assert all(source._times_of(range(first, 6))[5] == times[5] for first in range(6))
+    times = source_of(accounts)._times_of(range(1, 4))
+    assert [time // 1_000_000 for time in times.values()] == [30, 20, 40]
 
 
 @pytest.mark.invariant("9.13")

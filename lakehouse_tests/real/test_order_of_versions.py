@@ -1,0 +1,121 @@
+"""A table that follows another one: versions decide which row is newer, and records within a version of a log table."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from lakehouse.declaration import Column, FieldIs, StreamTable, TableRows
+from lakehouse.ingest.batches import merge_all
+from lakehouse.ingest.replay import replay
+from lakehouse.settings import Settings
+from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.tables.followed import FollowedTable
+from lakehouse_tests.helpers.tables.rows import rows_of
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+COLUMNS = [Column("id", "INT", "Account.", required=True), Column("amount", "INT", "Amount.")]
+RECORD_TYPE = pa.struct(
+    [
+        ("source", pa.string()),
+        ("partition", pa.int32()),
+        ("position", pa.int64()),
+        ("sequence", pa.int64()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("order_time", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def follow(spark: SparkSession, folder: Path, uri: str, **changes: Any) -> TableContext:
+    table = StreamTable(
+        name="balances",
+        doc="Balances: one row per account.",
+        columns=COLUMNS,
+        key=["id"],
+        source=TableRows(uri),
+        apply_as_deletes=FieldIs("_change_type", ["delete"]),
+        **changes,
+    )
+    return TableContext(spark, Settings(home=folder / "home"), table)
+
+
+def amounts(context: TableContext) -> dict[int, int]:
+    return {row["id"]: row["amount"] for row in rows_of(context.settings, context.table.name)}
+
+
+def set_clock_ahead(uri: str, version: int) -> None:
+    """Make a version one that a program with a clock a year ahead committed."""
+    file = Path(uri, "_delta_log", f"{version:020d}.json")
+    actions = [json.loads(line) for line in file.read_text().splitlines()]
+    for info in (action["commitInfo"] for action in actions if "commitInfo" in action):
+        info["timestamp"] += 365 * 86_400_000
+    file.write_text("\n".join(map(json.dumps, actions)))
+
+
+@pytest.mark.invariant("4.10")
+def test_updates_and_deletes_count_after_a_version_of_a_clock_that_was_ahead(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    followed = FollowedTable(tmp_path / "accounts")
+    followed.upsert({1: 1, 2: 1})
+    set_clock_ahead(followed.uri, 1)
+    context = follow(spark, tmp_path, followed.uri)
+    merge_all(context)
+    for number in range(101):
+        followed.upsert({3: number})
+    followed.upsert({1: 2})
+    followed.delete("id = 2")
+    merge_all(context)
+    assert amounts(context) == {1: 2, 3: 100}
+    replay(context)
+    assert amounts(context) == {1: 2, 3: 100}
+
+
+def log_rows(first: int, end: int) -> pa.Table:
+    """Rows of a log table, whose records are of two keys by turns, and have the same time."""
+    positions = range(first, end)
+    records = [
+        {"source": "kafka:c/t", "partition": 0, "position": position, "time": NOON, "order_time": None}
+        for position in positions
+    ]
+    columns = {
+        "id": pa.array([position % 2 for position in positions], pa.int32()),
+        "amount": pa.array(list(positions), pa.int32()),
+        "_record": pa.array(records, RECORD_TYPE),
+    }
+    return pa.table(columns)
+
+
+@pytest.mark.invariant("4.10")
+def test_rows_of_a_log_table_keep_the_order_of_their_records(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "log")
+    write_deltalake(uri, log_rows(0, 12), configuration={"delta.enableChangeDataFeed": "true"})
+    context = follow(spark, tmp_path, uri)
+    merge_all(context)
+    assert amounts(context) == {0: 10, 1: 11}, "as of the first version"
+    write_deltalake(uri, log_rows(12, 40), mode="append")
+    merge_all(context)
+    assert amounts(context) == {0: 38, 1: 39}, "of the changes since"
+    replay(context)
+    assert amounts(context) == {0: 38, 1: 39}
+
+
+@pytest.mark.invariant("4.10")
+def test_a_record_with_a_later_time_of_order_is_newer_in_a_log_table_too(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "log")
+    rows = log_rows(0, 4).to_pylist()
+    for row in rows:
+        row["_record"]["time"] = NOON - timedelta(minutes=row["_record"]["position"])
+        row["_record"]["order_time"] = NOON if row["_record"]["position"] else None
+    schema = log_rows(0, 1).schema
+    write_deltalake(uri, pa.Table.from_pylist(rows, schema), configuration={"delta.enableChangeDataFeed": "true"})
+    context = follow(spark, tmp_path, uri)
+    merge_all(context)
+    assert amounts(context) == {0: 2, 1: 3}
+    assert DeltaTable(uri).version() == 0

@@ -51,7 +51,8 @@ class StreamTable(TableParts):
     an array. Each element is then a row. ``topics``, in place of ``topic``, are the topics of a table that reads
     several: their names, or a ``TopicPattern``. Each has its own progress. ``rejects`` are rules that reject records by
     the values of their rows. ``maintain_every`` is how often Dagster compacts and vacuums its tables. With
-    ``single_object``, an object in the place of the array of ``rows_from`` is its only element.
+    ``single_object``, an object in the place of the array of ``rows_from`` is its only element. ``may_forget`` accepts
+    that values of kept columns are lost if a topic is compacted before they are merged.
     """
 
     def __post_init__(self) -> None:

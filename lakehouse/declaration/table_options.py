@@ -66,6 +66,7 @@ class TableOptions(TableNames):
     rejects: Sequence[Reject] = ()
     maintain_every: timedelta = _NIGHTLY
     single_object: bool = False
+    may_forget: bool = False
 
     def in_topic(self, name: str) -> Self:
         """Return the declaration for the records of one of its topics: ``topic`` names it.

@@ -38,7 +38,7 @@ from lakehouse.ingest.topics import split_by_topic, split_context
 from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, require_same_source
 from lakehouse.ledger.active_files import count_rows
-from lakehouse.ledger.commit_values import LastRecords
+from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, lag_of
@@ -221,7 +221,9 @@ def run_batch(
         fields = {"ranges": plan.ranges, "progress": progress, "consumed_tables": consumed_tables}
         commit = commit.with_fields(stream=plan.stream, **fields)
         if source.times_may_go_back:
-            records, commit = _order(records, table, commit, commit.last_records if before is None else before)
+            last_records = commit.last_records if before is None else before
+            records, commit = _order(records, table, commit, last_records)
+            commit = _note_caught_up(commit, plan, state_after)
         counts = count_data_files(count_batch(records, table, is_beyond), files)
         records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
@@ -237,6 +239,16 @@ def _order(records: DataFrame, table: StreamTable, commit: Commit, before: LastR
     ordered_records = order_records(records, table, before)
     fields = {"last_records": before | ordered_records.last_records, "times_back": ordered_records.times_back}
     return ordered_records.records, commit.with_fields(**fields) if commit.kind == "batch" else commit
+
+
+def _note_caught_up(commit: Commit, plan: Plan, state_after: SourceState) -> Commit:
+    """Note the partitions that end where a batch ends, and when that was seen."""
+    if commit.kind != "batch":
+        return commit
+    now = time.time_ns() // 1000
+    ended = [part.partition for part in plan.ranges if state_after.end.get(part.partition, part.end) <= part.end]
+    last_records = {p: commit.last_records.get(p, LastRecord()).with_fields(caught_up=now) for p in ended}
+    return commit.with_fields(last_records=commit.last_records | last_records)
 
 
 def _stage(

@@ -4,6 +4,7 @@ The commit has the positions that are gone and the progress after them, and no r
 the declared start of a new table.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -54,6 +55,8 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
     require_comparable(table, ledger)
     if table.has_changes and state.is_compacted is not False:
         raise _compacted_error(table, is_known=state.is_compacted is not None)
+    if table.keep and state.is_compacted and not table.may_forget:
+        raise _kept_error(table)
     plan = plan_next_of(ledger, state, bounds)
     if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
         raise data_loss_error(plan.gap, table)
@@ -74,6 +77,16 @@ def _compacted_error(table: StreamTable, *, is_known: bool) -> DeclarationError:
         where=table.place_text,
         action="Nothing was merged. Set cleanup.policy=delete. If compaction may have removed records, send the changes"
         " to a new topic, and declare a table with another name.",
+    )
+
+
+def _kept_error(table: StreamTable) -> DeclarationError:
+    return DeclarationError(
+        f"Column {table.keep[0]} of {table.name} is kept, and its topic is compacted: the record with the newest value"
+        " may be gone before it is merged, once its key has a record without a value",
+        where=table.place_text,
+        action="Nothing was merged. Set cleanup.policy=delete. Or set min.compaction.lag.ms to longer than any merge"
+        " may be late, and declare may_forget=True.",
     )
 
 
@@ -157,7 +170,7 @@ def can_be_accepted(gap: Gap, table: StreamTable) -> bool:
 def _records_before(ledger: Ledger, plan: Plan) -> LastRecords:
     """Return the last records before a plan after a gap: where records are read again, those of an earlier batch.
 
-    They are ordered as before, so that they change nothing.
+    They are ordered as before, so that they change nothing. What a compacted topic lost until now is accepted.
     """
     former_records = ledger.last_records(plan.source)
     last_records = former_records[0] if former_records else {}
@@ -165,13 +178,13 @@ def _records_before(ledger: Ledger, plan: Plan) -> LastRecords:
         return last_records
     starts = {part.partition: part.start for part in plan.ranges}
     lost_ends = {part.partition: _last_before(former_records, part.partition, starts) for part in plan.gap.ranges}
-    return {p: last for p, last in (last_records | lost_ends).items() if last is not None}
+    return last_records | {p: last.with_fields(caught_up=time.time_ns() // 1000) for p, last in lost_ends.items()}
 
 
-def _last_before(former: Sequence[LastRecords], partition: int, starts: Mapping[int, int]) -> LastRecord | None:
+def _last_before(former: Sequence[LastRecords], partition: int, starts: Mapping[int, int]) -> LastRecord:
     known_records = (records[partition] for records in former if partition in records)
     before = [last for last in known_records if last.position is not None and last.position < starts.get(partition, 0)]
-    return max(before, key=lambda last: last.position or 0, default=None)
+    return max(before, key=lambda last: last.position or 0, default=LastRecord())
 
 
 def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:

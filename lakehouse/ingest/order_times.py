@@ -94,7 +94,8 @@ def _last_of_each(records: DataFrame) -> DataFrame:
 def _last_record(row: Row, before: LastRecords) -> LastRecord:
     greatest_time = max(row["greatest_time"], _greatest_time(before, row[staged.PARTITION], row["greatest_time"]))
     names = ("position", "time", "checksum")
-    return LastRecord(**{name: row[name] for name in names}, greatest_time=greatest_time)
+    caught_up = before.get(row[staged.PARTITION], LastRecord()).caught_up
+    return LastRecord(**{name: row[name] for name in names}, greatest_time=greatest_time, caught_up=caught_up)
 
 
 def _went_back(row: Row, before: LastRecords) -> bool:

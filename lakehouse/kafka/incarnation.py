@@ -31,8 +31,11 @@ class TopicState(SourceState):
     """The state of a topic at one time: its identity and the offsets it holds.
 
     ``earliest`` is the first offset that is still present. ``end`` is the last stable offset: the next one that a
-    committed record will get.
+    committed record will get. ``deletes_kept`` is for how many microseconds a compacted topic keeps deletes; ``None``
+    if it is not compacted, or the broker does not say.
     """
+
+    deletes_kept: int | None = None
 
     @property
     def ids(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""Topics that lost records at their end: another record has the place of the last one that was merged."""
+"""What only the records of a topic tell: whether it lost some at its end, or deletes before they were merged."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -17,12 +18,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class MergedEnds(NamedTuple):
     """What a table has merged of a topic: its progress, and the last records of its commits, the newest first.
 
-    Only partitions with at least ``least_lag`` records to read are compared.
+    Only partitions with at least ``least_lag`` records to read are compared. ``needs_deletes``: records without a value
+    delete rows of the table.
     """
 
     progress: Progress
     last_records: Sequence[LastRecords]
     least_lag: int = 0
+    needs_deletes: bool = False
 
 
 def with_lost_ends(settings: Settings, state: TopicState, merged: MergedEnds, limit: float) -> TopicState:
@@ -35,12 +38,39 @@ def with_lost_ends(settings: Settings, state: TopicState, merged: MergedEnds, li
     """
     if merged.progress.source != state.source or not merged.last_records:
         return state
+    if merged.needs_deletes and state.deletes_kept is not None:
+        state = replace(state, overtaken=tuple(_overtaken(settings, state, merged, limit)))
     lags = {p: end - merged.progress.next_position(p) for p, end in state.end.items()}
     compared_records = {p: last for p, last in merged.last_records[0].items() if lags.get(p, -1) >= merged.least_lag}
     changed_partitions = _changed(settings, state, compared_records, limit)
     if not changed_partitions:
         return state
     return replace(state, unchanged={p: _unchanged_end(settings, state, p, merged, limit) for p in changed_partitions})
+
+
+def _overtaken(settings: Settings, state: TopicState, merged: MergedEnds, limit: float) -> Iterator[int]:
+    """Yield the partitions whose records wait for longer than a compacted topic keeps deletes.
+
+    If the first waiting record is there, nothing waited before it. Otherwise, records have been compacted away since
+    the partition was last seen to end at the progress.
+    """
+    starts = {p: merged.progress.next_position(p) for p in state.end}
+    ranges = [Range(p, start, state.end[p]) for p, start in starts.items() if state.earliest[p] <= start < state.end[p]]
+    # those of aborted transactions show too that nothing was removed there
+    records = first_records(settings, state.stream, ranges, limit, "read_uncommitted") if ranges else {}
+    oldest = time.time_ns() // 1000 - (state.deletes_kept or 0)
+    for part in ranges:
+        record, last = records.get(part.partition), merged.last_records[0].get(part.partition, LastRecord())
+        known_times = [last.caught_up]
+        if record and record.offset == part.start:
+            known_times.append(_microseconds(record.time))
+        waits_since = max((known_time for known_time in known_times if known_time is not None), default=None)
+        if waits_since is not None and waits_since < oldest:
+            yield part.partition
+
+
+def _microseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _changed(settings: Settings, state: TopicState, last_records: LastRecords, limit: float) -> list[int]:
@@ -67,8 +97,7 @@ def _is_same(last: LastRecord, record: FirstRecord | None) -> bool:
     """Whether a record is the last one of a partition; what is unknown of one of them does not count."""
     if record is None or record.offset is None:
         return False
-    time = None if record.time is None else (record.time - _EPOCH) // timedelta(microseconds=1)
-    pairs = ((last.time, time), (last.checksum, record.checksum))
+    pairs = ((last.time, _microseconds(record.time)), (last.checksum, record.checksum))
     return all(former == current for former, current in pairs if former is not None and current is not None)
 
 

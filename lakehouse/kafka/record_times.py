@@ -38,16 +38,18 @@ class FirstRecord:
 
 
 def first_records(
-    settings: Settings, topic: str, ranges: Sequence[Range], limit: float = _LIMIT
+    settings: Settings, topic: str, ranges: Sequence[Range], limit: float = _LIMIT, isolation: str = "read_committed"
 ) -> dict[int, FirstRecord]:
-    """Return the first committed record of each range by partition; a range without a record is left out.
+    """Return the first record of each range by partition; a range without a record is left out.
+
+    Only committed records count, unless ``isolation`` is ``read_uncommitted``.
 
     A topic whose ``message.timestamp.type`` was changed still holds records with times of producers. Raises
     ``BrokerError`` if the broker does not deliver them within ``limit`` seconds.
     """
 
     async def read(clients: Clients) -> dict[int, FirstRecord]:
-        consumer_arguments = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+        consumer_arguments = {"isolation_level": isolation, "auto_offset_reset": "earliest"}
         records: dict[int, FirstRecord] = {}
         async with clients.open(AIOKafkaConsumer, **consumer_arguments) as consumer:
             for number in range(0, len(ranges), _TOGETHER):

@@ -54,13 +54,15 @@ class LastRecord(Frozen):
     ``position``, ``time`` (in microseconds since 1970, UTC) and ``checksum`` (CRC-32 of the value, or of the key of a
     record without one) identify it: if the topic has another record there, it lost records and gave their positions
     again. They are ``None`` if they are unknown. ``greatest_time`` is the greatest time of a record up to it: later
-    records are not ordered before it.
+    records are not ordered before it. ``caught_up`` is when the partition was last seen to end at the progress, or a
+    person accepted what was lost since.
     """
 
     position: int | None = None
     time: int | None = None
     checksum: int | None = None
     greatest_time: int | None = None
+    caught_up: int | None = None
 
 
 LastRecords = dict[int, LastRecord]

@@ -126,7 +126,8 @@ class SourceState:
     ``None`` if that is unknown. ``starts`` has the position at which a new table begins each partition; it is empty if
     none is declared. ``producer_time`` means that those who write the records set their times. ``unchanged`` has the
     partitions that lost records at their end and gave the positions to others, and up to where each is known to hold
-    what was merged. ``held_parts`` is what these positions leave out, and no batch reads yet.
+    what was merged. ``overtaken`` are the partitions from which deletes may have gone before they were merged, since
+    they are only kept for a while. ``held_parts`` is what these positions leave out, and no batch reads yet.
     """
 
     stream: str
@@ -137,6 +138,7 @@ class SourceState:
     starts: Positions = field(default_factory=dict)
     producer_time: bool = False
     unchanged: Positions = field(default_factory=dict)
+    overtaken: tuple[int, ...] = ()
     held_parts: tuple[HeldPart, ...] = ()
 
     @property
@@ -295,3 +297,13 @@ def _losses(partition: int, position: int, state: SourceState) -> Iterator[tuple
             f" their {word}s. From {word} {start} on, it is not known which of them were merged"
         )
         yield text, Range(partition, start, position)
+    elif partition in state.overtaken:
+        word = source_words(state.source).position
+        yield _overtaken_text(partition, f"{word} {position}"), Range(partition, position, position)
+
+
+def _overtaken_text(partition: int, place: str) -> str:
+    return (
+        f"Partition {partition}: records from {place} on have waited for longer than this compacted topic keeps deletes"
+        " (delete.retention.ms), so deletes among them may be gone, and their rows would stay"
+    )

@@ -1,14 +1,18 @@
 """The source of a table, as it is declared."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, Tombstone
 from lakehouse.declaration.generated import Generated
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import SourceState
 from lakehouse.settings import Settings
 from lakehouse.sources.source import Source
+
+if TYPE_CHECKING:
+    from lakehouse.sources.topic import TopicSource
 
 
 def look_at_each(
@@ -18,16 +22,14 @@ def look_at_each(
     if all(part.source is None for part in parts):
         from lakehouse.sources.topic import look_at_topics  # noqa: PLC0415 - a client of Kafka is slow to import
 
-        return look_at_topics(settings, [part.topic for part in parts], ledgers, limit)
+        return look_at_topics(settings, [_topic_source(settings, part) for part in parts], ledgers, limit)
     return [source_of(settings, part).look_ahead(ledger, limit) for part, ledger in zip(parts, ledgers, strict=True)]
 
 
 def source_of(settings: Settings, table: StreamTable) -> Source:
     """Return the source of a table; of one that reads several topics, the declaration of one of them is needed."""
     if table.source is None:
-        from lakehouse.sources.topic import TopicSource  # noqa: PLC0415 - a client of Kafka is slow to import
-
-        return TopicSource(settings, table.topic)
+        return _topic_source(settings, table)
     if isinstance(table.source, TableRows):
         from lakehouse.sources.tables.source import TableSource  # noqa: PLC0415
 
@@ -39,3 +41,9 @@ def source_of(settings: Settings, table: StreamTable) -> Source:
     from lakehouse.sources.files.source import FilesSource  # noqa: PLC0415
 
     return FilesSource(settings, table, table.source)
+
+
+def _topic_source(settings: Settings, table: StreamTable) -> "TopicSource":
+    from lakehouse.sources.topic import TopicSource  # noqa: PLC0415 - a client of Kafka is slow to import
+
+    return TopicSource(settings, table.topic, isinstance(table.apply_as_deletes, Tombstone))

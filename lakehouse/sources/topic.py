@@ -16,49 +16,48 @@ if TYPE_CHECKING:
 
 
 def look_at_topics(
-    settings: Settings, topics: Sequence[str], ledgers: Sequence[Ledger], limit: float
+    settings: Settings, sources: Sequence["TopicSource"], ledgers: Sequence[Ledger], limit: float
 ) -> list[TopicState]:
-    """Ask the broker about several topics at once, also what open transactions hold back, and then about lost ends.
+    """Ask the broker about several topics at once, also what open transactions hold back, and then about losses.
 
     ``ledgers`` are those of the tables that read the topics, if losses matter.
     """
-    states = read_topics(settings, topics, limit, with_held=True)
+    states = read_topics(settings, [source.topic for source in sources], limit, with_held=True)
     for number, ledger in enumerate(ledgers):
-        states[number] = _with_lost_ends(settings, states[number], ledger, limit, least_lag=1)
+        states[number] = sources[number].with_losses(states[number], ledger, limit, least_lag=1)
     return states
-
-
-def _with_lost_ends(
-    settings: Settings, state: TopicState, ledger: Ledger, limit: float, least_lag: int = 0
-) -> TopicState:
-    if ledger.progress is None:
-        return state
-    merged_ends = MergedEnds(ledger.progress, ledger.last_records(state.source), least_lag)
-    return with_lost_ends(settings, state, merged_ends, limit)
 
 
 @dataclass(frozen=True)
 class TopicSource(Source):
-    """One topic; the broker gives each record its offset."""
+    """One topic; the broker gives each record its offset. ``needs_deletes``: tombstones in it delete rows."""
 
     times_may_go_back: ClassVar[bool] = True
 
     settings: Settings
     topic: str
+    needs_deletes: bool = False
 
     def look(self, ledger: Ledger | None, limit: float) -> TopicState:
         """Ask the broker, as ``read_topic`` does, and whether any partition lost records that were merged."""
         state = read_topic(self.settings, self.topic, limit)
-        return _with_lost_ends(self.settings, state, ledger, limit) if ledger else state
+        return self.with_losses(state, ledger, limit) if ledger else state
 
     def look_ahead(self, ledger: Ledger | None, limit: float) -> TopicState:
         """Ask the broker, like ``look``, but only of partitions with new records whether they lost others."""
-        (state,) = look_at_topics(self.settings, [self.topic], [ledger] if ledger else [], limit)
+        (state,) = look_at_topics(self.settings, [self], [ledger] if ledger else [], limit)
         return state
 
     def look_after(self, ledger: Ledger | None, limit: float) -> TopicState:  # noqa: ARG002 - the plan asked about losses
         """Ask the broker, as ``read_topic`` does."""
         return read_topic(self.settings, self.topic, limit)
+
+    def with_losses(self, state: TopicState, ledger: Ledger, limit: float, least_lag: int = 0) -> TopicState:
+        """Return the state with what only its records tell, as ``with_lost_ends`` does."""
+        if ledger.progress is None:
+            return state
+        merged_ends = MergedEnds(ledger.progress, ledger.last_records(state.source), least_lag, self.needs_deletes)
+        return with_lost_ends(self.settings, state, merged_ends, limit)
 
     def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":  # noqa: ARG002
         """Read the plan, as ``read_records`` does."""

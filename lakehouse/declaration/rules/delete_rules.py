@@ -12,7 +12,9 @@ _MIN_PURGE = timedelta(days=1)  # maintenance runs once a day
 
 
 def delete_problems(table: TableParts) -> Iterator[Problem]:
-    """What is wrong with the deletes and truncates of a table with a key."""
+    """What is wrong with the deletes and truncates of a table with a key, and with what it may forget."""
+    if table.may_forget and not table.keep:
+        yield "may_forget requires a kept column", "Declare keep=True for a column, or remove may_forget."
     if not table.key:
         return
     yield from _purge_problems(table)

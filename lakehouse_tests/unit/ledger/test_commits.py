@@ -141,7 +141,7 @@ def test_the_form_of_version_16_is_unchanged():
     assert [field.name for field in fields(Range)] == ["partition", "start", "end"]
     assert field_names(Consumed) == "table_id version commit"
     assert field_names(OtherSource) == "stream progress left_out last_records"
-    assert field_names(LastRecord) == "position time checksum greatest_time"
+    assert field_names(LastRecord) == "position time checksum greatest_time caught_up"
     assert field_names(RecordOrder) == "version version_column source partition position sequence time"
 
 

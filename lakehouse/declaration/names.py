@@ -28,6 +28,7 @@ NO_CHECK |= {
     "producer_time",
     "ranges_contiguous",
     "rejected_share",
+    "versions_decide",
     "totals_match",
     "records_fresh",
     "lag_within_limit",

@@ -55,6 +55,10 @@ _WARNING_DOCS = {
     "producer_time": "No producer's clock decides which record is newer. It warns if producers date the records. Then"
     " set message.timestamp.type=LogAppendTime on the topic, or declare a version column or order='offset'.",
 }
+_VERSION_DOCS = {
+    "versions_decide": "The version decides which record of a key is newer. It warns if records of a batch had an equal"
+    " version and other values in the last 24 hours. Then have the producer write a finer version.",
+}
 
 
 def build_checks(entry: CatalogEntry) -> list[dg.AssetChecksDefinition]:
@@ -94,13 +98,15 @@ def build_verification(entry: CatalogEntry) -> dg.Definitions:
 def warning_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     """Checks that only warn. They read the newest commits and the state of the topic: cheap enough for every run."""
     table = entry.table
-    specs = _specs(entry, _with_table(_WARNING_DOCS, table))
+    version_docs = _VERSION_DOCS if table.version_column else {}
+    specs = _specs(entry, _with_table(_WARNING_DOCS | version_docs, table))
 
     @dg.multi_asset_check(name=f"{table.name}_warnings", specs=specs, can_subset=True)
     def check(context: dg.AssetCheckExecutionContext, lakehouse: LakehouseResource) -> Iterator[dg.AssetCheckResult]:
         with explained():
             ledger = ledger_of(lakehouse.settings, table.name)
             findings = [verify.rejected_share(ledger), _producer_time(lakehouse.settings, table)]
+            findings += [verify.versions_decide(ledger)] if table.version_column else []
         yield from _selected_results(context, findings, entry)
 
     return check

@@ -12,10 +12,12 @@ from lakehouse.declaration import Column as DeclaredColumn
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError
+from lakehouse.ingest.equal_versions import HAS_EQUAL_VERSION, has_versions, with_equal_versions
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TEXT_BOUND, TEXT_TYPES, literal, text_literal
 
+_TEXT_SIZE = "_text_size"
 PRUNE_ALL = "false"  # prunes every file: for a batch without rows
 _OF_CHANGES = ("snapshot_position", "snapshot_ends", "moved_keys", "min_origin", "max_origin", "origin_position")
 _TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a broadcast: rows, and bytes of their text
@@ -28,7 +30,8 @@ _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the
 class Counts:
     """The records of a batch by outcome; ``late`` records are part of ``read`` and also have another outcome.
 
-    ``rounded`` ones are also part of ``read``: a DECIMAL of them lost digits. ``filtered`` records do not meet
+    ``rounded`` ones are also part of ``read``: a DECIMAL of them lost digits. So are ``equal_versions``: another record
+    of the batch has their key and version, and other values. ``filtered`` records do not meet
     ``where``. If the elements of an array are rows, ``read`` counts records, ``empty`` those without an element, and
     all other counts are about rows: ``rows_read`` is the number of elements, and of records that are judged as a
     whole; else it is ``None``. ``partitions`` are the partitions of the table to which the
@@ -64,6 +67,7 @@ class Counts:
     empty: int = 0
     rows_read: int | None = None
     rounded: int = 0
+    equal_versions: int = 0
 
     @property
     def join(self) -> str:
@@ -125,7 +129,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         filtered=filtered,
         empty=empty,
         rows_read=judged if table.has_elements else None,
-        rounded=int(row["rounded"]) if table.has_decimals else 0,
+        **{name: int(row[name]) for name in _flags(table)},
         **{name: row[name] for name in _names_of_changes(table)},
     )
 
@@ -143,10 +147,12 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
 
     Only simple sums, so that Spark uses a hash aggregate. For a log table, one total: each of its records is a row.
     """
+    records = records.withColumn(_TEXT_SIZE, _text_size(table))
+    records = with_equal_versions(records, table) if has_versions(table) else records
     aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
     aggregates += [F.count_if(staged.LATE).alias("_late")]
     aggregates += [F.expr(f"count_if({is_beyond_horizon})").alias("_beyond_horizon")] if is_beyond_horizon else []
-    aggregates += [F.count_if(staged.ROUNDED).alias("_rounded")] if table.has_decimals else []
+    aggregates += [F.count_if(flag).alias(f"_{name}") for name, flag in _flags(table).items()]
     is_filtered = F.expr(f"{staged.REASON} = '{staged.FILTERED}'")
     aggregates += [F.count_if(is_filtered).alias("_filtered")] if table.where else []
     if table.has_elements:
@@ -168,12 +174,23 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
     aggregates += [F.count_if(staged.DELETED).alias("_deletes")] if table.delete_rule else []
     if table.partition_by and _partition_follows_key(table):
         aggregates.append(F.max(table.partition_by.name).alias("_table_partition"))
-    sizes = " + ".join(_size_sql(column) for column in table.columns if column.type in TEXT_TYPES or column.is_nested)
     aggregates += [
-        F.sum(F.expr(sizes or "0")).alias("_text"),
+        F.sum(_TEXT_SIZE).alias("_text"),
         F.count(staged.UNMAPPED_FIELDS).alias("_others"),
     ]
     return records.groupBy(*table.key).agg(*aggregates)
+
+
+def _flags(table: StreamTable) -> dict[str, str]:
+    """Return the staged columns that flag records that are counted with any outcome, by name."""
+    flags = {"rounded": staged.ROUNDED} if table.has_decimals else {}
+    return flags | ({"equal_versions": HAS_EQUAL_VERSION} if has_versions(table) else {})
+
+
+def _text_size(table: StreamTable) -> Column:
+    """The bytes of the texts and other long values of a record."""
+    sizes = " + ".join(_size_sql(column) for column in table.columns if column.type in TEXT_TYPES or column.is_nested)
+    return F.expr(sizes or "0")
 
 
 def _size_sql(column: DeclaredColumn) -> str:
@@ -189,7 +206,7 @@ def _totals(table: StreamTable, is_beyond_horizon: str) -> list[Column]:
         for name in ("read", "rejected", "late", "text", "others", *(["beyond_horizon"] if is_beyond_horizon else []))
     ]
     optional_names = [
-        *(["rounded"] if table.has_decimals else []),
+        *_flags(table),
         *(["filtered"] if table.where else []),
         *(["records", "empty"] if table.has_elements else []),
     ]
@@ -279,6 +296,7 @@ def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
         duplicate=counts.duplicate,
         late=counts.late,
         rounded=counts.rounded,
+        equal_versions=counts.equal_versions,
         declaration=table.fingerprint,
         snapshot_position=max(snapshot_positions, default=None),
     )

@@ -6,14 +6,33 @@ from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import Range, SourceId, source_words
 
 _MAX_RANGES = 12  # in a description
-OPTIONAL_FIGURES = ("empty", "rows_read", "filtered", "rounded", "deleted", "deletes_without_row", "times_back")
-"""Figures of tables that declare ``rows_from=``, ``where=``, decimals or deletes, and of clocks that went back, which
-are only shown if they are not zero."""
-_RECORDS = ("empty", "rows_read", "filtered", "rejected", "duplicate", "late", "times_back", "rounded")
+OPTIONAL_FIGURES = (
+    "empty",
+    "rows_read",
+    "filtered",
+    "rounded",
+    "equal_versions",
+    "deleted",
+    "deletes_without_row",
+    "times_back",
+)
+"""Figures of tables that declare ``rows_from=``, ``where=``, decimals, versions or deletes, and of clocks that went
+back, which are only shown if they are not zero."""
+_RECORDS = (
+    "empty",
+    "rows_read",
+    "filtered",
+    "rejected",
+    "duplicate",
+    "late",
+    "times_back",
+    "rounded",
+    "equal_versions",
+)
 _OUTCOMES = ("inserted", "updated", "deleted", "deletes_without_row", "stale")
 FIGURES = ("read", *_RECORDS, "source_rows", *_OUTCOMES)
-"""Records read, and of these filtered, rejected, duplicate, late, rounded, and those whose time went back; rows merged,
-and of these each by its outcome.
+"""Records read, and of these filtered, rejected, duplicate, late, rounded, and those whose time went back or whose
+version is not unique; rows merged, and of these each by its outcome.
 
 If the elements of an array are rows: records read and those without a row, and the rows that the others have. Of these
 rows the others count."""
@@ -32,6 +51,7 @@ def figures(entry: Entry) -> dict[str, int]:
         commit.late,
         commit.times_back,
         commit.rounded,
+        commit.equal_versions,
     )
     rows = (metrics.source_rows, metrics.inserted, metrics.updated)
     deletes = (metrics.deleted, commit.deletes_without_row)

@@ -40,6 +40,7 @@ class Totals(Frozen):
     rejected: int = 0
     duplicate: int = 0
     rounded: int = 0
+    equal_versions: int = 0
     inserted: int = 0
     updated: int = 0
     deleted: int = 0

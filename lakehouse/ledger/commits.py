@@ -70,6 +70,8 @@ class Commit(Frozen):
     - ``rounded``: the records among those read of which a DECIMAL lost digits.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
     - ``consumed_tables``: the version that was read of each table by a materialized view, or of a ``TableRows``.
+    - ``equal_versions``: the records among those read whose key and version another record of the batch has, with other
+      values. The source decided which of them is the row.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
     - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
       commit before declared deletes. Deletes in newer versions do not count.
@@ -111,6 +113,7 @@ class Commit(Frozen):
     late: int = 0
     times_back: int = 0
     rounded: int = 0
+    equal_versions: int = 0
     deletes_without_row: int = 0
     deletes_table: Consumed | None = None
     rejected_table: Consumed | None = None
@@ -192,6 +195,7 @@ class Entry:
             rejected=before.rejected + commit.rejected,
             duplicate=before.duplicate + commit.duplicate,
             rounded=before.rounded + commit.rounded,
+            equal_versions=before.equal_versions + commit.equal_versions,
             inserted=before.inserted + metrics.inserted,
             updated=before.updated + metrics.updated,
             deleted=before.deleted + metrics.deleted,

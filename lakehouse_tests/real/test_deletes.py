@@ -186,6 +186,22 @@ def test_rows_that_are_deletes_by_a_corrected_declaration_are_deleted_by_a_repla
 
 
 @pytest.mark.slow
+@pytest.mark.invariant("4.1")
+def test_records_of_a_key_with_an_equal_version_and_other_values_are_counted(stream: Stream) -> None:
+    first, second, third = stream.hours(3)
+    tied = [row(first, 5, temperature_2m=1.0), row(first, 5, temperature_2m=2.0)]
+    sent_twice = [row(second, 5, temperature_2m=1.0)] * 2
+    later_records = [row(third, 5, temperature_2m=1.0), row(third, 6, temperature_2m=2.0)]
+    stream.send(*tied, *sent_twice, *later_records, b"{", row(third, 7), delete(third, 7))
+    (merged,) = stream.merge()
+    stream.assert_accounted()
+    commit = merged.entry.commit
+    assert (commit.read, commit.rejected, commit.duplicate, commit.equal_versions) == (9, 1, 5, 4)
+    assert stream.temperatures() == {first: 2.0, second: 1.0}
+    assert stream.ledger.totals.equal_versions == 4
+
+
+@pytest.mark.slow
 @pytest.mark.invariant("14.1")
 def test_another_version_column_is_refused_once_deletes_are_stored(stream: Stream) -> None:
     (hour,) = stream.hours(1)

@@ -219,7 +219,7 @@ def test_the_resource_starts_a_session_on_first_use_and_stops_it(monkeypatch):
 
 def test_a_declared_check_is_a_check_of_the_table_and_all_other_names_are_reserved():
     positive = Check("positive", "latitude > 0", "North of the equator.", severity="warn")
-    table = replace(temperatures, checks=[positive], fresh=timedelta(minutes=5), max_lag=1000)
+    table = replace(temperatures, checks=[positive], fresh=timedelta(minutes=5), max_lag=1000, version="observed_at")
     definitions = build_defs([table])
     graph = definitions.get_repository_def().asset_graph
     merged_keys = [key for key in graph.asset_check_keys if key.asset_key.to_user_string() == MERGED]

@@ -1,11 +1,12 @@
 """The share of rejected records covers a recent window: earlier rejections do not fail the check forever."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.operations.verify import rejected_share
+from lakehouse.operations.verify import rejected_share, versions_decide
 
 NOW = datetime(2026, 5, 2, 12, tzinfo=UTC)
 
@@ -28,6 +29,16 @@ def share_of(*entries: Entry) -> tuple[bool, str]:
     """The result of the check for a history, oldest first: passed, and the detail."""
     finding = rejected_share(Ledger("", entries=entries[::-1], transaction=len(entries)), NOW)
     return finding.passed, finding.detail
+
+
+def test_equal_versions_of_the_last_day_fail_their_check() -> None:
+    entries = [entry(1, timedelta(hours=25), 10, 0), entry(2, timedelta(hours=2), 10, 0)]
+    tied_entries = [replace(e, commit=e.commit.with_fields(equal_versions=4)) for e in entries]
+    finding = versions_decide(Ledger("", entries=tuple(tied_entries[::-1]), transaction=2), NOW)
+    assert not finding.passed
+    assert "4 records have a key and a version that another record of their batch has" in finding.detail
+    assert versions_decide(Ledger("", entries=(tied_entries[0],), transaction=1), NOW).passed
+    assert versions_decide(Ledger("", entries=tuple(entries[::-1]), transaction=2), NOW).passed
 
 
 def test_rejections_of_more_than_a_day_ago_do_not_count() -> None:

@@ -28,6 +28,7 @@ from lakehouse.declaration.inference.record_fields import MAX_FIELDS, field_path
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.formats import Format, Json
+from lakehouse.decoding.formats.debezium.position import MONGODB, is_of_mongodb
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas, WriterSchema
 from lakehouse.decoding.formats.shown_options import quote
 from lakehouse.decoding.time_texts import ISO8601
@@ -104,6 +105,7 @@ def propose(
     warnings += [_MIXED] if is_mixed else []
     if not (form.typed or form.is_text or are_arrays or only) and are_logs(objects):
         return replace(proposal, columns=columns_of_logs(), warnings=(LOGS_NOTE,), rows_from=ROWS_OF_LOGS)
+    warnings += [f"{MONGODB[0].upper()}{MONGODB[1:]}."] if any(map(is_of_mongodb, objects)) else []
     objects = read_texts(objects) if form.is_text else objects
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
     warnings += encoding_warnings(contents, form)

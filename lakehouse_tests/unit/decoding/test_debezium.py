@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import Avro, Column, Debezium, Delete, Json, Rejection, StreamTable
+from lakehouse.declaration.inference.proposal import propose
 from lakehouse.decoding.formats.avro.nodes import KIND
 from lakehouse.decoding.formats.debezium.position import source_position
 from lakehouse.decoding.formats.debezium.values import converter_of
@@ -255,6 +256,25 @@ def test_a_schema_of_avro_says_the_types_of_connect() -> None:
     verdict = verdict_of(value, form, Schemas({3: writer_schema}, {}))
     assert (verdict["at"], verdict["price"], verdict["_sequence"]) == (TIME, Decimal("12.34"), 7)
     assert verdict_of(value, form)["_reason"] == "unknown_schema"
+
+
+MONGODB_CHANGE = {
+    "before": None,
+    "after": '{"_id": {"$oid": "65a000000000000000000001"}, "qty": {"$numberLong": "3000000000"}}',
+    "source": {"connector": "mongodb", "ts_ms": 1, "snapshot": "false", "collection": "orders", "ord": 1},
+    "op": "u",
+}
+
+
+@pytest.mark.parametrize("op", ["c", "u", "d", "r"])
+def test_a_change_of_mongodb_says_what_to_set_in_the_connector(op: str) -> None:
+    value = json.dumps({**MONGODB_CHANGE, "op": op}).encode()
+    reason, detail = reason_of(value)
+    assert (reason, detail.split(":")[0]) == ("invalid_change", "changes of MongoDB are not supported")
+    assert "transforms.unwrap.type=io.debezium.connector.mongodb.transforms.ExtractNewDocumentState" in detail
+    (warning,) = [text for text in propose([value]).warnings if "MongoDB" in text]
+    assert warning.startswith("Changes of MongoDB are not supported")
+    assert not [text for text in propose([change("u", 7, ROW)]).warnings if "MongoDB" in text]
 
 
 NUMBER = {

@@ -12,6 +12,12 @@ from zlib import crc32
 
 from lakehouse.decoding.fields import Rejection, short_text
 
+MONGODB = (
+    "changes of MongoDB are not supported: their documents are texts, and they have no position. Set in the connector"
+    " transforms=unwrap, transforms.unwrap.type=io.debezium.connector.mongodb.transforms.ExtractNewDocumentState,"
+    " transforms.unwrap.delete.tombstone.handling.mode=rewrite, and declare Json() with a version and deletes"
+)
+"""What to set in a connector for MongoDB, and what to declare."""
 _LIMIT = 2**63
 _NAME_BITS = 2**31 - 1
 _BINLOG_FILE = re.compile(r".+\.(\d{1,10})", re.ASCII | re.DOTALL)
@@ -48,6 +54,12 @@ def source_origin(source: Mapping[str, Any]) -> int | None:
     return ((crc32(name.encode(errors="replace")) & _NAME_BITS) << 32) + server % 2**32
 
 
+def is_of_mongodb(message: Any) -> bool:
+    """Whether a message is a change of MongoDB in its envelope."""
+    source = message.get("source") if isinstance(message, Mapping) else None
+    return isinstance(source, Mapping) and source.get("connector") == "mongodb" and "op" in message
+
+
 def _whole(raw: Any) -> int | None:
     """A whole number that is not negative; ``None`` if the value is none."""
     if isinstance(raw, bool) or not isinstance(raw, int | Decimal) or not isfinite(raw):
@@ -57,6 +69,8 @@ def _whole(raw: Any) -> int | None:
 
 def _explain(source: Mapping[str, Any]) -> str:
     connector = source.get("connector")
+    if connector == "mongodb":
+        return MONGODB
     subject = f"the connector {short_text(connector)}" if isinstance(connector, str) else "the record"
     return (
         f"{subject} gives neither an LSN of PostgreSQL nor a binlog file and position of MySQL; for flattened"

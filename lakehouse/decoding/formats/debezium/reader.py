@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
 from lakehouse.decoding.formats.debezium.connector import ADDED_FIELDS, ADDED_FIELDS_OF_MYSQL, DELETES_AS_ROWS
-from lakehouse.decoding.formats.debezium.position import source_origin, source_position
+from lakehouse.decoding.formats.debezium.position import MONGODB, is_of_mongodb, source_origin, source_position
 from lakehouse.decoding.formats.debezium.schemas import Converters, avro_converters, json_converters
 from lakehouse.decoding.formats.debezium.values import PLACEHOLDER, Placeholder, iso_time
 from lakehouse.decoding.formats.format import Schemas
@@ -159,6 +159,8 @@ class ChangeReader:
 
 def _enveloped_event(message: Mapping[str, Any]) -> _Event:
     """Return the event of an envelope."""
+    if is_of_mongodb(message):
+        raise Rejection("invalid_change", MONGODB)
     operation = _known_operation(message.get("op"))
     source = _require_object(message.get("source"), "source")
     side = "before" if operation == _DELETE else "after"

@@ -103,6 +103,9 @@ def publish(
         raise typer.BadParameter("the name of the subject is empty", param_hint="--subject")
     settings = load_settings()
     stream_table = select_topic(select_table(settings, table, _RAW_ADVICE), topic)
+    if stream_table.source:
+        problem = f"{stream_table.name} reads {stream_table.topic_text}, not a topic"
+        raise typer.BadParameter(problem, param_hint="TABLE")
     require_own_keys(stream_table)
     with (
         _records(stream_table, file, generate, check=not force) as records,

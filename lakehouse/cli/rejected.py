@@ -97,7 +97,8 @@ def _table_fields(table: str, reasons: "list[Reason]") -> dict[str, Any]:
 def _sample_fields(sample: "Sample") -> dict[str, Any]:
     from lakehouse.ledger.positions import source_words
 
-    position_name = source_words(sample.source).position
+    words = source_words(sample.source)
+    position_name = words.position if words.unit == 1 else "position"  # a file has the positions of all its records
     index = {} if sample.index is None else {"index": sample.index}
     return {**record_fields(sample, position_name, sample.position), **index, "detail": printable(sample.detail)}
 

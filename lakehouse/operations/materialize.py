@@ -13,7 +13,7 @@ from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.operations.view_news import find_news, read_table_ledgers, require_local_tables
-from lakehouse.query.connections import quoted_name, refusal
+from lakehouse.query.connections import quoted_name, view_refusal
 from lakehouse.query.declared_views import open_versions
 from lakehouse.settings import Settings
 from lakehouse.storage.delta_rs_writer import replace_all
@@ -133,5 +133,5 @@ class Materialization:
     def _explain(self, error: Exception) -> TableError:
         """Return an error of DuckDB as one that names the view."""
         problem = f"View {self.view.name} cannot be computed"
-        query_error = refusal(duckdb.Error(str(error)), "Correct sql= of the view, or the rows.", problem)
+        query_error = view_refusal(duckdb.Error(str(error)), "Correct sql= of the view, or the rows.", problem)
         return TableError(query_error.what, where=self.settings.table_uri(self.view.name), action=query_error.action)

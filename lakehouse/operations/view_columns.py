@@ -15,7 +15,7 @@ from lakehouse.declaration.view import sort_views
 from lakehouse.decoding.column_types import Problem
 from lakehouse.errors import DeclarationError
 from lakehouse.operations.layouts import layouts_of
-from lakehouse.query.connections import quoted_name, refusal
+from lakehouse.query.connections import quoted_name, view_refusal
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
 
@@ -82,7 +82,7 @@ def _read_columns(
         types = connection.sql(view.sql).types
         connection.execute(f"CREATE VIEW {quoted_name(view.name)} AS {view.sql}")
     except duckdb.Error as error:
-        problem = _unknown_column(error, view, columns) or refusal(error, "Correct sql=.", "sql cannot be run")
+        problem = _unknown_column(error, view, columns) or view_refusal(error, "Correct sql=.", "sql cannot be run")
         message = f"View {view.name!r}: {problem.what}"
         raise DeclarationError(message, where=view.file, action=problem.action) from None
     for message, action in _column_problems(view, names, types):

@@ -133,6 +133,20 @@ def refusal(error: duckdb.Error, action: str, problem: str = "The query cannot b
     return QueryError(f"{problem}: {text}", action=f"{hint_sentence} {action}".strip())
 
 
+QUOTES = 'A column whose name is a word of SQL needs quotes, such as "at".'
+
+
+def view_refusal(error: duckdb.Error, action: str, problem: str) -> QueryError:
+    """Return an error of DuckDB about the query of a view, with the line of its text."""
+    query_error = refusal(error, action, problem)
+    match = re.search(r"^LINE (\d+): ", str(error), re.MULTILINE)
+    is_syntax = str(error).startswith("Parser Error")
+    place = f", in line {match[1]} of sql=" if match and int(match[1]) > 1 else ""
+    return QueryError(
+        f"{query_error.what}{place}", action=f"{query_error.action} {QUOTES}" if is_syntax else query_error.action
+    )
+
+
 def quoted_name(name: str) -> str:
     """Return a name in quotes."""
     return '"' + name.replace('"', '""') + '"'

@@ -13,9 +13,9 @@ from lakehouse.query.connections import (
     connect,
     lock_connection,
     quoted_name,
-    refusal,
     run_statement,
     scan_sql,
+    view_refusal,
 )
 from lakehouse.query.statements import words_of
 from lakehouse.settings import Settings
@@ -56,7 +56,7 @@ class DeclaredViews:
             except duckdb.Error as error:
                 if view.name in needed_names:
                     action = "If a table does not exist yet, run lakehouse merge or lakehouse materialize first."
-                    raise refusal(error, action, f"View {view.name} cannot be read") from None
+                    raise view_refusal(error, action, f"View {view.name} cannot be read") from None
 
     def _plain_in(self, sql: str) -> list[View]:
         return [view for view in self.named_in(sql) if not view.materialized]

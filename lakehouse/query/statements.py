@@ -9,7 +9,7 @@ from duckdb import StatementType
 
 from lakehouse.decoding.fields import is_text
 from lakehouse.errors import QueryError
-from lakehouse.query.connections import refusal
+from lakehouse.query.connections import QUOTES, refusal
 
 _READING_WORDS = {
     "SELECT",
@@ -29,7 +29,6 @@ _OPENING_FUNCTIONS = re.compile(r"DELTA_(SCAN|LIST|DOMAIN|GET|SET|FILTER)\w*|QUE
 """Functions that open a table by its path, or that run SQL text, which could call such a function."""
 CORRECT = "Correct the query; it is in DuckDB's SQL."
 _ADVICE = "Use one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
-_QUOTES = 'A column whose name is a word of SQL needs quotes, such as "at".'
 
 
 def require_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -39,7 +38,7 @@ def require_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     try:
         types = [statement.type for statement in connection.extract_statements(sql)]
     except duckdb.Error as error:
-        raise refusal(error, f"{CORRECT} {_ADVICE} {_QUOTES}") from None
+        raise refusal(error, f"{CORRECT} {_ADVICE} {QUOTES}") from None
     words = words_of(sql)
     is_pivot = words[:1] == ["PIVOT"] and types == [StatementType.CREATE, StatementType.SELECT]  # as DuckDB splits it
     if len(types) != 1 and not is_pivot:

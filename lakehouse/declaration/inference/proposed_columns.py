@@ -16,6 +16,7 @@ from lakehouse.declaration.inference.proposed_types import fits, kind_of, omitte
 from lakehouse.declaration.inference.record_fields import values_at
 from lakehouse.declaration.names import column_name
 from lakehouse.declaration.vocabulary import Column
+from lakehouse.decoding.fields import UnrepresentableValue
 from lakehouse.decoding.formats.format import Path, SchemaField
 from lakehouse.decoding.formats.shown_options import quote
 from lakehouse.decoding.written_forms import Written
@@ -171,6 +172,7 @@ def _fitting_values(
 
 def _column_type(values: Sequence[Any], schema_field: SchemaField | None) -> tuple[str, str | None] | None:
     """The type of a column, and the pattern of a time: only strings can have another type than in their schema."""
-    if schema_field is None or (values and schema_field.type == "STRING"):
-        return type_of(values)
+    known_values = [value for value in values if not isinstance(value, UnrepresentableValue)]
+    if schema_field is None or (known_values and schema_field.type == "STRING"):
+        return type_of(known_values if schema_field else values)
     return (schema_field.type, None) if schema_field.type else None

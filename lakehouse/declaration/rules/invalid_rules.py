@@ -8,6 +8,10 @@ from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.record_parts import VALUE, ValueOrObject
 
+_NO_TEXT = (
+    "Remove invalid: no other column could have the value, such as the number of an enum without a name. Add the name"
+    " to the schema, then redrive."
+)
 _REMOVE_ONE = "Remove one of the two."
 
 
@@ -20,6 +24,9 @@ def invalid_problems(table: TableParts) -> Iterator[Problem]:
         if field.part != VALUE:
             message = f"column {column.name}: invalid is only allowed for a field of a record's value"
             yield message, "Remove invalid, or read the column from a field."
+        elif table.format.typed and column.type == "STRING":
+            message = f"column {column.name}: invalid is not allowed for a text of format {table.format.name}"
+            yield message, _NO_TEXT
         elif not _is_kept(table, fields, field):
             yield (
                 f"column {column.name}: invalid requires another column with the text of the field",

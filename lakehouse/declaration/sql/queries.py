@@ -17,6 +17,7 @@ Columns = Mapping[str, Mapping[str, str]]
 """The columns of tables, with their types in DuckDB."""
 
 _QUERY = "Write one SELECT in DuckDB's SQL."
+_QUOTES = ' A column whose name is a word of SQL needs quotes, such as "at".'
 _STATE = "the state of DuckDB"
 _UNREPEATABLE = {
     **UNREPEATABLE,
@@ -47,7 +48,8 @@ def query_problems(sql: str) -> Iterator[Problem]:
         if root is not None:
             yield from [*_source_problems(root), *_repetition_problems(sql, root)]
             return
-    yield "sql is not one query that reads", _QUERY
+    place = _place_of_fault(sql)
+    yield f"sql is not one query that reads{place}", f"{_QUERY}{_QUOTES if place else ''}"
 
 
 def tables_read(sql: str) -> tuple[str, ...]:
@@ -97,6 +99,20 @@ def _parse(sql: str) -> "exp.Query | None":
     except sqlglot.errors.SqlglotError:
         return None
     return root if isinstance(root, exp.Query) and not isinstance(root, exp.Subquery) else None
+
+
+def _place_of_fault(sql: str) -> str:
+    """Where the text is not SQL, for a message; empty if that is not known."""
+    import sqlglot  # noqa: PLC0415 - as above
+
+    try:
+        sqlglot.parse_one(sql, read="duckdb")
+    except sqlglot.errors.ParseError as error:
+        faults = [fault for fault in error.errors if fault.get("line")]
+        return f": line {faults[0]['line']}, at {faults[0]['highlight']!r}" if faults else ""
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return ""
+    return ""
 
 
 def _tables(root: "exp.Query") -> Iterator["exp.Table"]:

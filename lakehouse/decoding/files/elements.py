@@ -20,6 +20,7 @@ _FLAT = re.compile(rb'\{(?:[^{}\[\]"]++|' + _STRING + rb")*+\}", re.DOTALL)
 _TOKEN = re.compile(_STRING + rb'|[\[\]{}"]', re.DOTALL)
 _SCALAR = re.compile(rb"(?:" + _STRING + rb'|[^\s,\[\]{}"]++)', re.DOTALL)
 _WHITE = re.compile(rb"[ \t\r\n]*+")
+_HINTS = {"object": ": if each line is an object, declare each='line'"}
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -53,7 +54,7 @@ def _scan(data: bytes) -> Iterator[bytes]:
     elif data[position : position + 1] == b"{":
         end = _end_of_element(data, position, 0)
         yield data[position:end]
-        _require_end(data, end, 1)
+        _require_end(data, end, 1, "object")
     else:
         raise FileFault(0, "the file is neither a JSON array nor an object")
 
@@ -77,7 +78,7 @@ def _scan_array(data: bytes, position: int) -> Iterator[bytes]:
             raise FileFault(place, f"after element {place - 1:,}, {fact}: expected , or ]")
     if place == 0:
         position += 1
-    _require_end(data, position, place)
+    _require_end(data, position, place, "array")
 
 
 def _end_of_element(data: bytes, position: int, place: int) -> int:
@@ -101,10 +102,10 @@ def _end_of_element(data: bytes, position: int, place: int) -> int:
     raise FileFault(place, f"element {place:,}, which begins at byte {position:,}, does not end")
 
 
-def _require_end(data: bytes, position: int, place: int) -> None:
+def _require_end(data: bytes, position: int, place: int, kind: str) -> None:
     end = _skip_white(data, position)
     if end != len(data):
-        raise FileFault(place, f"the array ends before byte {end:,}, and the file does not")
+        raise FileFault(place, f"the {kind} ends before byte {end:,}, and the file does not{_HINTS.get(kind, '')}")
 
 
 def _skip_white(data: bytes, position: int) -> int:

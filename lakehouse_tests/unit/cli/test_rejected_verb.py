@@ -99,6 +99,15 @@ def test_pending_and_resolved_records_are_not_listed(tables: Path, capsys: pytes
     assert sorted(sample["offset"] for sample in reason["samples"]) == [9, 99]
 
 
+def test_the_position_of_a_record_of_a_file_is_called_a_position(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tables, row(2**36 * 3 + 7, source="files:abc"))
+    (reason,) = list_rejected(capsys)["reasons"]
+    assert [sample["position"] for sample in reason["samples"]] == [2**36 * 3 + 7]
+    assert "file" not in reason["samples"][0]
+
+
 @pytest.mark.invariant("8.5")
 def test_a_record_that_was_resolved_in_a_former_table_is_listed(
     tables: Path, capsys: pytest.CaptureFixture[str]

@@ -37,6 +37,18 @@ def infer_protobuf(*bodies: bytes, text: str = SHOP) -> Proposal:
     return proposal
 
 
+def test_a_number_of_an_enum_without_a_name_leaves_the_column_and_warns() -> None:
+    schemas = Schemas({1: SCHEMA}, {})
+    values = [add_frame(1, ORDER + b"\x0a\x01a" + state) for state in (b"\x48\x01", b"\x48\x07")]
+    proposal = propose(values, Protobuf(), schemas)
+    assert types(proposal)["state"] == "STRING"
+    assert [text for text in proposal.warnings if "'state'" in text] == [
+        "'state' has values that do not fit STRING in some records: they are rejected."
+    ]
+    (only_unnamed,) = (propose(values[1:], Protobuf(), schemas),)
+    assert types(only_unnamed)["state"] == "STRING"
+
+
 def test_types_are_those_of_the_message_that_records_have() -> None:
     proposal = infer_protobuf(ORDER + b"\x0a\x01a", ORDER + b"\x0a\x01b")
     column_types = types(proposal)

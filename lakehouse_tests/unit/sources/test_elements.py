@@ -57,6 +57,11 @@ def test_a_file_that_is_cut_off_gives_the_elements_before_the_cut_and_a_fault(
         (b"[1 2]", [b"1"], "after element 0, byte 3 begins something else: expected , or ]"),
         (b"[1,]", [b"1"], "element 1, at byte 3, is missing"),
         (b"[1] x", [b"1"], "the array ends before byte 4, and the file does not"),
+        (
+            b'{"a": 1}\n{"a": 2}',
+            [b'{"a": 1}'],
+            "the object ends before byte 9, and the file does not: if each line is an object, declare each='line'",
+        ),
         (b"[1", [b"1"], "after element 0, the file ends: expected , or ]"),
         (b'[{"a": "x]', [], "element 0, which begins at byte 1, does not end"),
         (b"1, 2", [], "the file is neither a JSON array nor an object"),

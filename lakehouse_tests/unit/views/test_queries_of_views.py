@@ -42,6 +42,14 @@ def test_a_view_reads_other_views_and_tables(settings: Settings) -> None:
     assert rows == [("Bern", 1), ("Oslo", 1)]
 
 
+def test_an_error_of_a_view_names_the_line_and_the_quotes(settings: Settings) -> None:
+    views = (*VIEWS, View("odd", "SELECT id,\n at FROM orders", "A word of SQL as a column.", materialized=False))
+    with pytest.raises(QueryError) as raised:
+        query(settings, "FROM odd", views=views)
+    assert raised.value.what.endswith('syntax error at or near "FROM", in line 2 of sql=')
+    assert raised.value.action.endswith('A column whose name is a word of SQL needs quotes, such as "at".')
+
+
 def test_a_view_without_its_tables_is_an_error_only_for_queries_that_need_it(settings: Settings) -> None:
     assert query(settings, "SELECT count(*) FROM orders", views=VIEWS).rows == [(3,)]
     message = "View cities cannot be read: Table with name customers does not exist.*run lakehouse merge or"

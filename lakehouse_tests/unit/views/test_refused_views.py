@@ -35,6 +35,11 @@ def view(sql: str, name: str = "report", *, materialized: bool = False) -> View:
             "SELECT * FROM other.orders",
             "other.orders is not a declared table. Read declared tables and views, by their names alone.",
         ),
+        (
+            "SELECT id\nFROM orders\nWHERE order ORDER BY",
+            "sql is not one query that reads: line 3, at 'ORDER BY'. Write one SELECT in DuckDB's SQL. A column whose"
+            ' name is a word of SQL needs quotes, such as "at".',
+        ),
         ("SELECT $1 AS x FROM orders", "sql has a parameter without a value. Write the value."),
         ("SELECT random() AS x FROM orders", "sql depends on chance, or on who computes it: random()." + SAME),
         ("SELECT uuidv7() AS x FROM orders", "sql depends on chance: uuidv7()." + SAME),

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from functools import partial
 
-from lakehouse.declaration import Element, Late, RecordHeader, ValueOrObject
+from lakehouse.declaration import Element, Late, Protobuf, RecordHeader, ValueOrObject
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, oldest, with_columns
@@ -77,6 +77,15 @@ EXAMPLES = [
         with_columns(invalid(keep=True), TEXT),
         with_columns(invalid(), TEXT),
         with_columns(column(keep=True), TEXT),
+    ),
+    Example(
+        "column n: invalid is not allowed for a text of format Protobuf",
+        (
+            "Remove invalid: no other column could have the value, such as the number of an enum without a name. Add"
+            " the name to the schema, then redrive."
+        ),
+        with_columns(invalid("n", "STRING"), format=Protobuf()),
+        with_columns(column("n", "STRING"), format=Protobuf()),
     ),
     Example(
         "column n: version needs its value, so invalid is not allowed",

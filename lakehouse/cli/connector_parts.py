@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lakehouse.kafka import Record
     from lakehouse.settings import Settings
 
-_NEWEST = 3  # records that are decoded
+_NEWEST = 100  # records that are decoded
 _SECONDS = 4.0  # to read them
 
 

@@ -5,7 +5,7 @@ decimal if all its values have that form.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -27,6 +27,12 @@ from lakehouse.decoding.formats.parser import Change
 from lakehouse.decoding.records import parse
 
 _DECIMAL_TEXT = re.compile(r"-?\d{1,18}\.(\d{1,18})", re.ASCII)
+_FLAG = (
+    "If it is a boolean of MySQL (TINYINT(1)), a snapshot has numbers, and the log true and false. Set"
+    " converters=boolean and boolean.type=io.debezium.connector.binlog.converters.TinyIntOneToBooleanConverter in the"
+    " connector, take a snapshot, and declare BOOLEAN"
+)
+_OF_MYSQL = re.compile(rb'"(mysql|mariadb)"')
 _DAYS = "{}: numbers. If it is a date in the database, declare DATE with epoch='days'."
 _UNKNOWN_KEY = "The keys of these records do not name columns. Declare the primary key of the database in place of {}."
 _LONG_TEXTS = (
@@ -72,6 +78,8 @@ def propose_changes(records: Iterable[KeyedValue], form: Format, schemas: Schema
         columns = [replace(c, required=c.name in key, keep=c.keep and c.name not in key) for c in columns]
         columns = [replace(c, null_erases=c.keep) for c in columns]
     warnings += _warnings(columns, key)
+    if any(_OF_MYSQL.search(content.value) for content in contents if content.value):
+        warnings += _flag_warnings(columns, rows, key)
     form = form.with_text_numbers() if has_text_numbers else form
     reasons = most_common_reasons(refusals)
     return Proposal(tuple(columns), key, None, tuple(warnings), len(contents), len(refusals), reasons, form)
@@ -100,12 +108,7 @@ def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[
     name = column_name(source)
     column_type = _column_type(values) if values else None
     if name is None or column_type is None:
-        reason = (
-            "its name cannot become the name of a column"
-            if name is None
-            else "these records do not show its type; declare it by its type in the database"
-        )
-        warnings.append(f"Field {source!r} is left out: {reason}.")
+        warnings.append(f"Field {source!r} is left out: {_why_left_out(name, values)}.")
         return None
     numbers = [value for value in values if isinstance(value, Decimal)]
     unit = epoch_unit(numbers) if column_type == "BIGINT" and len(numbers) == len(values) else None
@@ -115,6 +118,28 @@ def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[
         warnings.append(epoch_warning(name, unit))
         return Column(name, "TIMESTAMP", "", source=None if name == source else source, epoch=unit)
     return Column(name, column_type, "", source=None if name == source else source)
+
+
+def _why_left_out(name: str | None, values: Sequence[Any]) -> str:
+    if name is None:
+        return "its name cannot become the name of a column"
+    if values and all(_is_flag(value) for value in values):
+        return f"it is 0 or 1 in some records and true or false in others. {_FLAG}"
+    return "these records do not show its type; declare it by its type in the database"
+
+
+def _is_flag(value: Any) -> bool:
+    """Whether a value may be a boolean of MySQL, which is a number in a snapshot."""
+    return isinstance(value, bool | int | Decimal) and value in (0, 1)
+
+
+def _flag_warnings(columns: Iterable[Column], rows: Sequence[dict[str, Any]], key: Sequence[str]) -> Iterator[str]:
+    """Numbers of MySQL that are only 0 and 1 so far: its log may have true and false."""
+    numbers = [column for column in columns if column.type == "BIGINT" and column.name not in key]
+    for column in numbers:
+        values = [row.get(column.field.source) for row in rows]
+        if all(_is_flag(value) for value in values if value is not None):
+            yield f"{column.name}: only 0 and 1. {_FLAG}."
 
 
 def _column_type(values: Sequence[Any]) -> str | None:

@@ -73,3 +73,30 @@ def test_only_the_first_rows_of_a_record_are_printed(
         "s603",
     ]
     assert "497 more rows, 100 of them rejected: --json shows them" in " ".join(lines)
+
+
+VERSIONED = """
+from lakehouse import Column, StreamTable, Version
+columns = [Column("id", "INT", "", required=True), Column("n", "INT", "")]
+items = StreamTable("items", "items", "", columns, ["id"], version={})
+"""
+
+
+@pytest.mark.parametrize(("nulls", "word"), [("oldest", "older"), ("newest", "newer")])
+def test_rows_without_a_version_are_named_with_what_they_are(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], nulls: str, word: str
+) -> None:
+    (folder / "items.py").write_text(VERSIONED.format(f'Version("n", nulls="{nulls}")'))
+    set_records(monkeypatch, b'{"id": 1}', b'{"id": 2, "n": 3}', b'{"id": 3, "n": null}')
+    assert main.run(["peek", "items", "--json"]) == main.DONE
+    notice = " ".join(capsys.readouterr().err.split())
+    assert f"Rows whose version is NULL: 2 (n). Each is {word} than every row of its key with a version." in notice
+
+
+def test_plan_names_a_version_that_may_be_null_without_a_choice(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "items.py").write_text(VERSIONED.format('"n"'))
+    assert main.run(["plan", "--quick"]) != main.DONE
+    notice = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "version n may be NULL, and nothing says what a record without a version is" in notice

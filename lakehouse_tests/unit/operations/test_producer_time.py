@@ -10,6 +10,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka.incarnation import TopicState
 from lakehouse.ledger.positions import SourceId
 from lakehouse.operations.verify import producer_time
+from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
 pytestmark = pytest.mark.invariant("4.4")
@@ -27,7 +28,7 @@ def test_a_topic_with_producer_time_fails_the_check_with_advice() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"order": "offset"}, {"columns": [*temperatures.columns, REVISION], "version": "revision"}]
+    "changes", [{"order": "offset"}, {"columns": [*temperatures.columns, REVISION], "version": BY_REVISION}]
 )
 def test_producer_time_is_harmless_if_a_version_or_the_offset_decides(changes: dict[str, Any]) -> None:
     assert producer_time(BY_PRODUCER, replace(temperatures, **changes)).passed

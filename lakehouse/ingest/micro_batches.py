@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.errors import LakehouseError, TopicError
+from lakehouse.ingest.batches import prepare
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.start import with_start
 from lakehouse.kafka import PATIENCE, first_records, is_exact_in_spark, written_ends
@@ -142,6 +143,21 @@ def describe_earlier(settings: Settings, plan: Plan, parts: list[MicroBatchPart]
 def find_waiting(state: SourceState, ends: Mapping[int, int]) -> dict[int, int]:
     """Return the ends that a topic has not committed yet, because a transaction is open."""
     return {partition: end for partition, end in ends.items() if end > state.end[partition]}
+
+
+def record_waiting(context: TableContext, plan: Plan, ends: Positions) -> None:
+    """Record the ends that wait for a transaction in a commit, unless it has them: a new process has to know them.
+
+    The commit moves no progress. That of a new table records where its first batch will begin.
+    """
+    prepare(context)
+    ledger = context.ledger()
+    commit = ledger.next_commit("wait", context.run)
+    if ledger.progress is None:
+        commit = commit.with_fields(stream=plan.stream, source=plan.source, progress=plan.progress.positions)
+    if commit.awaited.get(plan.source.text) != ends:
+        awaited = {**commit.awaited, plan.source.text: dict(ends)}
+        context.merged.commit_nothing(commit.with_fields(awaited=awaited))
 
 
 def _ranges(parts: list[MicroBatchPart]) -> list[Range]:

@@ -32,6 +32,7 @@ Kind = Literal[
     "derived",
     "deletes",
     "truncate",
+    "wait",
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
@@ -64,6 +65,8 @@ class Commit(Frozen):
     - ``undone_sources``: the other sources whose whole progress a RESTORE undid, with their names.
     - ``rows_read`` and ``empty``: if the rows are elements of records, the rows that the records have, and the records
       that have none. A record that is judged as a whole is one row. The other counts are then about rows.
+    - ``awaited``: by source and partition, the end up to which a streaming query has come and an open transaction does
+      not let a batch read, until a commit has merged it.
     - ``filtered``: the records among those read that do not meet ``where``.
     - ``late``: the late records among those read, whether they were rejected or not.
     - ``times_back``: the records among those read whose time is before that of an earlier record of their partition.
@@ -104,6 +107,7 @@ class Commit(Frozen):
     last_records: LastRecords = Field(default_factory=dict)
     other_sources: dict[str, OtherSource] = Field(default_factory=dict)
     undone_sources: dict[str, str] = Field(default_factory=dict)
+    awaited: ReachedEnds = Field(default_factory=dict)
     read: int = 0
     empty: int = 0
     rows_read: int | None = None

@@ -21,7 +21,7 @@ from lakehouse.ledger.positions import Progress, Range, SourceId
 from lakehouse.ledger.reached import ReachedEnds, merge_reached, reached_beyond
 from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
 from lakehouse.ledger.row_versions import unchanged_versions
-from lakehouse.ledger.several_sources import ends_of, names_of_progress, of_stream
+from lakehouse.ledger.several_sources import ends_of, names_of_progress, of_stream, still_awaited
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.ledger.understood import require_readable
 from lakehouse.settings import Settings
@@ -102,6 +102,7 @@ class Ledger:
             run=run,
             unaccounted=self.unaccounted,
             undone_sources=self._undone_sources_to_carry(last),
+            awaited=still_awaited(last) if last else {},
             **({name: getattr(last, name) for name in _CARRIED} if last else {}),
         )
 

@@ -7,7 +7,7 @@ from lakehouse.ledger.commit_infos import entry_of, metadata_of
 from lakehouse.ledger.commits import Upkeep
 
 _OPERATIONS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # they change no row, no matter which program runs them
-_KINDS = ("maintenance", "purge", "rewrite", "acceptance")  # lakehouse commits that change no row
+_KINDS = ("maintenance", "purge", "rewrite", "acceptance", "wait")  # lakehouse commits that change no row
 
 
 def unchanged_versions(history: Iterable[Mapping[str, Any]]) -> frozenset[int]:

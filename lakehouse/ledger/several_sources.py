@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from lakehouse.ledger.commit_values import OtherSource
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.positions import Positions, Range, SourceId
-from lakehouse.ledger.reached import ReachedEnds
+from lakehouse.ledger.reached import ReachedEnds, reached_beyond
 
 
 def of_stream(commit: Commit, name: str) -> Commit:
@@ -67,6 +67,18 @@ def progress_by_source(commit: Commit | None) -> dict[SourceId, Positions]:
 def ends_of(commit: Commit) -> ReachedEnds:
     """Return the progress of every source, as in ``reached``."""
     return {source.text: dict(positions) for source, positions in progress_by_source(commit).items() if positions}
+
+
+def still_awaited(commit: Commit) -> ReachedEnds:
+    """Return the ends that a streaming query waits for, of the sources of the commit, unless they are merged."""
+    ends = ends_of(commit)
+    return {source: part for source, part in reached_beyond(commit.awaited, ends).items() if source in ends}
+
+
+def awaited_by_stream(commit: Commit | None) -> dict[str, dict[int, int]]:
+    """Return what ``still_awaited`` returns by the name of the source."""
+    names = names_of_sources(commit) if commit else {}
+    return {names[source]: ends for source, ends in still_awaited(commit).items()} if commit else {}
 
 
 def left_out_by_stream(commit: Commit | None) -> dict[str, tuple[Range, ...]]:

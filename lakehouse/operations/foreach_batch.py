@@ -1,7 +1,6 @@
 """A table at the end of a Structured Streaming query: each micro-batch says how far to merge its topics."""
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable
 from threading import Lock
 
@@ -19,15 +18,17 @@ from lakehouse.ingest.micro_batches import (
     find_waiting,
     plan_micro_batch,
     read_parts,
+    record_waiting,
     require_same_records,
 )
 from lakehouse.ingest.topics import split_context
+from lakehouse.ledger.several_sources import awaited_by_stream
 from lakehouse.settings import Settings
 from lakehouse.spark.own_session import activate, is_classic, keep_exact, restore_active_state
 from lakehouse.spark.sessions import build_session
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.statement import is_abandoned
-from lakehouse.storage.table_context import TableContext
+from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 _log = logging.getLogger(__name__)
 _TURN = Lock()  # the active session belongs to the process: queries of one process take turns
@@ -69,7 +70,7 @@ class _MicroBatchMerger:
         self._refreshes = not only_merged
         self._session: SparkSession | None = None
         self._compared_topics = set[str]()
-        self._waiting: defaultdict[str, dict[int, int]] = defaultdict(dict)  # ends in open transactions, by topic
+        self._waiting: dict[str, dict[int, int]] | None = None  # ends in open transactions, by topic; None if unknown
 
     def __call__(self, records: DataFrame, batch_id: int) -> None:
         if not is_classic(records.sparkSession):
@@ -90,6 +91,9 @@ class _MicroBatchMerger:
         return self._session
 
     def _merge(self, context: TableContext, parts_by_topic: dict[str, list[MicroBatchPart]], name: str) -> None:
+        if self._waiting is None:  # an earlier process may have waited
+            newest = context.ledger().newest
+            self._waiting = awaited_by_stream(newest.commit if newest else None)
         if not parts_by_topic and not any(self._waiting.values()):
             return
         topic_contexts = {part.table.topic: part for part in split_context(context)}
@@ -98,15 +102,23 @@ class _MicroBatchMerger:
                 raise _topic_error(self._table, topic)
         for topic, topic_context in topic_contexts.items():
             parts = parts_by_topic.get(topic, [])
-            if parts or self._waiting[topic]:
-                self._merge_topic(context, topic_context, parts, f"{name} of {self._table.name}, topic {topic}")
+            waiting = self._waiting.get(topic, {})
+            if parts or waiting:
+                ends = {part.range.partition: part.range.end for part in parts}
+                ends |= {p: max(end, ends.get(p, end)) for p, end in waiting.items()}
+                log_name = f"{name} of {self._table.name}, topic {topic}"
+                self._waiting[topic] = self._merge_topic(context, topic_context, parts, ends, log_name)
 
     def _merge_topic(
-        self, context: TableContext, topic_context: TableContext, parts: list[MicroBatchPart], name: str
-    ) -> None:
+        self,
+        context: TableContext,
+        topic_context: TableContext,
+        parts: list[MicroBatchPart],
+        ends: dict[int, int],
+        name: str,
+    ) -> dict[int, int]:
+        """Merge one topic up to these ends; return those that wait for a transaction, which a commit then records."""
         topic = topic_context.table.topic
-        ends = {part.range.partition: part.range.end for part in parts}
-        ends |= {p: max(end, ends.get(p, end)) for p, end in self._waiting[topic].items()}
         batch = plan_micro_batch(topic_context, ends)
         if parts and topic not in self._compared_topics:
             require_same_records(self._settings, batch.state, parts)
@@ -115,14 +127,16 @@ class _MicroBatchMerger:
             _log.warning("%s: merged or left out before, and not merged again: %s", name, text)
         if text := describe_earlier(self._settings, batch.plan, parts):
             _log.warning("%s: records before the micro-batch are merged too: %s", name, text)
-        self._waiting[topic] = find_waiting(batch.state, ends)
-        if self._waiting[topic]:
-            _log.warning("%s: records of an open transaction are merged once it is committed", name)
         if not batch.plan.is_idle:
             self._is_refreshed = not self._refreshes
             request = Request(until=batch.ends, topic=topic)
             for outcome in refresh_and_retry(context, lambda: merge_all(context, request)):
                 _log.info("%s: %s", name, outcome)
+        waiting = find_waiting(batch.state, ends)
+        if waiting:
+            _log.warning("%s: records of an open transaction are merged once it is committed", name)
+            retry_on_conflict(lambda: record_waiting(topic_context, batch.plan, waiting))
+        return waiting
 
     def _refresh(self, context: TableContext) -> None:
         """Refresh the derived tables, also if a merge of an earlier process was not followed by it."""

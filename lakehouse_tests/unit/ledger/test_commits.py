@@ -128,7 +128,7 @@ def test_the_form_of_version_16_is_unchanged():
     assert field_names(Upkeep) == "metadata kind run"
     assert field_names(Commit) == (
         "metadata kind number attempt table_version rows_version stream source ranges progress reached left_out"
-        " last_records other_sources undone_sources read empty rows_read filtered rejected duplicate late times_back"
+        " last_records other_sources undone_sources awaited read empty rows_read filtered rejected duplicate late times_back"
         " rounded equal_versions deletes_without_row deletes_table rejected_table snapshot_position snapshot_end"
         " origins truncate purged totals_before consumed consumed_tables gap folder reconciled declaration run"
         " unaccounted accepted reason"
@@ -159,6 +159,15 @@ def test_a_commit_of_version_13_is_read_as_one_of_a_single_topic(tmp_path):
     uri = table_with(tmp_path, json.dumps(older | {"metadata": 13}))
     (entry,) = read_ledger(uri, "readings").entries
     assert (entry.commit.metadata, entry.commit.other_sources) == (13, {})
+
+
+@pytest.mark.invariant("1.11")
+def test_a_commit_of_version_15_is_read_as_one_that_no_query_waits_for():
+    commit = parse_metadata(
+        json.dumps({name: value for name, value in COMMIT.items() if name != "awaited"} | {"metadata": 15})
+    )
+    assert isinstance(commit, Commit)
+    assert (commit.metadata, commit.awaited) == (15, {})
 
 
 @pytest.mark.invariant("1.10")

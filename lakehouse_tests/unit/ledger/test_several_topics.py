@@ -13,7 +13,7 @@ from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Plan, Progress, Range, SourceId, SourceState
-from lakehouse.ledger.several_sources import ends_of, find_name, names_of_sources, progress_by_stream
+from lakehouse.ledger.several_sources import awaited_by_stream, ends_of, find_name, names_of_sources, progress_by_stream
 from lakehouse_tests.unit.ledger.test_another_source import add_commit
 
 EU, US, NEW_EU = (SourceId("kafka", f"c/{name}") for name in ("eu", "us", "eu2"))
@@ -61,6 +61,19 @@ def test_a_topic_whose_progress_a_restore_undid_is_remembered_until_it_is_read_a
     read_ledger = steps(later_ledger, state(US, 20, first=5), state(US, 20, first=5))
     assert (read_ledger.undone_sources, read_ledger.of_stream(NAMES[US]).progress) == ({}, Progress(US, {0: 20}))
     assert read_ledger.next_commit("base", "run").undone_sources == {}
+
+
+@pytest.mark.invariant("2.11")
+def test_ends_that_a_query_waits_for_are_carried_on_until_they_are_merged() -> None:
+    ledger = steps(Ledger("uri"), state(EU, 3), state(EU, 3), state(US, 2))
+    commit = ledger.of_stream(NAMES[EU]).next_commit("wait", "run")
+    ledger = add_commit(ledger, commit.with_fields(awaited={EU.text: {0: 7}}))
+    ledger = steps(ledger, state(US, 9), state(EU, 6))
+    assert awaited_by_stream(ledger.newest.commit) == {NAMES[EU]: {0: 7}}
+    ledger = steps(ledger, state(EU, 7))
+    assert awaited_by_stream(ledger.newest.commit) == {}
+    assert ledger.next_commit("batch", "run").awaited == {}
+    assert all(finding.passed for finding in audit(ledger))
 
 
 @pytest.mark.invariant("2.8")

@@ -101,7 +101,8 @@ def merge(
     stream_table = select_table(settings, table)
     request = batches.Request(max_records=max_records)
     if dry_run:
-        return _show_plan(settings, stream_table, request, json)
+        is_idle = _show_plan(settings, stream_table, request, json)
+        return _fail_if_idle(is_idle=fail_if_idle and is_idle)
     services = broker(settings, stream_table, with_registry=stream_table.has_schemas)
     with services, table_context(settings, stream_table) as context:
         _print_changes(settings, stream_table)
@@ -111,9 +112,12 @@ def merge(
             derived_updates = [] if only_merged else refresh_all(context)
     show_outcomes(stream_table, outcomes, derived_updates, json)
     _print_held_files(settings, stream_table)
-    if fail_if_idle and not outcomes:
+    return _fail_if_idle(is_idle=fail_if_idle and not outcomes)
+
+
+def _fail_if_idle(*, is_idle: bool) -> None:
+    if is_idle:
         raise typer.Exit(NOTHING_TO_DO)
-    return None
 
 
 def _print_held_files(settings: "Settings", table: "StreamTable") -> None:
@@ -136,16 +140,18 @@ def _print_changes(settings: "Settings", table: "StreamTable") -> None:
         print_notice(str(change))
 
 
-def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> None:
+def _show_plan(settings: "Settings", table: "StreamTable", request: "Request", json: bool) -> bool:
+    """Print what the next batch would read; return whether there is nothing to merge."""
     from lakehouse.ingest.batches import plan_each
 
     with broker(settings, table):
         plans = plan_each(settings, table, request)
     if json:
-        return print_json([asdict(plan) for plan in plans] if table.topics else asdict(plans[0]))
-    for plan in plans:
-        _print_plan(table, plan)
-    return None
+        print_json([asdict(plan) for plan in plans] if table.topics else asdict(plans[0]))
+    else:
+        for plan in plans:
+            _print_plan(table, plan)
+    return all(plan.is_idle for plan in plans)
 
 
 def _print_plan(table: "StreamTable", plan: "Plan") -> None:

@@ -100,8 +100,8 @@ def _print_status(fields: dict[str, Any]) -> None:
         _print_open_issues(fields)
     for export in fields.get("exports", ()):
         print_line(_export_text(export))
-    for foreign in fields["foreign"]:
-        print_line(_foreign_text(foreign["version"], foreign["operation"], foreign["committed_at"]))
+    if fields["foreign"]:
+        print_line(_foreign_summary(fields["table"], fields["foreign"]))
 
 
 def _print_lag(fields: dict[str, Any]) -> None:
@@ -159,6 +159,14 @@ def _export_text(export: dict[str, Any]) -> str:
         return f"{state}; nothing is newer."
     reason = " Old files stay: it lags beyond half of the retention." if export["holds_vacuum"] else ""
     return f"{state}; lag: {count_text(export['lag'], 'version')}.{reason} Run: lakehouse export {name}"
+
+
+def _foreign_summary(table: str, foreign_commits: list[dict[str, Any]]) -> str:
+    """The newest commit of other programs, and how many there are."""
+    newest = max(foreign_commits, key=lambda foreign: int(foreign["version"]))
+    text = _foreign_text(newest["version"], newest["operation"], newest["committed_at"])
+    count = len(foreign_commits) - 1
+    return f"{text} Before it: {count_text(count, 'such commit')}. See: lakehouse audit {table}" if count else text
 
 
 def _foreign_text(version: int, operation: str, committed_at: "datetime") -> str:

@@ -11,6 +11,7 @@ from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.config import BaseConfig, MergeConfig
 from lakehouse.defs.picture import picture
 from lakehouse.defs.replayed import replayed_asset
+from lakehouse.defs.reported import known_version
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.defs.waiting import plan_waiting_records
 from lakehouse.derived import refresh
@@ -74,6 +75,7 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
     def merge(step: StepInput) -> StepResult:
         if not step.context.selected_asset_keys:  # a person evaluates the check alone: nothing is merged
             return StepResult({}, [batches_accounted(merged_ledger(step.settings, table))])
+        version = known_version(step.context.instance, entry.merged_key, merged_ledger(step.settings, table))
         waiting = plan_waiting_records(step.settings, table, PATIENCE)
         request = step.config.request(table, waiting)
         log = step.context.log
@@ -84,10 +86,12 @@ def merged_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
             lambda derived: log.info(f"Derived table updated before the merge: {derived.facts}"),
         )
         ledger = merged_ledger(step.settings, table)
-        merged = {**figures.count_records(outcomes, ledger), **figures.read_ranges(outcomes, waiting), **changes}
+        entries = figures.entries_of_run(outcomes, ledger, version)
+        counts = figures.count_records(outcomes, ledger, entries)
+        merged = {**counts, **figures.read_ranges(outcomes, waiting, ledger, entries), **changes}
         rejected = figures.count_rejections(step.settings, table, ledger, merged["records_rejected"])
-        rejected |= figures.rejected_reasons(step.settings, table, outcomes)
-        finding = batches_accounted(ledger, [outcome.entry for outcome in outcomes])
+        rejected |= figures.rejected_reasons(step.settings, table, entries)
+        finding = batches_accounted(ledger, entries)
         return StepResult({table.name: merged, table.rejected_name: rejected}, [finding])
 
     doc = (

@@ -15,7 +15,7 @@ from lakehouse.defs.held import report_held
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import DATA_VERSION
-from lakehouse.defs.retries import is_behind, reason_to_wait
+from lakehouse.defs.retries import keys_behind, reason_to_wait
 from lakehouse.defs.runs import unfinished_run
 from lakehouse.defs.waiting import Waiting, is_unavailable, plan_waiting_records, report_planning
 from lakehouse.ledger.positions import SourceState, describe_held, source_words
@@ -90,16 +90,19 @@ def _request_run(
     """Request a run, which merges all records that are in the topic when it starts, or return the skip reason.
 
     The request has no run key, so that the sensor can request a failed run again. A run is also requested if no records
-    are waiting but the last run failed after its merge: then the derived tables are behind.
+    are waiting but the last run failed. If it had merged, only the derived tables are behind, and only they are
+    written: the sensor reports its commit, and no run does so again.
     """
     table, job, key = entry.table, entry.merge_job, entry.merged_key
     now = datetime.now(UTC)
-    if waiting.is_idle and not is_behind(instance, job, entry.merge_job_keys, now, location):
+    behind = keys_behind(instance, job, entry.merge_job_keys, now, location) if waiting.is_idle else []
+    if waiting.is_idle and not behind:
         if waiting.held_parts:
             return f"Nothing to merge now. {describe_held(waiting.held_parts, table.position_noun)}"
         return f"Nothing to merge: every record of {table.topic_text} is merged or rejected."
     noun = f"{table.position_noun.capitalize()}s"
-    run = unfinished_run(instance, key, location)
+    runs = (unfinished_run(instance, written_key, location) for written_key in dict.fromkeys([key, *behind]))
+    run = next(filter(None, runs), None)
     if run:
         status = run.status.value.lower().replace("_", " ")
         running = f"Run {run.run_id[:8]} of {run.job_name} ({status}) is merging {table.name}."
@@ -108,7 +111,8 @@ def _request_run(
     if reason:
         return f"{noun} to merge: {waiting.span:,}. {reason}"
     topic = {"lakehouse/topic": table.topic} if table.topic else {}
-    return dg.RunRequest(tags={**topic, "lakehouse/lag": str(waiting.span)})
+    selection = behind if behind and key not in behind else None
+    return dg.RunRequest(tags={**topic, "lakehouse/lag": str(waiting.span)}, asset_selection=selection)
 
 
 def _held_positions(state: SourceState) -> list[tuple[int, int, int]]:

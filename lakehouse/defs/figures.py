@@ -15,8 +15,8 @@ from lakehouse.ledger.accounting import shown_totals, sums
 from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import OF_RECORDS, Entry
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import Range, source_words
-from lakehouse.ledger.several_sources import left_out_by_stream
+from lakehouse.ledger.positions import Plan, Range, source_words
+from lakehouse.ledger.several_sources import left_out_by_stream, progress_by_source
 from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
 from lakehouse.operations.sampled_reasons import sample_reasons
@@ -63,9 +63,19 @@ def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def count_records(outcomes: Sequence[Outcome], ledger: Ledger) -> Figures:
-    """Account for every record of a run's batches, separately for base rows, and for all batches so far."""
-    return {**count_commits([outcome.entry for outcome in outcomes], ledger), **_unmapped_fields(outcomes)}
+def entries_of_run(outcomes: Sequence[Outcome], ledger: Ledger, last_version: int) -> list[Entry]:
+    """The commits that a run reports, oldest first: its own, and those of other writers after ``last_version``.
+
+    These overtook the run, and nobody else reports them: the run reports their version.
+    """
+    own_entries = {outcome.entry.version: outcome.entry for outcome in outcomes}
+    other_entries = {entry.version: entry for entry in ledger.entries if entry.version > last_version}
+    return [entry for _, entry in sorted({**other_entries, **own_entries}.items())]
+
+
+def count_records(outcomes: Sequence[Outcome], ledger: Ledger, entries: Sequence[Entry]) -> Figures:
+    """Account for every record of the commits that a run reports, and for all batches so far."""
+    return {**count_commits(entries, ledger), **_unmapped_fields(outcomes)}
 
 
 def count_commits(entries: Sequence[Entry], ledger: Ledger) -> Figures:
@@ -112,9 +122,9 @@ def count_rejections(settings: Settings, table: StreamTable, merged_ledger: Ledg
     return figures | {"records_unresolved": counts.open, **without_zeros({"records_resolved": counts.resolved})}
 
 
-def rejected_reasons(settings: Settings, table: StreamTable, outcomes: Sequence[Outcome]) -> Figures:
-    """The reasons of the records that a run rejected, with the beginning of one record each; empty if none is."""
-    numbers = [outcome.entry.commit.number for outcome in outcomes if outcome.entry.commit.rejected]
+def rejected_reasons(settings: Settings, table: StreamTable, entries: Sequence[Entry]) -> Figures:
+    """The reasons of the records that the commits rejected, with the beginning of one record each; empty if none is."""
+    numbers = [entry.commit.number for entry in entries if entry.commit.rejected]
     reasons = sample_reasons(settings, table, numbers) if numbers else []
     types = {"reason": "string", "records": "int", "detail": "string", "value": "string"}
     rows = [(part.reason, part.count, part.detail, part.value) for part in reasons]
@@ -136,22 +146,31 @@ def declaration_changes(changes: Sequence[Change]) -> Figures:
     return {"declaration_changes": _table(types, rows)} if rows else {}
 
 
-def read_ranges(outcomes: Sequence[Outcome], waiting: Waiting) -> Figures:
+def read_ranges(
+    outcomes: Sequence[Outcome], waiting: Waiting, ledger: Ledger, entries: Sequence[Entry] = ()
+) -> Figures:
     """The lag before and after a run, and the offsets read of each partition, also per topic if there are several.
 
-    ``waiting`` was planned before the run.
+    ``waiting`` was planned before the run; ``ledger`` was read after it. ``entries`` are what the run reports.
     """
-    lags = {plan.stream: source_words(plan.source).count(plan.span) for _, plan in waiting.topics}
+    lags = {plan.stream: _lag_after(plan, ledger) for _, plan in waiting.topics}
+    lags |= {outcome.plan.stream: outcome.lag_after for outcome in outcomes if outcome.plan}
     partition_ranges: dict[tuple[str, int], tuple[int, int]] = {}
-    for plan, lag in ((outcome.plan, outcome.lag_after) for outcome in outcomes if outcome.plan):
-        lags[plan.stream] = lag
-        for part in plan.ranges:
-            start, _ = partition_ranges.get((plan.stream, part.partition), (part.start, part.end))
-            partition_ranges[plan.stream, part.partition] = (start, part.end)
+    batches = [entry.commit for entry in entries if entry.commit.kind == "batch" and entry.commit.stream in lags]
+    for stream, part in ((commit.stream or "", part) for commit in batches for part in commit.ranges):
+        start, _ = partition_ranges.get((stream, part.partition), (part.start, part.end))
+        partition_ranges[stream, part.partition] = (start, part.end)
     ranges: dict[str, list[Range]] = {name: [] for name in lags}
     for (name, partition), (start, end) in partition_ranges.items():
         ranges[name].append(Range(partition, start, end))
     return {"lag_before": waiting.span, "lag_after": sum(lags.values()), "offsets_read": topic_ranges_table(ranges)}
+
+
+def _lag_after(plan: Plan, ledger: Ledger) -> int:
+    """What a plan would still read after the commits of a ledger, which another writer may have made."""
+    progress = progress_by_source(ledger.newest.commit if ledger.newest else None).get(plan.source, {})
+    left = sum(max(0, part.end - max(part.start, progress.get(part.partition, 0))) for part in plan.ranges)
+    return source_words(plan.source).count(left)
 
 
 def topic_ranges_table(ranges: Mapping[str, Sequence[Range]]) -> dg.TableMetadataValue:

@@ -32,6 +32,7 @@ _KINDS_WITHOUT_MERGE = (
     "purge",
     "rewrite",
     "acceptance",
+    "wait",
 )  # these commits add no rows from records or files
 
 
@@ -112,6 +113,13 @@ def _reported_state(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[int
     number = version.value if isinstance(version, dg.IntMetadataValue) else None
     text = table_id.value if isinstance(table_id, dg.TextMetadataValue) else None
     return -1 if number is None else number, text
+
+
+def known_version(instance: dg.DagsterInstance, key: dg.AssetKey, ledger: Ledger) -> int:
+    """The version of a table that Dagster knows when a run starts: the present one if it knows none of this table."""
+    version, table_id = _reported_state(instance, key)
+    is_known = version >= 0 and table_id in (None, ledger.table_id)
+    return min(version, ledger.version) if is_known else ledger.version
 
 
 def _reported_tags(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str, str]:

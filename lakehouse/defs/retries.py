@@ -44,15 +44,22 @@ def reason_to_wait(
     )
 
 
-def is_behind(
-    instance: dg.DagsterInstance, job: str, keys: Iterable[dg.AssetKey], now: datetime, location: str | None = None
-) -> bool:
-    """Whether the newest finished run of the job failed, and one of the assets was not written between then and now.
+def keys_behind(
+    instance: dg.DagsterInstance, job: str, keys: Sequence[dg.AssetKey], now: datetime, location: str | None = None
+) -> list[dg.AssetKey]:
+    """The assets that a run has to write because the newest finished run of the job failed; empty if there are none.
 
-    Only runs of the code location ``location`` count; ``None`` means all.
+    ``keys`` begin with the merged table and its rejected records. If the table was written since the failed run
+    started, that run or another one has merged, and only the derived tables are behind that were not written since it
+    ended. Only runs of the code location ``location`` count; ``None`` means all.
     """
     failures = _failures(instance, job, location)
-    return bool(failures) and not written_since(instance, failures[0], keys, now)
+    if not failures or written_since(instance, failures[0], keys, now):
+        return []
+    started_at = failures[0].start_time
+    if started_at is None or not _is_written_after(instance, keys[0], started_at, now):
+        return list(keys)
+    return [key for key in keys[2:] if not written_since(instance, failures[0], [key], now)]
 
 
 def _failures(instance: dg.DagsterInstance, job: str, location: str | None) -> Sequence[dg.RunRecord]:
@@ -69,8 +76,12 @@ def written_since(
     A time after ``now`` does not count: it comes from a wrong clock.
     """
     ended_at = find_end(failed_run).timestamp()
-    events = map(instance.get_latest_materialization_event, keys)
-    return all(event is not None and ended_at < _written_at(event) <= now.timestamp() for event in events)
+    return all(_is_written_after(instance, key, ended_at, now) for key in keys)
+
+
+def _is_written_after(instance: dg.DagsterInstance, key: dg.AssetKey, time: float, now: datetime) -> bool:
+    event = instance.get_latest_materialization_event(key)
+    return event is not None and time < _written_at(event) <= now.timestamp()
 
 
 def _written_at(event: dg.EventLogEntry) -> float:

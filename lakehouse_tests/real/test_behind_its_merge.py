@@ -40,7 +40,22 @@ def test_a_failed_run_is_requested_again_after_the_pause(world: World, monkeypat
 def test_a_table_not_written_since_the_failure_is_still_behind(world: World) -> None:
     record_failed_run(world)
     record_materializations(world, *TABLES[:2])
-    assert len(world.tick().run_requests) == 1
+    (request,) = world.tick().run_requests
+    assert request.asset_selection is None, "it is unknown when the failed run started"
+
+
+@pytest.mark.invariant("12.6")
+def test_a_run_that_failed_behind_its_merge_is_requested_for_the_derived_tables_alone(world: World) -> None:
+    run = world.record_run(dg.DagsterRunStatus.NOT_STARTED)
+    start = dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, job_name="merge_temperatures")
+    world.instance.report_dagster_event(start, run.run_id)
+    record_materializations(world, *TABLES[:2])
+    world.instance.report_run_failed(run)
+    record_materializations(world, *TABLES[:1])
+    (request,) = world.tick().run_requests
+    assert request.asset_selection == [dg.AssetKey(name) for name in TABLES[2:]]
+    world.record_run(STARTED, "merge_temperatures", *TABLES[2:])
+    assert not world.tick().run_requests
 
 
 @pytest.mark.invariant("12.5", "12.6")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.cli import main
+from lakehouse.cli.merge_verbs import NOTHING_TO_DO
 from lakehouse.declaration import Export, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import TopicState
@@ -101,6 +102,37 @@ def test_what_no_merge_can_read_is_shown_and_the_table_is_not_up_to_date(
     (table_status,) = json.loads(capsys.readouterr().out)["tables"]
     assert (table_status["lag"], table_status["held"], table_status["up_to_date"]) == (0, 502, False)
     assert table_status["held_text"].endswith("497 more of them.")
+
+
+@pytest.mark.invariant("1.9")
+def test_commits_of_other_programs_are_counted_and_the_newest_is_named(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for version in range(1, 100):
+        info = {"commitInfo": {"timestamp": version * 1_000, "operation": "UPDATE"}}
+        (log(settings, "temperatures") / f"{version:020}.json").write_text(json.dumps(info))
+        if version == 1:
+            assert main.run(["status"]) == 0
+            assert "by another program: UPDATE, 1970-01-01 00:00:01" in (output := capsys.readouterr().out)
+            assert "Before it" not in output
+    assert main.run(["status"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "another program" in line]
+    (line,) = lines
+    assert line.startswith("Version 99 was committed by another program: UPDATE")
+    assert line.endswith("Before it: 98 such commits. See: lakehouse audit temperatures")
+    assert main.run(["status", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["tables"][0]["foreign"]) == 99
+
+
+def test_a_dry_run_reports_with_its_exit_code_that_there_is_nothing_to_merge(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert settings.table_uri("temperatures")
+    monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    assert main.run(["merge", "--dry-run"]) == 0
+    assert main.run(["merge", "--dry-run", "--fail-if-idle"]) == NOTHING_TO_DO
+    end(monkeypatch, 11)
+    assert main.run(["merge", "--dry-run", "--fail-if-idle"]) == 0
 
 
 LOSSES = {

@@ -9,7 +9,9 @@ import dagster as dg
 import pytest
 
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.retries import COMMITTED_AT, is_behind, pause_after, reason_to_wait
+from lakehouse.defs.catalog_entries import CatalogEntry
+from lakehouse.defs.retries import COMMITTED_AT, keys_behind, pause_after, reason_to_wait
+from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.code_locations import repository_of
 
 KEY = dg.AssetKey("temperatures")
@@ -61,6 +63,7 @@ class Runs:
 def _event(status: dg.DagsterRunStatus, job: str) -> dg.DagsterEvent:
     event_types: dict[Any, Any] = {
         FAILURE: dg.DagsterEventType.RUN_FAILURE,
+        dg.DagsterRunStatus.STARTED: dg.DagsterEventType.RUN_START,
         SUCCESS: dg.DagsterEventType.RUN_SUCCESS,
         CANCELED: dg.DagsterEventType.RUN_CANCELED,
     }
@@ -154,10 +157,27 @@ def test_a_commit_in_the_future_does_not_end_the_pause(runs: Runs) -> None:
     runs.report_commit(runs.failed_at + timedelta(days=365))
     assert runs.reason_to_wait(timedelta(seconds=10))
     assert runs.reason_to_wait(timedelta(seconds=61)) is None
-    assert is_behind(runs.instance, JOB, [KEY], runs.failed_at + timedelta(seconds=10))
+    assert keys_behind(runs.instance, JOB, [KEY], runs.failed_at + timedelta(seconds=10))
     runs.report_commit(runs.failed_at + timedelta(seconds=5))
     assert runs.reason_to_wait(timedelta(seconds=10)) is None
-    assert not is_behind(runs.instance, JOB, [KEY], runs.failed_at + timedelta(seconds=10))
+    assert not keys_behind(runs.instance, JOB, [KEY], runs.failed_at + timedelta(seconds=10))
+
+
+@pytest.mark.invariant("12.6")
+def test_after_a_failure_behind_its_merge_only_the_derived_tables_are_behind(runs: Runs) -> None:
+    """A run that was killed before it could report its commit: the sensor reports it, and no run does so again."""
+    keys = CatalogEntry(temperatures).merge_job_keys
+    run = runs.add(dg.DagsterRunStatus.STARTED)
+    committed_at = datetime.now(UTC)
+    runs.instance.report_dagster_event(_event(FAILURE, JOB), run.run_id)
+    soon = datetime.now(UTC) + timedelta(seconds=10)
+    assert keys_behind(runs.instance, JOB, keys, soon) == keys, "before the sensor has reported the commit"
+    runs.report_commit(committed_at)
+    assert keys_behind(runs.instance, JOB, keys, soon) == keys[2:]
+    runs.report_write(keys[2].to_user_string())
+    assert keys_behind(runs.instance, JOB, keys, soon) == keys[3:]
+    runs.report_write(keys[3].to_user_string())
+    assert keys_behind(runs.instance, JOB, keys, soon) == []
 
 
 @pytest.mark.invariant("12.5")
@@ -181,7 +201,7 @@ def test_only_runs_of_the_same_code_location_make_and_end_a_pause(runs: Runs) ->
     def waits() -> list[bool]:
         soon = runs.failed_at + timedelta(seconds=10)
         reason = reason_to_wait(runs.instance, JOB, KEY, soon, ours)
-        return [reason is not None, is_behind(runs.instance, JOB, [KEY], soon, ours)]
+        return [reason is not None, keys_behind(runs.instance, JOB, [KEY], soon, ours) != []]
 
     runs.add(FAILURE, location="another")
     assert waits() == [False, False]

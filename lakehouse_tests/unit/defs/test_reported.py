@@ -12,8 +12,9 @@ import pytest
 from lakehouse.defs import reported
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.reported import CommitReporter
-from lakehouse.defs.retries import is_behind, reason_to_wait
+from lakehouse.defs.figures import entries_of_run
+from lakehouse.defs.reported import CommitReporter, known_version
+from lakehouse.defs.retries import keys_behind, reason_to_wait
 from lakehouse.defs.specs import table_specs
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit, Kind
@@ -147,6 +148,19 @@ def test_an_older_copy_in_the_place_of_a_table_is_reported(home: Home, tmp_path:
 
 
 @pytest.mark.invariant("12.8")
+def test_a_run_reports_the_commits_after_the_version_that_dagster_knows(home: Home) -> None:
+    home.merged.batches(2)
+    assert known_version(home.instance, MERGED, home.merged.ledger) == 2, "it was never reported: not the whole history"
+    home.report()
+    home.merged.batches(3)
+    version = known_version(home.instance, MERGED, home.merged.ledger)
+    assert [entry.version for entry in entries_of_run([], home.merged.ledger, version)] == [3, 4, 5]
+    shutil.rmtree(home.settings.table_uri("temperatures"))
+    new_table = home.create("temperatures")
+    assert known_version(home.instance, MERGED, new_table.ledger) == new_table.ledger.version
+
+
+@pytest.mark.invariant("12.8")
 def test_a_version_that_a_run_reported_is_not_reported_again(home: Home) -> None:
     home.merged.batches(1)
     home.instance.report_runless_asset_event(dg.AssetMaterialization(MERGED, metadata={"table_version": 1}))
@@ -250,7 +264,7 @@ def test_maintenance_does_not_end_a_pause_and_tables_still_count_as_behind(home:
     home.report()
     assert home.versions() == home.versions(ROLLUP) == [2]
     assert reason_to_wait(home.instance, JOB, MERGED, failed_at + timedelta(seconds=10))
-    assert is_behind(home.instance, JOB, [MERGED, ROLLUP], failed_at + timedelta(seconds=10))
+    assert keys_behind(home.instance, JOB, [MERGED, ROLLUP], failed_at + timedelta(seconds=10))
 
 
 @pytest.mark.invariant("12.8")

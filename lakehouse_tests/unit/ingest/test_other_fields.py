@@ -51,7 +51,7 @@ def test_the_command_line_names_the_column_that_stores_the_fields(capsys: pytest
 
 
 def test_a_run_reports_how_many_more_fields_there_are() -> None:
-    metadata = count_records([outcome(23)], Ledger("t"))
+    metadata = count_records([outcome(23)], Ledger("t"), [])
     assert len(metadata["other_fields"].records) == 20
     assert metadata["other_fields_unnamed"] == "3 more"
-    assert "other_fields_unnamed" not in count_records([outcome(20)], Ledger("t"))
+    assert "other_fields_unnamed" not in count_records([outcome(20)], Ledger("t"), [])

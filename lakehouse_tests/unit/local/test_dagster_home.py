@@ -1,5 +1,6 @@
 """Dagster's folder and its storage."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from dagster._core.run_coordinator import QueuedRunCoordinator
 from lakehouse.errors import SetupError
 from lakehouse.local.dagster_home import migrate_dagster_storage, prepare_dagster_home
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.places import ROOT
 
 
 def test_dagster_home_is_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +26,19 @@ def test_dagster_home_is_in_the_state_folder(tmp_path: Path, monkeypatch: pytest
         assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
         assert instance.run_coordinator.dequeue_interval_seconds == 1
         assert instance.get_concurrency_config().run_queue_config.max_concurrent_runs == 2
+
+
+def test_the_page_for_an_existing_dagster_ends_runs_as_ours_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
+    (block,) = (text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "run_monitoring" in text)
+    (tmp_path / "dagster.yaml").write_text(block)
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    with dg.DagsterInstance.get() as instance:
+        assert instance.run_monitoring_enabled
+        assert instance.run_monitoring_start_timeout_seconds == 180
+        assert instance.get_settings("run_monitoring")["free_slots_after_run_end_seconds"] == 30
 
 
 def test_dagster_home_overrides_the_default_and_keeps_its_settings(

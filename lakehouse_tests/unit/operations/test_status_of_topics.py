@@ -1,5 +1,6 @@
 """The status, the plans and the request of a table that reads several topics, without Spark and a broker."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from lakehouse.declaration import TopicPattern
 from lakehouse.defs.config import MergeConfig, RangeConfig
 from lakehouse.defs.cursor import SensorCursor
-from lakehouse.defs.figures import read_ranges
+from lakehouse.defs.figures import count_records, entries_of_run, read_ranges
 from lakehouse.defs.waiting import Waiting, plan_waiting_records, source_hash
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.examples.tables.temperatures import temperatures
@@ -19,6 +20,7 @@ from lakehouse.ingest.topics import split_by_topic
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.commit_values import OtherSource
 from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.operations import status as status_module
 from lakehouse.operations.planned_changes import plan_changes
@@ -121,9 +123,26 @@ def test_ranges_of_a_run_are_of_one_topic(settings: Settings) -> None:
 
 
 def test_the_figures_of_a_run_without_a_batch_have_the_lag_of_all_topics(settings: Settings) -> None:
-    figures = read_ranges([], plan_waiting_records(settings, TABLE))
+    figures = read_ranges([], plan_waiting_records(settings, TABLE), merged_ledger(settings, TABLE))
     assert (figures["lag_before"], figures["lag_after"]) == (5, 5)
     assert Waiting(()).span == 0
+
+
+@pytest.mark.invariant("12.8")
+def test_a_run_that_another_writer_overtook_reports_what_that_writer_read(settings: Settings) -> None:
+    waiting, log = plan_waiting_records(settings, TABLE), Path(settings.table_uri("temperatures"), "_delta_log")
+    ledger = merged_ledger(settings, TABLE)
+    commit = ledger.of_stream("t-eu").next_commit("batch", "cli")
+    commit = commit.with_fields(ranges=(Range(0, 10, 12),), progress={0: 12}, read=2)
+    info = {"timestamp": 0, "operation": "MERGE", "userMetadata": commit.model_dump_json()}
+    txn = {"appId": app_id("temperatures"), "version": commit.number}
+    (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, [{"commitInfo": info}, {"txn": txn}])))
+    ledger, last_version = merged_ledger(settings, TABLE), ledger.version
+    figures = read_ranges([], waiting, ledger, entries := entries_of_run([], ledger, last_version))
+    assert (figures["lag_before"], figures["lag_after"]) == (5, 3)
+    records = [record.data for record in figures["offsets_read"].records]
+    assert records == [{"topic": "t-eu", "partition": 0, "start": 10, "end": 12}]
+    assert count_records([], ledger, entries)["records_read"] == 2
 
 
 @pytest.mark.invariant("2.8")

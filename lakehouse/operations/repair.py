@@ -32,7 +32,7 @@ from lakehouse.ledger.reached import ReachedEnds, merge_reached
 from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.spark_failures import spark_failures
-from lakehouse.storage.table_context import TableContext, merged_ledger, whole_ledger
+from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict, whole_ledger
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,11 @@ class Proposal:
 def record(context: TableContext, proposal: Proposal) -> Entry:
     """Record a proposal as it was shown, without reading the topic again.
 
-    Raises ``ConflictError`` if the table has a newer commit: then the proposal must be shown again. If the topic lost
+    Raises ``ConflictError`` if the table has a newer commit of lakehouse, which has its number: then the proposal must
+    be shown again. If another program such as OPTIMIZE was first, the same commit is tried again. If the topic lost
     more records since, the next merge stops and names them.
     """
-    return context.merged.commit_nothing(proposal.commit)
+    return retry_on_conflict(lambda: context.merged.commit_nothing(proposal.commit))
 
 
 def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Proposal | None:

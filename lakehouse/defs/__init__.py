@@ -8,7 +8,8 @@ results that a step reports, ``figures`` and ``picture`` their metadata, ``confi
 runs), ``retries`` (when to request a failed run again) and ``reported`` (commits that no run reported). ``checks``
 builds the checks of whole tables with their job and schedule, ``maintenance_job`` the maintenance of tables,
 ``replayed`` the replay of days, ``views`` the assets of views, ``exports`` those of exports, and ``followers`` what
-requests both. ``freshness`` builds the checks of promises, from what ``cursor`` remembers. ``alerts`` builds the sensor
+requests both. ``freshness`` builds the checks of promises and ``held`` that of what no batch can read, from what
+``cursor`` remembers. ``broken_files`` shows files of declarations that fail. ``alerts`` builds the sensor
 of alerts: it reads ``completions`` of runs and ``check_histories``, ``alert_cursor`` decides what to send, and
 ``webhook`` sends it. ``finished_runs`` reads the runs of one code location. ``resources`` holds the one Spark session
 of a run.

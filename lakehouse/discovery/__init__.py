@@ -1,6 +1,7 @@
 """The declared tables, views and exports, from the files of a folder, a file or a module that the settings name.
 
-``modules`` imports what declares them, and explains why a file cannot be imported.
+``modules`` imports what declares them, and explains why a file cannot be imported. ``orphans`` are views and exports
+that read what only such a file can declare.
 """
 
 from collections import Counter

@@ -41,6 +41,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     write_log(Path(home_settings.table_uri("temperatures"), "_delta_log"), commit)
     monkeypatch.setattr(status_module, "bootstrap_servers", lambda _: "127.0.0.1:1")
     monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: STATE)
+    monkeypatch.setattr(topic_source, "read_topics", lambda *_, **__: [STATE])
     return home_settings
 
 

@@ -17,6 +17,7 @@ from lakehouse.ingest.purge import purge_deletes
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import active_files, read_history
 from lakehouse.operations.layouts import layouts_of
+from lakehouse.operations.removable_files import has_removable_files
 from lakehouse.operations.vacuum_readers import VacuumReaders
 from lakehouse.spark.sessions import FILE_SIZE
 from lakehouse.storage.layout import Layout
@@ -199,6 +200,8 @@ class _TableMaintenance:
             self.stored_table.run_upkeep(self.stored_table.layout.rewrite_statement(uncompressed_partitions), self.run)
 
     def _vacuum(self, last_version: int) -> int | None:
+        if not has_removable_files(self.stored_table.layout):
+            return 0
         retry_on_conflict(lambda: self.stored_table.run_upkeep(f"VACUUM {self.stored_table.layout.sql}", self.run))
         history = read_history(self.stored_table.layout.uri, _RECENT_COMMITS)
         ends = [

@@ -35,6 +35,7 @@ from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.operations import repair
 from lakehouse.operations.foreach_batch import foreach_batch
+from lakehouse.operations.layouts import layouts_of
 from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session
@@ -45,6 +46,7 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.queries import run_query
 from lakehouse_tests.helpers.brokers.streams import DELETES, Stream
 from lakehouse_tests.helpers.tables.log_tables import log_table
+from lakehouse_tests.helpers.tables.old_files import leave_old_file
 
 LOG_TABLE = log_table()
 IS_WEATHER = FieldIs("type", ["weather"])
@@ -107,7 +109,7 @@ class Job:
         elif self.do == "load_base":
             load_base(TableContext(spark, settings, self.table), Path(self.folder or ""))
         elif self.do == "maintain":
-            maintain(TableContext(spark, settings, self.table))
+            self._maintain(TableContext(spark, settings, self.table))
         elif self.do == "stream":
             stream, checkpoint = Stream(spark, settings, self.table), Path(self.folder or "")
             run_query(stream, checkpoint, foreach_batch(self.table, settings), maxOffsetsPerTrigger=self.max_records)
@@ -116,6 +118,11 @@ class Job:
         else:
             refresh.refresh_all(TableContext(spark, settings, self.table))
         return [outcome.entry.commit.number for outcome in outcomes]
+
+    def _maintain(self, context: TableContext) -> None:
+        for layout in layouts_of(context.settings, self.table):
+            leave_old_file(layout.uri)  # so that there is something to vacuum
+        maintain(context)
 
     def _merge(self, context: TableContext) -> list[Outcome]:
         with pytest.MonkeyPatch.context() as patch:

@@ -1,9 +1,14 @@
 """Maintenance with concurrent writers, and with tables that fail."""
 
+import os
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.declaration import Column, Json, StreamTable
 from lakehouse.errors import ConflictError, LakehouseError, LedgerError, TableError
@@ -11,12 +16,14 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.operations import maintain
 from lakehouse.operations.layouts import layouts_of
 from lakehouse.operations.maintain import Maintained
+from lakehouse.operations.removable_files import has_removable_files
 from lakehouse.settings import Settings
 from lakehouse.storage import stored_table
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.tables.logs import NAME, WrittenTable
+from lakehouse_tests.helpers.tables.old_files import leave_old_file
 
 
 @pytest.mark.invariant("11.1")
@@ -36,8 +43,30 @@ def test_a_vacuum_that_conflicts_with_another_writer_runs_again(
     spark: Any = None
     table_layout = Layout(NAME, str(table.folder), "", ())
     maintenance = maintain._TableMaintenance(StoredTable(spark, table_layout), "cli", is_merged=False)
+    assert maintenance._vacuum(0) == 0
+    assert statements == [], "no file is older than the retention"
+    leave_old_file(str(table.folder))
     maintenance._vacuum(0)
     assert statements == [f"VACUUM delta.`{table.folder}`"] * 2
+
+
+def test_files_that_vacuum_deletes_are_old_and_not_active(tmp_path: Path) -> None:
+    uri, rows = str(tmp_path / "t"), pa.table({"n": [1, 2], "day": ["a b", "c/d"]})
+    layout = Layout("t", uri, "", (), retention=timedelta(days=7))
+    for mode in ("append", "overwrite"):
+        write_deltalake(uri, rows, mode=mode, partition_by=["day"])
+        assert not has_removable_files(layout), "all are young"
+    active_names = {Path(path).name for path in DeltaTable(uri).file_uris()}
+    files = [file for file in Path(uri).rglob("*.parquet") if "_delta_log" not in file.parts]
+    assert len(files) == 4
+    for file in (file for file in files if file.name in active_names):
+        os.utime(file, (0, 0))
+    assert not has_removable_files(layout), "old files that the newest version has"
+    for file in files:
+        os.utime(file, (0, 0))
+    assert has_removable_files(layout)
+    assert not has_removable_files(replace(layout, retention=timedelta(days=365 * 100)))
+    assert has_removable_files(replace(layout, uri="s3://bucket/t")), "a store is not listed"
 
 
 ID = Column("id", "INT", "Which.", required=True)

@@ -8,6 +8,7 @@ import pytest
 from lakehouse.ledger.audit import every_change_kept
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse_tests.helpers.brokers.streams import hour, record
+from lakehouse_tests.helpers.tables.old_files import leave_old_file
 
 
 @pytest.mark.invariant("10.5")
@@ -47,6 +48,7 @@ def test_a_batch_committed_during_maintenance_is_not_undone(stream, monkeypatch)
 
     monkeypatch.setattr(StoredTable, "run_upkeep", merge_before(StoredTable.run_upkeep))
     monkeypatch.setattr(StoredTable, "commit_nothing", merge_before(StoredTable.commit_nothing))
+    leave_old_file(stream.uri)
     stream.maintain()
     assert next(new_records, None) is None
     assert set(stream.temperatures()) == {hour(number) for number in range(3)}
@@ -60,6 +62,7 @@ def test_a_restore_across_maintenance_moves_the_progress_back_and_loses_no_recor
     """First to a version within the maintenance, then to one before it."""
     stream.send_and_merge(record(time=hour(0)))
     stream.send_and_merge(record(time=hour(1)))
+    leave_old_file(stream.uri)
     stream.maintain()
     rows = stream.snapshot()
     vacuum_version = stream.operations()[::-1].index("VACUUM START")

@@ -6,7 +6,6 @@ it, their records are in no table: the progress is behind them, so no batch read
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import LedgerError
-from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.consumption import has_consumed_version, version_to_consume
@@ -20,17 +19,22 @@ from lakehouse.storage.table_context import TableContext
 
 def find_lost_rejections(settings: Settings, table: StreamTable, merged: Ledger) -> LedgerError | None:
     """Return what is lost and how to repair it; ``None`` if the rejected records are those of the newest commit."""
+    if merged.newest is None or merged.newest.commit.rejected_table is None:
+        return None
+    return _find_loss(table, merged, ledger_of(settings, table.rejected_name))
+
+
+def _find_loss(table: StreamTable, merged: Ledger, rejected_ledger: Ledger) -> LedgerError | None:
     commit = merged.newest.commit if merged.newest else None
     if commit is None or commit.rejected_table is None:
         return None
-    rejected_ledger = ledger_of(settings, table.rejected_name)
     if rejected_ledger.exists and _has_kept(rejected_ledger, commit.rejected_table):
         return None
     source = source_words(commit.source).source
     return LedgerError(
         f"{table.name} was merged with version {commit.rejected_table.version} of {table.rejected_name}, which is gone:"
         " rejected records are missing",
-        where=settings.table_uri(table.rejected_name),
+        where=rejected_ledger.uri,
         action=f"Restore both tables from the same backup, or decide all records again: lakehouse replay {table.name}."
         f" Records that the {source} no longer holds stay lost.",
     )
@@ -48,10 +52,14 @@ def name_rejections(context: TableContext, ledger: Ledger, commit: Commit) -> Co
 
     Raises ``LedgerError`` if those of the commit before are lost: the name of another table would hide it.
     """
-    error = find_lost_rejections(context.settings, context.table, ledger)
+    rejected_ledger = ledger_of(context.settings, context.table.rejected_name)
+    error = _find_loss(context.table, ledger, rejected_ledger)
     if error:
         raise error
-    return commit.with_fields(rejected_table=stored_rejections(context, commit.rejected_table))
+    former, version = commit.rejected_table, (rejected_ledger.table_id, rejected_ledger.rows_version)
+    if not rejected_ledger.exists or (former and (former.table_id, former.version) == version):
+        return commit
+    return commit.with_fields(rejected_table=version_to_consume(rejected_ledger))
 
 
 def settle_rejections(context: TableContext) -> None:
@@ -63,11 +71,9 @@ def settle_rejections(context: TableContext) -> None:
         context.merged.commit_nothing(ledger.next_commit("acceptance", context.run).with_fields(**fields))
 
 
-def stored_rejections(context: TableContext, former: Consumed | None = None) -> Consumed | None:
-    """Return the version of the rejected records that are stored now; reads no commit if it is the former one."""
-    ledger = context.stored_table(rejected_layout).ledger()
-    if former and (former.table_id, former.version) == (ledger.table_id, ledger.rows_version):
-        return former
+def stored_rejections(context: TableContext) -> Consumed | None:
+    """Return the version of the rejected records that are stored now; ``None`` if there is no table."""
+    ledger = ledger_of(context.settings, context.table.rejected_name)
     return version_to_consume(ledger) if ledger.exists else None
 
 

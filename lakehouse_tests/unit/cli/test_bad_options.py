@@ -55,6 +55,7 @@ WRONG_VALUES = {
     "wait": "-1",
     "host": "192.0.2.1",
     "time_limit": "0",
+    "page_size": "0",
 }
 CODES = {"sql": 1}  # a query that fails, not a wrong use of the command
 REQUIRED_ARGUMENTS = {

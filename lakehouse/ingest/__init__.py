@@ -10,7 +10,8 @@
 - ``kept_schemas``: the schemas by which records were read; ``schema_resolution`` requests them from a registry.
 - ``counts``: the counts of a batch, and a condition that prunes files. ``accounting_check``: whether they add up.
 - ``rejected_records``: records that cannot become rows; ``unresolved_rejections`` selects those that still cannot.
-  ``rejected_elements`` finds the bytes of records with many rows, of which some cannot.
+  ``rejected_elements`` finds the bytes of records with many rows, of which some cannot. ``kept_rejections``: whether
+  those that a commit names are still stored.
 - ``order_times``: the times by which records are ordered; ``former_times`` finds those of records that are read again.
 - ``newest_per_key``: one row for each key.
 - ``deletes``: stores the deletes of a batch, and finds those that count.

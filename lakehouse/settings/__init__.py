@@ -10,6 +10,7 @@
 - ``spark_conf``: which Spark settings a user may set, and which ones rows depend on.
 - ``remote``: the address of a Spark Connect server.
 - ``broker_address``, ``registry_address``: the addresses of the broker and of the schema registry.
+- ``database_url``: which URLs of a database are clear.
 - ``store``: whether tables are on a local disk or in an object store.
 
 Every layer above may import this package. It imports only ``lakehouse.errors`` from this project.

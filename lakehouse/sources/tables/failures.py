@@ -42,8 +42,8 @@ def _columns_error(reader: str, uri: str, plan: Plan) -> SourceError:
 
 def _gone_error(reader: str, uri: str, plan: Plan) -> ReadLossError:
     return ReadLossError(
-        f"{_versions_of(plan)} of the table that {reader} reads can no longer be read: change data was deleted, as"
-        " VACUUM does",
+        f"{_versions_of(plan)} of the table that {reader} reads can no longer be read: change data was off or"
+        " deleted, as VACUUM does",
         where=uri,
         action="Nothing was merged. What is not merged yet is a gap, which the next merge names: lakehouse merge"
         f" {reader}. What was merged cannot be replayed; its rows stay.",

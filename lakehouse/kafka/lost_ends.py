@@ -1,4 +1,4 @@
-"""What only the records of a topic tell: whether it lost some at its end, or deletes before they were merged."""
+"""What only the records of a topic show: whether it lost some at its end, or deletes before they were merged."""
 
 import time
 from collections.abc import Iterator, Sequence

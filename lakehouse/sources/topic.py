@@ -53,7 +53,7 @@ class TopicSource(Source):
         return read_topic(self.settings, self.topic, limit)
 
     def with_losses(self, state: TopicState, ledger: Ledger, limit: float, least_lag: int = 0) -> TopicState:
-        """Return the state with what only its records tell, as ``with_lost_ends`` does."""
+        """Return the state with what only its records show, as ``with_lost_ends`` does."""
         if ledger.progress is None:
             return state
         merged_ends = MergedEnds(ledger.progress, ledger.last_records(state.source), least_lag, self.needs_deletes)

@@ -97,10 +97,10 @@ def test_a_table_without_tombstones_does_not_stop(settings: Settings) -> None:
 def test_kept_columns_of_a_compacted_topic_are_refused_unless_the_table_may_forget(
     settings: Settings, table: StreamTable
 ) -> None:
-    kept = replace(table, columns=[table.columns[0], replace(table.columns[1], keep=True)])
+    kept_table = replace(table, columns=[table.columns[0], replace(table.columns[1], keep=True)])
     with pytest.raises(DeclarationError, match=r"amount of .* is kept.*min\.compaction\.lag\.ms.*may_forget=True"):
-        plan_next(settings, kept)
-    assert plan_next(settings, replace(kept, may_forget=True)).span == 5
+        plan_next(settings, kept_table)
+    assert plan_next(settings, replace(kept_table, may_forget=True)).span == 5
 
 
 def test_may_forget_requires_a_kept_column(table: StreamTable) -> None:

@@ -138,8 +138,10 @@ def _order_of_records(rows: "DataFrame") -> "Column | None":
     if not {*_RECORD_FIELDS} <= {*names}:
         return None
     times = [f"{RECORD}.{name}" for name in ("order_time", "time") if name in names]
-    others = [f"{RECORD}.{name}" for name in ("source", "partition", "position", "index", "base") if name in names]
-    return F.struct(F.col(f"{RECORD}.sequence"), F.coalesce(*times).alias("time"), *others)
+    other_fields = [
+        f"{RECORD}.{name}" for name in ("source", "partition", "position", "index", "base") if name in names
+    ]
+    return F.struct(F.col(f"{RECORD}.sequence"), F.coalesce(*times).alias("time"), *other_fields)
 
 
 def _with_ordered_places(records: "DataFrame", order: "Column") -> "DataFrame":

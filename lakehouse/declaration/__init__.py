@@ -5,9 +5,9 @@
 its parts, ``delete_conditions`` which records delete or belong to the table, ``start`` where it begins, ``topics``
 which topics it reads, ``files`` which files, ``table_rows`` which table, ``generated`` which computed records,
 ``reject`` which rules reject records, ``references`` what they refer to. ``rules`` lists what is refused, ``names``
-which names are reserved, ``sql`` what may be computed, ``widening`` which types can replace another type.
-``snapshot`` describes a declaration as JSON, so that a later one can be compared with it. ``inference`` proposes a
-declaration from records. ``misspelt`` finds the name that the user meant.
+which names are reserved, ``sql`` what may be computed, ``widening`` which types can replace another type. ``snapshot``
+describes a declaration as JSON, so that a later one can be compared with it. ``inference`` proposes a declaration from
+records. ``misspelt`` finds the name that the user meant, ``array_steps`` the steps into an array that no path has.
 
 A new class belongs into ``vocabulary``, and its restrictions into ``rules``. The package does no input or output. Every
 package above may import it; it imports ``lakehouse.decoding``, ``lakehouse.errors`` and, from ``lakehouse.settings``,

@@ -9,11 +9,12 @@ that are texts and ``zones`` for time zones. ``written`` reads values that are n
 decodes one record by the ``rules`` of its table, ``elements`` one with many rows. ``verdicts`` and ``element_verdicts``
 decode many at once, into ``verdict_arrays``, and ``fast`` handles those that are certainly valid. ``records`` and
 ``values`` alone define what is valid. ``record_filter`` decides which records belong to the table, ``known_values``
-which have values of a reference, ``deletes`` which delete or truncate, ``changes`` what a record says. ``memory``
-limits the memory of one record. ``record_keys`` parses keys, ``key_windows`` splits windows from them. ``opened_texts``
-opens texts that hold JSON, on the way to a field. ``unmapped_fields`` counts fields that no column reads,
-``unmapped_values`` collects their values. ``staged`` names the columns of records within a batch, ``record_schema``
-has their types before decoding. ``column_types`` defines the types of columns, ``arrow_types`` their Arrow types.
+which have values of a reference, ``deletes`` which delete or truncate, ``changes`` what a record says, ``former_keys``
+whether an update changes its key. ``memory`` limits the memory of one record. ``record_keys`` parses keys,
+``key_windows`` splits windows from them. ``opened_texts`` opens texts that hold JSON, on the way to a field.
+``unmapped_fields`` counts fields that no column reads, ``unmapped_values`` collects their values. ``staged`` names the
+columns of records within a batch, ``record_schema`` has their types before decoding. ``column_types`` defines the types
+of columns, ``arrow_types`` their Arrow types.
 
 A new format is a module in ``formats``. The package has no declaration and no Spark, and nothing in it but ``files``
 reads or writes. It runs on the driver, and it is the only package of this project that is sent to Spark's workers.

@@ -13,9 +13,10 @@
   ``rejected_elements`` finds the bytes of records with many rows, of which some cannot. ``kept_rejections``: whether
   those that a commit names are still stored.
 - ``order_times``: the times by which records are ordered; ``former_times`` finds those of records that are read again.
-- ``newest_per_key``: one row for each key.
+- ``newest_per_key``: one row for each key; ``equal_versions`` counts the records that their version does not order.
 - ``deletes``: stores the deletes of a batch, and finds those that count.
-- ``truncates``: deletes the rows before a truncate; ``snapshots`` stops if the database of a change stream went back.
+- ``truncates``: deletes the rows before a truncate; ``snapshots`` and ``origins`` stop if the database of a change
+  stream went back.
 - ``purge``: forgets the oldest deletes; ``horizon`` rejects what they may have deleted.
 - ``found_order``: the greatest or least order among rows, in the form that a commit names.
 - ``merge``: compares rows with the stored rows (of a ``merge_target``) and stores them; for a log table, ``append``.

@@ -3,6 +3,6 @@
 ``field_types`` checks that each part has the type that its field declares. ``table_rules`` calls all others:
 ``column_rules`` (with ``time_rules``, ``zone_rules`` and ``written_rules``), ``binary_rules``, ``key_rules``,
 ``format_rules``, ``period_rules``, ``placement_rules``, ``delete_rules``, ``filter_rules``, ``start_rules``,
-``rows_rules``, ``topic_rules``, ``source_rules``, ``reject_rules``, ``change_rules``, ``invalid_rules`` and, for SQL,
-``expression_rules``. The rules of a new class belong here.
+``rows_rules``, ``topic_rules``, ``source_rules``, ``reject_rules``, ``change_rules``, ``array_rules``,
+``invalid_rules`` and, for SQL, ``expression_rules``. The rules of a new class belong here.
 """

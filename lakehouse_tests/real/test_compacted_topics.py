@@ -101,8 +101,3 @@ def test_kept_columns_of_a_compacted_topic_are_refused_unless_the_table_may_forg
     with pytest.raises(DeclarationError, match=r"amount of .* is kept.*min\.compaction\.lag\.ms.*may_forget=True"):
         plan_next(settings, kept_table)
     assert plan_next(settings, replace(kept_table, may_forget=True)).span == 5
-
-
-def test_may_forget_requires_a_kept_column(table: StreamTable) -> None:
-    with pytest.raises(DeclarationError, match="may_forget requires a kept column"):
-        replace(table, may_forget=True)

@@ -13,6 +13,13 @@ DELETED = FieldIs("operation", ["DELETE", 1, True])
 TRUNCATED = FieldIs("operation", ["TRUNCATE"])
 EXAMPLES = [
     Example(
+        "may_forget requires a kept column",
+        "Declare keep=True for a column, or remove may_forget.",
+        with_columns(column("rating", "INT"), may_forget=True),
+        with_columns(column("rating", "INT", keep=True), may_forget=True),
+        with_columns(column("rating", "INT")),
+    ),
+    Example(
         "apply_as_deletes: FieldIs needs the name of a field, and at least one value",
         'Write, for example: FieldIs("operation", ["DELETE"])',
         with_columns(apply_as_deletes=FieldIs("operation", [])),

@@ -74,8 +74,8 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
 
     Raises ``DataLossError`` if the gap cannot be accepted, because the rows after it would be ordered wrongly.
 
-    Partitions that lost records continue at the earliest offset of the topic. No record in the topic is skipped.
-    Records that were merged before are merged again, which changes nothing.
+    Partitions that lost records continue at the earliest offset, or where the topic is known to be unchanged. No record
+    in the topic is skipped. Records that were merged before are merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
     state = with_start(settings, table, ledger, source_of(settings, table).look(ledger, PATIENCE))

@@ -180,6 +180,8 @@ def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Ou
     if plan.span == 0:
         return None
     commit = ledger.next_commit("batch", context.run).with_fields(source=plan.source)
+    if source_of(context.settings, context.table).times_may_go_back:
+        commit = _note_caught_up(commit, plan, state)
     entry, plan, state_after, unmapped_fields = run_batch(context, plan, commit, ledger)
     lag_before, lag_after = (sum(lag_of(state, progress).values()) for progress in (ledger.progress, plan.progress))
     positions = plan.progress.positions
@@ -223,7 +225,6 @@ def run_batch(
         if source.times_may_go_back:
             last_records = commit.last_records if before is None else before
             records, commit = _order(records, table, commit, last_records)
-            commit = _note_caught_up(commit, plan, state_after)
         counts = count_data_files(count_batch(records, table, is_beyond), files)
         records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
@@ -241,14 +242,15 @@ def _order(records: DataFrame, table: StreamTable, commit: Commit, before: LastR
     return ordered_records.records, commit.with_fields(**fields) if commit.kind == "batch" else commit
 
 
-def _note_caught_up(commit: Commit, plan: Plan, state_after: SourceState) -> Commit:
-    """Note the partitions that end where a batch ends, and when that was seen."""
-    if commit.kind != "batch":
-        return commit
+def _note_caught_up(commit: Commit, plan: Plan, state: SourceState) -> Commit:
+    """Note when partitions were seen to end where a plan ends; of one that was never read before, when that begins."""
     now = time.time_ns() // 1000
-    ended = [part.partition for part in plan.ranges if state_after.end.get(part.partition, part.end) <= part.end]
-    last_records = {p: commit.last_records.get(p, LastRecord()).with_fields(caught_up=now) for p in ended}
-    return commit.with_fields(last_records=commit.last_records | last_records)
+    records = {part.partition: commit.last_records.get(part.partition, LastRecord()) for part in plan.ranges}
+    ends = {part.partition: part.end for part in plan.ranges}
+    noted = {p for p, last in records.items() if last.caught_up is None or state.end.get(p, ends[p]) <= ends[p]}
+    return commit.with_fields(
+        last_records=commit.last_records | {p: records[p].with_fields(caught_up=now) for p in sorted(noted)}
+    )
 
 
 def _stage(

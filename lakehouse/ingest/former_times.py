@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.decoding import staged
-from lakehouse.errors import LakehouseError
 from lakehouse.ingest.around_timeless import read_around_timeless
 from lakehouse.ingest.start import first_positions
 from lakehouse.kafka import TimelessRecordError, read_failures, read_records
@@ -23,11 +22,12 @@ from lakehouse.storage.table_context import TableContext, whole_ledger
 
 
 class _Batch(NamedTuple):
-    """A range that a batch has read, the greatest time before it, and whether times went back in it."""
+    """A range that a batch has read, the greatest time before and after it, and whether times went back in it."""
 
     start: int
     end: int
     time: int | None
+    last_time: int | None
     went_back: bool
 
 
@@ -56,7 +56,6 @@ class FormerTimes:
         """Return the greatest time of each partition before a plan.
 
         If times went back in the batch that read its first record, this reads the records of the batch before that.
-        Raises ``LakehouseError`` if neither the history nor the topic knows them any more.
         """
         times: dict[int, int | None] = {}
         prefixes: list[Range] = []
@@ -68,30 +67,24 @@ class FormerTimes:
         return {partition: LastRecord(greatest_time=time) for partition, time in times.items()}
 
     def _known_before(self, part: Range) -> tuple[int, int | None]:
-        """Return a position from which to read up to a range, and the greatest time before that position."""
+        """Return a position from which to read up to a range, and the greatest time before that position.
+
+        If the records from there on have expired, it is a time that is at least as great: then the records of the range
+        still are in their order, and before all later ones.
+        """
         batches, earliest = self.batches.get(part.partition, []), self.state.earliest.get(part.partition, 0)
         index = bisect_right(batches, part.start, key=lambda batch: batch.start) - 1
         if index >= 0 and part.start < batches[index].end:
             batch = batches[index]
-            start, time = (batch.start, batch.time) if batch.went_back else (part.start, batch.time)
+            start, time, later_time = (batch.start, batch.time, batch.last_time)
+            if not batch.went_back:
+                return part.start, time
         elif self.is_known:
             return part.start, None
         else:
             start, time = self.firsts.get(part.partition, 0), None
-        if start < min(earliest, part.start):
-            raise _unknown_error(part, batches, self.state)
-        return start, time
-
-
-def _unknown_error(part: Range, batches: list[_Batch], state: SourceState) -> LakehouseError:
-    later_starts = [batch.start for batch in batches if batch.start > part.start]
-    advice = f"Replay from offset {later_starts[0]} on." if later_starts else "Nothing after it can be replayed either."
-    return LakehouseError(
-        f"A clock went back before offset {part.start} of partition {part.partition}, and the records before it have"
-        " expired: the order of the records from there on is no longer known",
-        where=f"topic {state.stream}",
-        action=f"Nothing was merged. {advice}",
-    )
+            later_time = next((batch.time for batch in batches if batch.start > part.start), None)
+        return (start, time) if start >= min(earliest, part.start) else (part.start, later_time)
 
 
 def _batches_of(ledger: Ledger, source: SourceId) -> Iterable[tuple[int, _Batch]]:
@@ -101,7 +94,8 @@ def _batches_of(ledger: Ledger, source: SourceId) -> Iterable[tuple[int, _Batch]
             last_records = _last_records(former, entry)
             for part in (part for part in entry.commit.ranges if part.span):
                 time = last_records.get(part.partition, LastRecord()).greatest_time
-                yield part.partition, _Batch(part.start, part.end, time, entry.commit.times_back > 0)
+                last_time = entry.commit.last_records.get(part.partition, LastRecord()).greatest_time
+                yield part.partition, _Batch(part.start, part.end, time, last_time, entry.commit.times_back > 0)
 
 
 def _last_records(former: Entry | None, entry: Entry) -> LastRecords:

@@ -14,7 +14,17 @@ from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
-from lakehouse.ledger.positions import Gap, Plan, Progress, Range, SourceState, find_expired, find_gap
+from lakehouse.ledger.positions import (
+    VERSION_PLACES,
+    Gap,
+    Plan,
+    Progress,
+    Range,
+    SourceState,
+    find_expired,
+    find_gap,
+    source_words,
+)
 from lakehouse.ledger.reached import reached_beyond
 from lakehouse.ledger.several_sources import set_aside
 from lakehouse.storage.bounds import ChangeBounds, bounds_after
@@ -123,6 +133,13 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
             where=f"table {table.name}",
             action="Declare the format of before, or a table with another name.",
         )
+    if table.key and not isinstance(table.source, TableRows) and _has_versions(ledger):
+        raise DeclarationError(
+            f"Table {table.name} has rows of another table, which are ordered by its versions. Records of"
+            f" {table.place_text} have none, so they would seem older",
+            where=table.place_text,
+            action="Declare a table with another name.",
+        )
     if table.order != "offset" or ledger.progress is None:
         return
     progress = {ledger.progress.source.text: dict(ledger.progress.positions)}
@@ -133,6 +150,12 @@ def require_comparable(table: StreamTable, ledger: Ledger) -> None:
             where=table.place_text,
             action='Declare order="timestamp", or a table with another name, which a merge fills from the topic.',
         )
+
+
+def _has_versions(ledger: Ledger) -> bool:
+    """Whether a table has read another table."""
+    sources = [*ledger.reached, *([ledger.progress.source.text] if ledger.progress else [])]
+    return any(source_words(text).source == "table" for text in sources)
 
 
 def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
@@ -187,6 +210,14 @@ def _last_before(former: Sequence[LastRecords], partition: int, starts: Mapping[
     return max(before, key=lambda last: last.position or 0, default=LastRecord())
 
 
+def _versions_before(ledger: Ledger, plan: Plan) -> int:
+    """Return how many versions come before those of the table in a plan: all that were read of another table."""
+    last = ledger.last_commit
+    if last is None or last.source is None or last.source == plan.source or last.source.kind != "table":
+        return last.versions_before if last else 0
+    return last.versions_before + max((last.progress or {}).values(), default=0) // VERSION_PLACES + 1
+
+
 def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
     """Return a commit that moves the progress to the start of a plan, past its gap; it reads nothing.
 
@@ -201,6 +232,7 @@ def gap_commit(ledger: Ledger, plan: Plan, run: str) -> Commit:
         source=plan.source,
         progress={part.partition: part.start for part in plan.ranges},
         last_records=_records_before(ledger, plan),
+        versions_before=_versions_before(ledger, plan),
         reached=ledger.reached,
         gap=plan.gap.ranges if plan.gap else (),
         left_out=plan.left_out or (ledger.left_out if is_same_source else ()),

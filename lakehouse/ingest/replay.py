@@ -42,12 +42,17 @@ def replay(context: TableContext, ranges: list[Range] | None = None, request: Re
 def _replay_topic(context: TableContext, ranges: list[Range] | None, request: Request) -> list[Outcome]:
     limit = request.limit(context.table)
     state, merged_ranges = find_merged_ranges(context)
-    former_times = (
-        FormerTimes.of(context, state) if source_of(context.settings, context.table).times_may_go_back else None
-    )
+    former_times = FormerTimes.of(context, state) if _orders_by_time(context) else None
     replay_plans = _replay_plans(context, state, merged_ranges, ranges)
     plans = (part for plan in replay_plans for part in split_into_batches(state, plan, limit))
     return [outcome for plan in plans for outcome in _replay_plan(context, plan, former_times)]
+
+
+def _orders_by_time(context: TableContext) -> bool:
+    """Whether times order the records of a table, and may go back."""
+    table = context.table
+    has_other_order = table.is_log or table.has_changes or table.order == "offset"
+    return not has_other_order and source_of(context.settings, table).times_may_go_back
 
 
 def split_into_batches(state: SourceState, plan: Plan, limit: int) -> Iterator[Plan]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lakehouse.kafka.incarnation import TopicState
 from lakehouse.kafka.record_times import FirstRecord, first_records
+from lakehouse.kafka.timeless import is_exact_in_spark
 from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.positions import Progress, Range
 from lakehouse.settings import Settings
@@ -58,14 +59,15 @@ def _overtaken(settings: Settings, state: TopicState, merged: MergedEnds, limit:
     ranges = [Range(p, start, state.end[p]) for p, start in starts.items() if state.earliest[p] <= start < state.end[p]]
     # those of aborted transactions show too that nothing was removed there
     records = first_records(settings, state.stream, ranges, limit, "read_uncommitted") if ranges else {}
-    oldest = time.time_ns() // 1000 - (state.deletes_kept or 0)
+    now = time.time_ns() // 1000
+    oldest = now - (state.deletes_kept or 0)
     for part in ranges:
         record, last = records.get(part.partition), merged.last_records[0].get(part.partition, LastRecord())
-        known_times = [last.caught_up]
-        if record and record.offset == part.start:
-            known_times.append(_microseconds(record.time))
-        waits_since = max((known_time for known_time in known_times if known_time is not None), default=None)
-        if waits_since is not None and waits_since < oldest:
+        if last.caught_up is None:  # nothing was read before, so nothing that is gone has a row
+            continue
+        arrived = _microseconds(record.time) if record and record.offset == part.start else None
+        # a time in the future is that of a wrong clock
+        if max((t for t in (last.caught_up, arrived) if t is not None and t <= now), default=now) < oldest:
             yield part.partition
 
 
@@ -97,7 +99,10 @@ def _is_same(last: LastRecord, record: FirstRecord | None) -> bool:
     """Whether a record is the last one of a partition; what is unknown of one of them does not count."""
     if record is None or record.offset is None:
         return False
-    pairs = ((last.time, _microseconds(record.time)), (last.checksum, record.checksum))
+    record_time = _microseconds(record.time)
+    if record_time is not None and not is_exact_in_spark(record_time // 1000):
+        record_time = None  # Spark shifts it by some days
+    pairs = ((last.time, record_time), (last.checksum, record.checksum))
     return all(former == current for former, current in pairs if former is not None and current is not None)
 
 

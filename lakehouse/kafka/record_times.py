@@ -17,7 +17,8 @@ from lakehouse.settings import Settings
 
 _LIMIT = 60.0  # seconds for all partitions together
 _POLL_MS = 500
-_TOGETHER = 50  # partitions to request at the same time: the client buffers up to 1 MB of each
+_TOGETHER = 50  # partitions to request at the same time
+_FETCH_BYTES = 16 * 1024  # of each: a larger batch is sent as a whole
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOG_APPEND_TIME = 1  # Kafka's number for a time that the broker set
 
@@ -49,7 +50,11 @@ def first_records(
     """
 
     async def read(clients: Clients) -> dict[int, FirstRecord]:
-        consumer_arguments = {"isolation_level": isolation, "auto_offset_reset": "earliest"}
+        consumer_arguments = {
+            "isolation_level": isolation,
+            "auto_offset_reset": "earliest",
+            "max_partition_fetch_bytes": _FETCH_BYTES,
+        }
         records: dict[int, FirstRecord] = {}
         async with clients.open(AIOKafkaConsumer, **consumer_arguments) as consumer:
             for number in range(0, len(ranges), _TOGETHER):

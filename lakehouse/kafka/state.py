@@ -21,7 +21,7 @@ from lakehouse.settings import Settings
 Offsets = Mapping[str, dict[int, int]]
 _IN_TRANSACTION = "behind an open transaction"
 _TIMESTAMP_TYPE, _CLEANUP_POLICY = "message.timestamp.type", "cleanup.policy"
-_DELETES_KEPT = "delete.retention.ms"
+_DELETES_KEPT = ("delete.retention.ms", "min.compaction.lag.ms")
 
 PATIENCE = 15.0
 """Seconds to wait before a batch: a dead leader is replaced after 9, by the broker's default."""
@@ -63,7 +63,8 @@ def read_topics(
 
 
 def _state_of(metadata: TopicMetadata, offsets: "_AllOffsets", configs: Mapping[str, str]) -> TopicState:
-    policy, deletes_kept = configs.get(_CLEANUP_POLICY), configs.get(_DELETES_KEPT, "")
+    policy, kept_times = configs.get(_CLEANUP_POLICY), [configs.get(name, "") for name in _DELETES_KEPT]
+    kept_times = [text for text in kept_times if text.isdecimal()]
     is_compacted = None if policy is None else "compact" in policy.split(",")
     return TopicState(
         metadata.topic,
@@ -71,7 +72,7 @@ def _state_of(metadata: TopicMetadata, offsets: "_AllOffsets", configs: Mapping[
         offsets.earliest[metadata.topic],
         offsets.end[metadata.topic],
         is_compacted=is_compacted,
-        deletes_kept=int(deletes_kept) * 1000 if is_compacted and deletes_kept.isdecimal() else None,
+        deletes_kept=max(map(int, kept_times)) * 1000 if is_compacted and kept_times else None,
         producer_time=configs.get(_TIMESTAMP_TYPE) != "LogAppendTime",
         held_parts=tuple(_held_parts(metadata.topic, offsets)),
     )
@@ -172,7 +173,7 @@ def _by_topic(offsets: Mapping[TopicPartition, int]) -> Offsets:
 
 async def _read_configs(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return settings of topics by name; none if the broker does not report them."""
-    names = {_TIMESTAMP_TYPE: "", _CLEANUP_POLICY: "", _DELETES_KEPT: ""}
+    names = dict.fromkeys((_TIMESTAMP_TYPE, _CLEANUP_POLICY, *_DELETES_KEPT), "")
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic, names) for topic in topics]
     try:
         (response,) = await admin.describe_configs(resources)

@@ -60,6 +60,7 @@ class Commit(Frozen):
     - ``left_out``: the positions that a new table left out on purpose, because ``start`` is after them: one range for
       each partition that has any, until another source is read.
     - ``last_records``: the last record that was read of each partition of a topic.
+    - ``versions_before``: of a table that reads another one, how many versions of former ones come before.
     - ``other_sources``: by source, what the table has read of its other topics, if it has several. ``stream``,
       ``source``, ``progress``, ``left_out`` and ``last_records`` are those of one of them.
     - ``undone_sources``: the other sources whose whole progress a RESTORE undid, with their names.
@@ -105,6 +106,7 @@ class Commit(Frozen):
     reached: ReachedEnds = Field(default_factory=dict)
     left_out: tuple[Range, ...] = ()
     last_records: LastRecords = Field(default_factory=dict)
+    versions_before: int = 0
     other_sources: dict[str, OtherSource] = Field(default_factory=dict)
     undone_sources: dict[str, str] = Field(default_factory=dict)
     awaited: ReachedEnds = Field(default_factory=dict)

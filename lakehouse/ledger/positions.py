@@ -255,7 +255,7 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
         return Gap((text,), tuple(Range(p, position, position) for p, position in positions))
     partitions = sorted({*progress.positions, *state.end})
     losses = [loss for p in partitions for loss in _losses(p, progress.next_position(p), state)]
-    is_expired = all(part.end == state.earliest.get(part.partition) for _, part in losses)
+    is_expired = all(part.span and part.end == state.earliest.get(part.partition) for _, part in losses)
     return Gap(tuple(text for text, _ in losses), tuple(part for _, part in losses), is_expired) if losses else None
 
 

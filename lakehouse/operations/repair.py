@@ -5,6 +5,7 @@ Each decision is a commit of its own in the ledger, an empty MERGE, so that it s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -17,6 +18,7 @@ from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_rejections import stored_rejections
 from lakehouse.ingest.kept_schemas import kept_schemas
+from lakehouse.ingest.merge import fields_of
 from lakehouse.ingest.rejecting_rules import read_known
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_context
@@ -174,8 +176,7 @@ def _read_positions(context: TableContext, state: SourceState) -> dict[int, int]
 
 def _greatest_times(context: TableContext) -> dict[str, LastRecords]:
     """The greatest time of the rows and deletes of each partition, by source: no later record is ordered before it."""
-    time = F.expr("unix_micros(max(coalesce(_record.order_time, _record.time)))")
-    groups = _stored_records(context).groupBy("_record.source", "_record.partition").agg(time)
+    groups = _stored_records(context).groupBy("source", "partition").agg(F.expr("unix_micros(max(time))"))
     times: dict[str, LastRecords] = {}
     for source, partition, greatest_time in groups.collect():
         times.setdefault(source, {})[partition] = LastRecord(greatest_time=greatest_time)
@@ -197,18 +198,26 @@ def _newest_deletes(context: TableContext) -> Consumed | None:
 
 def _require_one_source(context: TableContext, state: SourceState) -> None:
     """Raise ``DataLossError`` if rows came from another source: by offset alone, newer records may seem older."""
-    sources = _stored_records(context).select("_record.source").distinct()
+    sources = _stored_records(context).select("source").distinct()
     for (source,) in sources.where(F.col("source") != state.source.text).limit(1).collect():
         fact = f"{state.differs_from(SourceId.parse(source))}; the table has rows of both"
         raise data_loss_error(Gap((fact,), ()), context.table)
 
 
 def _stored_records(context: TableContext) -> DataFrame:
-    """The records of the rows and of the deletes that are stored."""
-    rows, deletes = context.merged.rows().select("_record"), context.stored_table(deletes_layout)
+    """The records of the rows and of the deletes that are stored: source, partition, and the time that orders them."""
+    tables, deletes = [context.merged.rows()], context.stored_table(deletes_layout)
     if context.table.delete_rule and deletes.ledger().exists:
-        rows = rows.unionByName(deletes.rows().select("_record"))
-    return rows.where("_record.position IS NOT NULL")
+        tables.append(deletes.rows())
+    return reduce(DataFrame.unionByName, map(_records_of, tables))
+
+
+def _records_of(rows: DataFrame) -> DataFrame:
+    """The records of rows; those of an older lakehouse have no time of order."""
+    names = fields_of(rows.schema["_record"].dataType)
+    order_time = ["_record.order_time"] if any(field.name == "order_time" for field in names) else []
+    records = rows.where("_record.position IS NOT NULL")
+    return records.select("_record.source", "_record.partition", F.coalesce(*order_time, "_record.time").alias("time"))
 
 
 def _ledger_without_progress(context: TableContext) -> Ledger:

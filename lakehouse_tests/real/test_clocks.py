@@ -14,7 +14,7 @@ from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.brokers.clients import with_client
+from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, record, unique_table
 from lakehouse_tests.helpers.histories.surroundings import make_topic
 from lakehouse_tests.helpers.tables.rejected import HOT
@@ -135,8 +135,21 @@ def test_the_order_is_total_over_partitions(stream: Stream) -> None:
     assert stream.temperatures()[hour] == 1, "it is ordered as if it was sent 100 minutes after noon"
 
 
+@pytest.mark.invariant("3.3", "4.9")
+def test_a_replay_of_a_batch_whose_beginning_has_expired_keeps_the_order(stream: Stream) -> None:
+    first, second = stream.hours(2)
+    send_at(stream, (130, reading(first, 1)), (120, reading(second, 1)), (119, reading(second, 2)))
+    (outcome,) = stream.merge()
+    (part,) = (part for part in outcome.entry.commit.ranges if part.span)
+    send_at(stream, (125, reading(second, 3)))
+    stream.merge()
+    delete_before(stream.settings, stream.table.topic, {part.partition: part.start + 1})
+    replay(stream.context, [Range(part.partition, part.start + 1, part.end)])
+    assert (stream.temperatures()[first], stream.temperatures()[second]) == (1, 3)
+
+
 def test_the_broker_s_own_time_stays_that_of_the_record(stream: Stream) -> None:
     (hour,) = stream.hours(1)
-    send_at(stream, (110, reading(hour, 1)))
+    send_at(stream, (140, reading(hour, 1)))
     stream.merge()
-    assert times_of(stream, hour) == (NOON + timedelta(minutes=110), None)
+    assert times_of(stream, hour) == (NOON + timedelta(minutes=140), None)

@@ -101,3 +101,21 @@ def test_kept_columns_of_a_compacted_topic_are_refused_unless_the_table_may_forg
     with pytest.raises(DeclarationError, match=r"amount of .* is kept.*min\.compaction\.lag\.ms.*may_forget=True"):
         plan_next(settings, kept_table)
     assert plan_next(settings, replace(kept_table, may_forget=True)).span == 5
+
+
+@pytest.mark.invariant("9.14")
+def test_old_records_do_not_stop_the_first_load(settings: Settings) -> None:
+    table = make_table(settings, NOT_KEPT)
+    write_merged_table(settings, table, LastRecord(position=1))
+    assert plan_next(settings, table).gap is None, "nothing was read before, so nothing that is gone has a row"
+
+
+@pytest.mark.invariant("9.14")
+def test_such_a_loss_at_the_beginning_of_a_topic_is_accepted_once_by_a_person(settings: Settings) -> None:
+    table = make_table(settings, NOT_KEPT)
+    write_merged_table(settings, table, merged_up_to(0, LONG_AGO))
+    proposal = repair.propose_gap(settings, replace(table, gaps="accept"))
+    assert proposal and proposal.positions == {0: 0}
+    assert (proposal.commit.last_records[0].caught_up or 0) > (merged_up_to(0, LONG_AGO).caught_up or 0)
+    with pytest.raises(DataLossError):
+        plan_next(settings, replace(table, gaps="accept"))

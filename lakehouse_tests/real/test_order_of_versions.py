@@ -1,6 +1,8 @@
 """A table that follows another one: versions decide which row is newer, and records within a version of a log table."""
 
 import json
+import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,11 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, FieldIs, StreamTable, TableRows
+from lakehouse.errors import DeclarationError
 from lakehouse.ingest.batches import merge_all
+from lakehouse.ingest.gaps import require_comparable
 from lakehouse.ingest.replay import replay
+from lakehouse.operations.repair import propose_gap, record
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.tables.followed import FollowedTable
@@ -75,6 +80,29 @@ def test_updates_and_deletes_count_after_a_version_of_a_clock_that_was_ahead(
     assert amounts(context) == {1: 2, 3: 100}
     replay(context)
     assert amounts(context) == {1: 2, 3: 100}
+
+
+@pytest.mark.invariant("4.10")
+def test_rows_of_a_table_that_was_created_again_are_newer(spark: SparkSession, tmp_path: Path) -> None:
+    followed = FollowedTable(tmp_path / "accounts")
+    for number in range(5):
+        followed.upsert({1: number})
+    context = follow(spark, tmp_path, followed.uri)
+    merge_all(context)
+    shutil.rmtree(followed.uri)
+    again = FollowedTable(tmp_path / "accounts")
+    again.upsert({1: 100})
+    gap = propose_gap(context.settings, context.table)
+    assert gap
+    record(context, gap)
+    merge_all(context)
+    assert amounts(context) == {1: 100}
+    again.upsert({1: 101})
+    merge_all(context)
+    assert amounts(context) == {1: 101}
+    topic = replace(context.table, source=None, topic="accounts", apply_as_deletes=None)
+    with pytest.raises(DeclarationError, match="would seem older"):
+        require_comparable(topic, context.ledger())
 
 
 def log_rows(first: int, end: int) -> pa.Table:

@@ -58,11 +58,13 @@ class Kinds(NamedTuple):
 
     ``former_rows`` are the rows before updates. With ``truncates``, a truncate precedes the rows as of a version.
     ``are_ordered``: records of one version have the order of the records that their rows came from, if they have any.
+    ``versions_before`` are those of former tables, which come before.
     """
 
     former_rows: bool = False
     truncates: bool = False
     are_ordered: bool = False
+    versions_before: int = 0
 
 
 def read_table_rows(
@@ -110,7 +112,7 @@ def _to_records(rows: "DataFrame", time: "Column", record_kinds: Kinds) -> "Data
         staged.TIME: F.timestamp_micros(time),
         staged.PARTITION: F.col(_PART),
         staged.POSITION: F.col(_VERSION) * VERSION_PLACES + F.col(_PLACE),
-        staged.SEQUENCE: F.col(_VERSION),
+        staged.SEQUENCE: F.col(_VERSION) + record_kinds.versions_before,
         staged.KEY: F.lit(None).cast("binary"),
         staged.VALUE: F.col(_TEXT).cast("binary"),
         staged.HEADERS: F.lit(None).cast("array<struct<key:string,value:binary>>"),

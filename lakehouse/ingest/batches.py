@@ -224,7 +224,7 @@ def run_batch(
         commit = commit.with_fields(stream=plan.stream, **fields)
         if source.times_may_go_back:
             last_records = commit.last_records if before is None else before
-            records, commit = _order(records, table, commit, last_records)
+            records, commit = _order(context, records, commit, last_records, plan)
         counts = count_data_files(count_batch(records, table, is_beyond), files)
         records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
@@ -235,9 +235,11 @@ def run_batch(
     return MergedBatch(entry, plan, state_after, counts.unmapped_fields)
 
 
-def _order(records: DataFrame, table: StreamTable, commit: Commit, before: LastRecords) -> tuple[DataFrame, Commit]:
+def _order(
+    context: TableContext, records: DataFrame, commit: Commit, before: LastRecords, plan: Plan
+) -> tuple[DataFrame, Commit]:
     """Give records of a topic their times of order; a batch names the last ones of its partitions."""
-    ordered_records = order_records(records, table, before)
+    ordered_records = order_records(records, context.table, before, plan.span)
     fields = {"last_records": before | ordered_records.last_records, "times_back": ordered_records.times_back}
     return ordered_records.records, commit.with_fields(**fields) if commit.kind == "batch" else commit
 

@@ -7,15 +7,16 @@ the newer one. Its own time stays what it is. Each commit names the greatest tim
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.window import Window
 
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.ledger.commit_values import LastRecord, LastRecords
+from lakehouse.spark.few_rows import VERY_FEW_ROWS
 
 _log = logging.getLogger(__name__)
 _PLACE = (staged.PARTITION, staged.POSITION)
@@ -30,13 +31,18 @@ class OrderedRecords(NamedTuple):
     times_back: int = 0
 
 
-def order_records(records: DataFrame, table: StreamTable, before: LastRecords) -> OrderedRecords:
+def order_records(records: DataFrame, table: StreamTable, before: LastRecords, span: int) -> OrderedRecords:
     """Give the staged records of a topic their times of order; ``before`` are the last records before them.
 
-    One statement finds the last record of each partition, and whether a time went back. Only then, others look for the
-    records that this is about.
+    One statement finds the last record of each partition, and whether a time went back: over very few records
+    (``span``) in this process. Only if one did, others look for the records that this is about.
     """
-    rows = _last_of_each(records).collect()
+    dated_records = records.where(f"{staged.TIME} IS NOT NULL")
+    if span <= VERY_FEW_ROWS:
+        columns = (*_PLACE, staged.CHECKSUM, f"unix_micros({staged.TIME}) AS time")
+        rows = _last_of_few(dated_records.selectExpr(*columns).toArrow().to_pylist())
+    else:
+        rows = [row.asDict() for row in _last_of_each(dated_records).collect()]
     last_records = {row[staged.PARTITION]: _last_record(row, before) for row in rows}
     partitions = [row[staged.PARTITION] for row in rows if _went_back(row, before)]
     if not partitions or table.has_changes or table.order == "offset":
@@ -61,13 +67,26 @@ def with_order_times(records: DataFrame, later_times: DataFrame) -> DataFrame:
     return joined_records.withColumn(staged.ORDER_TIME, F.col(f"{staged.ORDER_TIME}_of")).drop(*times.columns)
 
 
-def _last_of_each(records: DataFrame) -> DataFrame:
+def _last_of_few(places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what ``_last_of_each`` does, from the place, time and checksum of each record."""
+    partitions: dict[int, dict[str, Any]] = {}
+    for place in sorted(places, key=lambda place: (place[staged.PARTITION], place[staged.POSITION])):
+        time = place["time"]
+        first = {"least_time": time, "greatest_time": time, "went_back": False}
+        row = partitions.setdefault(place[staged.PARTITION], first)
+        row |= {"went_back": row["went_back"] or time < row["greatest_time"]}
+        row |= {"least_time": min(row["least_time"], time), "greatest_time": max(row["greatest_time"], time)}
+        row |= {"position": place[staged.POSITION], "time": time, "checksum": place[staged.CHECKSUM]}
+    return [row | {staged.PARTITION: partition} for partition, row in partitions.items()]
+
+
+def _last_of_each(dated_records: DataFrame) -> DataFrame:
     """Return a row for each partition: its last record, its least and greatest time, and whether a time went back.
 
     Most records of a topic share their time with the records around them, so groups of one time are few. If no time
     goes back, these groups do not overlap.
     """
-    groups = records.where(f"{staged.TIME} IS NOT NULL").groupBy(staged.PARTITION, staged.TIME)
+    groups = dated_records.groupBy(staged.PARTITION, staged.TIME)
     bounds = groups.agg(
         F.min(staged.POSITION).alias("first"),
         F.max(staged.POSITION).alias("last"),
@@ -86,19 +105,19 @@ def _last_of_each(records: DataFrame) -> DataFrame:
             F.max_by("checksum", "last").alias("checksum"),
             F.expr(f"min({time})").alias("least_time"),
             F.expr(f"max({time})").alias("greatest_time"),
-            F.bool_or("went_back").alias("went_back"),
+            F.expr("coalesce(bool_or(went_back), false)").alias("went_back"),
         )
     )
 
 
-def _last_record(row: Row, before: LastRecords) -> LastRecord:
+def _last_record(row: Mapping[str, Any], before: LastRecords) -> LastRecord:
     greatest_time = max(row["greatest_time"], _greatest_time(before, row[staged.PARTITION], row["greatest_time"]))
     names = ("position", "time", "checksum")
     caught_up = before.get(row[staged.PARTITION], LastRecord()).caught_up
     return LastRecord(**{name: row[name] for name in names}, greatest_time=greatest_time, caught_up=caught_up)
 
 
-def _went_back(row: Row, before: LastRecords) -> bool:
+def _went_back(row: Mapping[str, Any], before: LastRecords) -> bool:
     return bool(row["went_back"]) or row["least_time"] < _greatest_time(
         before, row[staged.PARTITION], row["least_time"]
     )

@@ -10,6 +10,8 @@ from aiokafka import AIOKafkaProducer
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import StreamTable
+from lakehouse.decoding import staged
+from lakehouse.ingest.order_times import _last_of_each, _last_of_few
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.ledger.positions import Range
@@ -152,3 +154,19 @@ def test_the_broker_s_own_time_stays_that_of_the_record(stream: Stream) -> None:
     send_at(stream, (140, reading(hour, 1)))
     stream.merge()
     assert times_of(stream, hour) == (NOON + timedelta(minutes=140), None)
+
+
+@pytest.mark.invariant("4.9")
+def test_spark_finds_the_same_last_records_as_this_process(spark: SparkSession) -> None:
+    times = {0: [4, 4, 7, 7, 9], 1: [5, 3, 8], 2: [1], 3: [2, 6, 6, 2]}
+    places = [(p, position, time) for p, series in times.items() for position, time in enumerate(series)]
+    rows = ", ".join(f"({p}, {position}L, timestamp_micros({time}), {p + position}L)" for p, position, time in places)
+    names = (staged.PARTITION, staged.POSITION, staged.TIME, staged.CHECKSUM)
+    records = spark.sql(f"SELECT * FROM VALUES {rows} AS ({', '.join(names)})")
+    few = [
+        {staged.PARTITION: p, staged.POSITION: position, "time": time, staged.CHECKSUM: p + position}
+        for p, position, time in places
+    ]
+    found_rows = sorted((row.asDict() for row in _last_of_each(records).collect()), key=lambda row: row["_partition"])
+    assert found_rows == _last_of_few(few)
+    assert [row["went_back"] for row in found_rows] == [False, True, False, True]

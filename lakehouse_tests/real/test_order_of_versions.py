@@ -90,14 +90,14 @@ def test_rows_of_a_table_that_was_created_again_are_newer(spark: SparkSession, t
     context = follow(spark, tmp_path, followed.uri)
     merge_all(context)
     shutil.rmtree(followed.uri)
-    again = FollowedTable(tmp_path / "accounts")
-    again.upsert({1: 100})
+    new_accounts = FollowedTable(tmp_path / "accounts")
+    new_accounts.upsert({1: 100})
     gap = propose_gap(context.settings, context.table)
     assert gap
     record(context, gap)
     merge_all(context)
     assert amounts(context) == {1: 100}
-    again.upsert({1: 101})
+    new_accounts.upsert({1: 101})
     merge_all(context)
     assert amounts(context) == {1: 101}
     topic = replace(context.table, source=None, topic="accounts", apply_as_deletes=None)

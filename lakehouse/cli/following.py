@@ -39,9 +39,9 @@ def follow(
 
     If the broker or the store of files goes away, the command waits for it; that time is not idle. The command ends if
     the broker refuses the connection, if the topic is deleted or recreated, because its records are gone, or if what it
-    reads is missing or cannot be read. If the engine ends or drops the
-    session, the command attaches again; without an engine within 30 seconds, it starts its own Spark. Ctrl-C ends the
-    command at once. The next merge includes a batch that was not committed.
+    reads is missing or cannot be read. If the engine ends or drops the session, the command attaches again; without an
+    engine within 30 seconds, it starts its own Spark. Ctrl-C ends the command at once. The next merge includes a batch
+    that was not committed.
     """
     settings = load_settings()
     stream_table = select_table(settings, table)

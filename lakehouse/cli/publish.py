@@ -1,6 +1,6 @@
 """``publish``: records to the topic of a table, or as they are to any topic."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from lakehouse.cli.topics import PartitionsOption
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
+    from lakehouse.settings import Settings
 
 commands = typer.Typer()
 
@@ -90,9 +91,7 @@ def publish(
     sent; what the table would reject is sent, too.
     """
     if raw:
-        table_options = {"--generate": generate, "--schema": schema, "--subject": subject, "--partitions": partitions}
-        for option in (name for name, value in table_options.items() if value is not None):
-            raise typer.BadParameter("cannot be used with --raw", param_hint=option)
+        _refuse_options({"--generate": generate, "--schema": schema, "--subject": subject, "--partitions": partitions})
         if file is None:
             raise typer.BadParameter("is missing; - reads standard input", param_hint="FILE")
         return _report(send_raw(load_settings(), table, topic, file, rate), as_json=json)
@@ -102,10 +101,7 @@ def publish(
     if subject is not None and not subject.strip():
         raise typer.BadParameter("the name of the subject is empty", param_hint="--subject")
     settings = load_settings()
-    stream_table = select_topic(select_table(settings, table, _RAW_ADVICE), topic)
-    if stream_table.source:
-        problem = f"{stream_table.name} reads {stream_table.topic_text}, not a topic"
-        raise typer.BadParameter(problem, param_hint="TABLE")
+    stream_table = _select_topic_of(settings, table, topic)
     require_own_keys(stream_table)
     with (
         _records(stream_table, file, generate, check=not force) as records,
@@ -117,6 +113,19 @@ def publish(
         options = PublishOptions(rate, report_count, schema_text, subject)
         acknowledged = send(settings, stream_table, records.lines, options)
     return _report(Sent(address, stream_table.topic, acknowledged), as_json=json)
+
+
+def _refuse_options(values: Mapping[str, object]) -> None:
+    for option in (name for name, value in values.items() if value is not None):
+        raise typer.BadParameter("cannot be used with --raw", param_hint=option)
+
+
+def _select_topic_of(settings: "Settings", table: str, topic: str | None) -> "StreamTable":
+    stream_table = select_topic(select_table(settings, table, _RAW_ADVICE), topic)
+    if stream_table.source:
+        problem = f"{stream_table.name} reads {stream_table.topic_text}, not a topic"
+        raise typer.BadParameter(problem, param_hint="TABLE")
+    return stream_table
 
 
 _RAW_ADVICE = "For a topic that no table reads, add --raw. "

@@ -1,5 +1,6 @@
 """Commands that only read: ``status`` and ``audit``. Neither starts Spark or a broker."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,10 +15,12 @@ from lakehouse.cli.views import print_view_status
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from lakehouse.errors import LakehouseError
     from lakehouse.ledger.audit import Finding
     from lakehouse.ledger.commits import Entry
     from lakehouse.ledger.restores import Foreign
     from lakehouse.operations.evolution import Redeclaration
+    from lakehouse.operations.view_news import ViewStatus
 
 commands = typer.Typer()
 
@@ -57,10 +60,7 @@ def status(
     views = declarations.views if table is None else ()
     view_statuses = [view_status(settings, view, views) for view in views]
     if json:
-        view_fields = [asdict(status) | {"up_to_date": status.is_up_to_date} for status in view_statuses]
-        broken_fields = {"broken": list(map(str, errors))} if errors else {}
-        servers = statuses[0]["bootstrap_servers"]
-        print_json({"bootstrap_servers": servers, "tables": statuses, "views": view_fields, **broken_fields})
+        _print_status_json(statuses, view_statuses, errors)
     else:
         for fields in statuses:
             _print_status(fields)
@@ -73,6 +73,15 @@ def status(
     are_up_to_date = all(fields["up_to_date"] for fields in statuses) and all(v.is_up_to_date for v in view_statuses)
     if exit_code and not are_up_to_date:
         raise typer.Exit(NOT_UP_TO_DATE)
+
+
+def _print_status_json(
+    statuses: Sequence[Mapping[str, Any]], view_statuses: Sequence["ViewStatus"], errors: Sequence["LakehouseError"]
+) -> None:
+    view_fields = [asdict(status) | {"up_to_date": status.is_up_to_date} for status in view_statuses]
+    broken_fields = {"broken": list(map(str, errors))} if errors else {}
+    servers = statuses[0]["bootstrap_servers"]
+    print_json({"bootstrap_servers": servers, "tables": statuses, "views": view_fields, **broken_fields})
 
 
 def _print_status(fields: dict[str, Any]) -> None:

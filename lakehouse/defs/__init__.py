@@ -9,10 +9,9 @@ runs), ``retries`` (when to request a failed run again) and ``reported`` (commit
 builds the checks of whole tables with their job and schedule, ``maintenance_job`` the maintenance of tables,
 ``replayed`` the replay of days, ``views`` the assets of views, ``exports`` those of exports, and ``followers`` what
 requests both. ``freshness`` builds the checks of promises and ``held`` that of what no batch can read, from what
-``cursor`` remembers. ``broken_files`` shows files of declarations that fail. ``alerts`` builds the sensor
-of alerts: it reads ``completions`` of runs and ``check_histories``, ``alert_cursor`` decides what to send, and
-``webhook`` sends it. ``finished_runs`` reads the runs of one code location. ``resources`` holds the one Spark session
-of a run.
+``cursor`` remembers. ``broken_files`` shows files of declarations that fail. ``alerts`` builds the sensor of alerts: it
+reads ``completions`` of runs and ``check_histories``, ``alert_cursor`` decides what to send, and ``webhook`` sends it.
+``finished_runs`` reads the runs of one code location. ``resources`` holds the one Spark session of a run.
 
 The work itself is in ``lakehouse.ingest``, ``lakehouse.derived`` and ``lakehouse.operations``. A new kind of asset is a
 function in ``assets`` and one in ``specs``. Only this package and ``lakehouse.definitions`` import Dagster.

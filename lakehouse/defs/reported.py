@@ -76,9 +76,8 @@ class CommitReporter:
         if is_being_written or not table.differs(version):
             return
         ledger = table.ledger()
-        version = (
-            version if table_id in (None, ledger.table_id) else -1
-        )  # all commits of a table that was created again
+        if table_id not in (None, ledger.table_id):
+            version = -1  # all commits of a table that was created again
         _report_commits(instance, table, ledger, version)
         self._reported_versions[table.uri] = ledger.version
 

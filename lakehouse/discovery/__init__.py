@@ -1,28 +1,29 @@
 """The declared tables, views and exports, from the files of a folder, a file or a module that the settings name.
 
-``modules`` imports what declares them, and explains why a file cannot be imported. ``orphans`` are views and exports
-that read what only such a file can declare.
+``modules`` imports what declares them, and explains why a file cannot be imported. Views and exports that read what
+only such a file can declare are left out.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from lakehouse.declaration import Export, StreamTable, View, require_distinct_names
 from lakehouse.declaration.export import ExportedTable, check_exports
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.view import sort_views
 from lakehouse.discovery.modules import SETTING, import_modules, refuse
-from lakehouse.discovery.orphans import without_orphans
 from lakehouse.errors import DeclarationError, LakehouseError
 from lakehouse.settings import Settings
 from lakehouse.settings.project import find_project, project_folder
 
 Declaration = StreamTable | View | Export
+_Reader = TypeVar("_Reader", View, Export)
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,8 @@ def _read(location: str, base_folder: Path, report: Callable[[LakehouseError], N
     exports = [part for part in declarations if isinstance(part, Export)]
     names = [name for table in tables for name in table.tables]
     if errors:
-        views = without_orphans(views, names, report)
-        exports = without_orphans(exports, [*names, *(view.name for view in views)], report)
+        views = _without_orphans(views, names, report)
+        exports = _without_orphans(exports, [*names, *(view.name for view in views)], report)
     sorted_views = sort_views(views, names)
     return Declarations(tables, sorted_views, sort_exports(exports, tables, sorted_views))
 
@@ -186,3 +187,30 @@ def _declarations_of(module: ModuleType) -> Iterator[Declaration]:
         for item in content if type(content) in (list, tuple) else (content,):
             if isinstance(item, Declaration):
                 yield item
+
+
+def _without_orphans(
+    readers: Sequence[_Reader], table_names: Iterable[str], report: Callable[[LakehouseError], None]
+) -> list[_Reader]:
+    """Return the views or exports that read only these tables, and views that do; ``report`` gets why others do not."""
+    known_readers: list[_Reader] = list(readers)
+    count = -1
+    while len(known_readers) != count:
+        count = len(known_readers)
+        known_names = {*table_names, *(reader.name for reader in known_readers if isinstance(reader, View))}
+        known_readers = [reader for reader in known_readers if known_names.issuperset(_read_names(reader))]
+    for reader in readers:
+        if reader not in known_readers:
+            report(
+                DeclarationError(
+                    f"{type(reader).__name__} {reader.name!r} is left out: a file that fails may declare what it reads,"
+                    f" {' or '.join(_read_names(reader))}",
+                    where=reader.file,
+                    action="Correct the other file.",
+                )
+            )
+    return known_readers
+
+
+def _read_names(reader: View | Export) -> Sequence[str]:
+    return reader.reads if isinstance(reader, View) else (reader.of,)

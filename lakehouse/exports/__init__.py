@@ -3,9 +3,8 @@
 ``exporter`` runs one export, and ``attempts`` one attempt to write its files. ``rows`` selects its rows from a fixed
 version of the table, and ``changes`` reads what changed between two versions. ``files`` writes them in one of the
 ``forms``, ``manifests`` publishes the files of a version in one step, and ``leftovers`` removes what no reader needs.
-``lost_parts`` finds what is gone of them.
-``progress`` says how far an export is, and whether VACUUM has to wait for it. ``row_texts`` writes rows as CSV and JSON
-lines, ``json_values`` their values.
+``lost_parts`` finds what is gone of them. ``progress`` says how far an export is, and whether VACUUM has to wait for
+it. ``row_texts`` writes rows as CSV and JSON lines, ``json_values`` their values.
 
 Nothing here knows which exports are declared. The only writer of the folder of an export is this package.
 """

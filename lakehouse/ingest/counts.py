@@ -31,18 +31,18 @@ class Counts:
     """The records of a batch by outcome; ``late`` records are part of ``read`` and also have another outcome.
 
     ``rounded`` ones are also part of ``read``: a DECIMAL of them lost digits. So are ``equal_versions``: another record
-    of the batch has their key and version, and other values. ``filtered`` records do not meet
-    ``where``. If the elements of an array are rows, ``read`` counts records, ``empty`` those without an element, and
-    all other counts are about rows: ``rows_read`` is the number of elements, and of records that are judged as a
-    whole; else it is ``None``. ``partitions`` are the partitions of the table to which the
-    rows belong, if the key determines them. ``prune`` is a condition on the table (as ``t``), made of literals, that
-    prunes the files that can contain no row of the batch; ``key_ranges`` is the part of it about the key, with
-    ``{side}`` for the alias of the table. ``deleted_keys`` is the number of keys with a delete, ``truncates`` that of
-    truncates, and ``beyond_horizon`` that of rows which a purged delete may have deleted. ``text`` is the size of the
-    texts and bytes of the valid records. ``unmapped_fields`` has the number of records with each unmapped field.
-    In a change stream, ``snapshot_position`` is the greatest position of a snapshot in the batch, ``None`` if it has
-    none; ``snapshot_ends`` counts the records that end one; ``moved_keys`` counts the keys in several partitions.
-    ``min_origin`` and ``max_origin`` are those of its changes, and ``origin_position`` their greatest position.
+    of the batch has their key and version, and other values. ``filtered`` records do not meet ``where``. If the
+    elements of an array are rows, ``read`` counts records, ``empty`` those without an element, and all other counts are
+    about rows: ``rows_read`` is the number of elements, and of records that are judged as a whole; else it is ``None``.
+    ``partitions`` are the partitions of the table to which the rows belong, if the key determines them. ``prune`` is a
+    condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch;
+    ``key_ranges`` is the part of it about the key, with ``{side}`` for the alias of the table. ``deleted_keys`` is the
+    number of keys with a delete, ``truncates`` that of truncates, and ``beyond_horizon`` that of rows which a purged
+    delete may have deleted. ``text`` is the size of the texts and bytes of the valid records. ``unmapped_fields`` has
+    the number of records with each unmapped field. In a change stream, ``snapshot_position`` is the greatest position
+    of a snapshot in the batch, ``None`` if it has none; ``snapshot_ends`` counts the records that end one;
+    ``moved_keys`` counts the keys in several partitions. ``min_origin`` and ``max_origin`` are those of its changes,
+    and ``origin_position`` their greatest position.
     """
 
     read: int

@@ -49,7 +49,8 @@ class FormerTimes:
         batches: dict[int, list[_Batch]] = {}
         for partition, batch in _batches_of(ledger, state.source):
             batches.setdefault(partition, []).append(batch)
-        sorted_batches = {partition: sorted(parts) for partition, parts in batches.items()}
+        # a RESTORE may let two batches read the same range
+        sorted_batches = {p: sorted(parts, key=lambda batch: batch[:2]) for p, parts in batches.items()}
         return cls(state, sorted_batches, first_positions(context.ledger()), is_known)
 
     def before(self, context: TableContext, plan: Plan) -> LastRecords:

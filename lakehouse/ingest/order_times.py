@@ -118,9 +118,8 @@ def _last_record(row: Mapping[str, Any], before: LastRecords) -> LastRecord:
 
 
 def _went_back(row: Mapping[str, Any], before: LastRecords) -> bool:
-    return bool(row["went_back"]) or row["least_time"] < _greatest_time(
-        before, row[staged.PARTITION], row["least_time"]
-    )
+    least_time: int = row["least_time"]
+    return row["went_back"] or least_time < _greatest_time(before, row[staged.PARTITION], least_time)
 
 
 def _greatest_time(before: LastRecords, partition: int, default: int) -> int:

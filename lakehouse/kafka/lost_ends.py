@@ -1,7 +1,7 @@
 """What only the records of a topic show: whether it lost some at its end, or deletes before they were merged."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -17,14 +17,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MergedEnds(NamedTuple):
-    """What a table has merged of a topic: its progress, and the last records of its commits, the newest first.
+    """What a table has merged of a topic: its progress, and its last records.
 
-    Only partitions with at least ``least_lag`` records to read are compared. ``needs_deletes``: records without a value
+    ``history`` returns those of each commit, the newest first; it is only called if the topic lost some. Only
+    partitions with at least ``least_lag`` records to read are compared. ``needs_deletes``: records without a value
     delete rows of the table.
     """
 
     progress: Progress
-    last_records: Sequence[LastRecords]
+    last_records: LastRecords
+    history: Callable[[], Sequence[LastRecords]]
     least_lag: int = 0
     needs_deletes: bool = False
 
@@ -37,37 +39,42 @@ def with_lost_ends(settings: Settings, state: TopicState, merged: MergedEnds, li
     compared with the topic. If it is another one, the history says up to which offset the topic is known to be
     unchanged. Of a compacted topic, a record that is gone proves nothing.
     """
-    if merged.progress.source != state.source or not merged.last_records:
+    if merged.progress.source != state.source:
         return state
     if merged.needs_deletes and state.deletes_kept is not None:
         state = replace(state, overtaken=tuple(_overtaken(settings, state, merged, limit)))
     lags = {p: end - merged.progress.next_position(p) for p, end in state.end.items()}
-    compared_records = {p: last for p, last in merged.last_records[0].items() if lags.get(p, -1) >= merged.least_lag}
+    compared_records = {p: last for p, last in merged.last_records.items() if lags.get(p, -1) >= merged.least_lag}
     changed_partitions = _changed(settings, state, compared_records, limit)
     if not changed_partitions:
         return state
-    return replace(state, unchanged={p: _unchanged_end(settings, state, p, merged, limit) for p in changed_partitions})
+    history = merged.history()
+    ends = {
+        p: _unchanged_end(settings, state, [records.get(p) for records in history], p, limit)
+        for p in changed_partitions
+    }
+    return replace(state, unchanged=ends)
 
 
 def _overtaken(settings: Settings, state: TopicState, merged: MergedEnds, limit: float) -> Iterator[int]:
     """Yield the partitions whose records wait for longer than a compacted topic keeps deletes.
 
-    If the first waiting record is there, nothing waited before it. Otherwise, records have been compacted away since
-    the partition was last seen to end at the progress.
+    Only those that were not seen to end at the progress within that time can be. If the first waiting record is there,
+    nothing waited before it. Otherwise, records have been compacted away since.
     """
-    starts = {p: merged.progress.next_position(p) for p in state.end}
+    now = time.time_ns() // 1000
+    oldest = now - (state.deletes_kept or 0)
+    caught_up = {p: last.caught_up for p, last in merged.last_records.items() if last.caught_up is not None}
+    # if nothing was read before, nothing that is gone has a row; a time in the future is that of a wrong clock
+    starts = {p: merged.progress.next_position(p) for p in state.end if not oldest <= caught_up.get(p, now) <= now}
     ranges = [Range(p, start, state.end[p]) for p, start in starts.items() if state.earliest[p] <= start < state.end[p]]
     # those of aborted transactions show too that nothing was removed there
     records = first_records(settings, state.stream, ranges, limit, "read_uncommitted") if ranges else {}
-    now = time.time_ns() // 1000
-    oldest = now - (state.deletes_kept or 0)
     for part in ranges:
-        record, last = records.get(part.partition), merged.last_records[0].get(part.partition, LastRecord())
-        if last.caught_up is None:  # nothing was read before, so nothing that is gone has a row
-            continue
+        record = records.get(part.partition)
         arrived = _microseconds(record.time) if record and record.offset == part.start else None
-        # a time in the future is that of a wrong clock
-        if max((t for t in (last.caught_up, arrived) if t is not None and t <= now), default=now) < oldest:
+        times = [t for t in (caught_up[part.partition], arrived) if t is not None and t <= now]
+        if max(times, default=now) < oldest:
             yield part.partition
 
 
@@ -106,13 +113,14 @@ def _is_same(last: LastRecord, record: FirstRecord | None) -> bool:
     return all(former == current for former, current in pairs if former is not None and current is not None)
 
 
-def _unchanged_end(settings: Settings, state: TopicState, partition: int, merged: MergedEnds, limit: float) -> int:
+def _unchanged_end(
+    settings: Settings, state: TopicState, history: Sequence[LastRecord | None], partition: int, limit: float
+) -> int:
     """Return the offset up to which a partition is known to hold the records that were merged.
 
     The last records of earlier commits are compared with the topic; each is only there if all before it are.
     """
-    records = (last_records.get(partition) for last_records in reversed(merged.last_records))
-    known_records = {last.position: last for last in records if last and last.position is not None}
+    known_records = {last.position: last for last in reversed(history) if last and last.position is not None}
     candidates = [
         known_records[position] for position in sorted(known_records) if position >= state.earliest[partition]
     ]

@@ -2,8 +2,7 @@
 
 ``planned_changes`` reports what a declaration changes in its tables (``layouts``), and ``evolution`` what it has
 changed. ``rewrite_tables`` rewrites tables with other types or partitions, ``maintain`` compacts and vacuums, once
-``vacuum_readers`` need no old files and if there are ``removable_files``. ``repair`` records the decisions of a person
-if records or the history are gone.
+``vacuum_readers`` need no old files. ``repair`` records the decisions of a person if records or the history are gone.
 ``restore`` returns a table to an earlier version. ``view_columns`` finds the columns of views, ``view_news`` what they
 have not read, and ``materialize`` stores their rows. ``status`` reports the progress of a table (``status_fields`` as
 objects of JSON, ``json_values`` their values), ``open_rejections`` the number of open rejected records, ``rejections``

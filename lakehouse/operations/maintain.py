@@ -5,10 +5,14 @@ commits one empty MERGE that repeats the state of the ledger, so that an idle ta
 expires. A table whose newest commit is such a commit is skipped.
 """
 
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from lakehouse.declaration import Export
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
@@ -17,8 +21,8 @@ from lakehouse.ingest.purge import purge_deletes
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import active_files, read_history
 from lakehouse.operations.layouts import layouts_of
-from lakehouse.operations.removable_files import has_removable_files
 from lakehouse.operations.vacuum_readers import VacuumReaders
+from lakehouse.settings.store import Store
 from lakehouse.spark.sessions import FILE_SIZE
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.parquet_properties import partitions_without_codec
@@ -233,3 +237,30 @@ def _file_sizes(layout: Layout) -> list[list[int]]:
     for size, *values in zip(*(files.column(name).to_pylist() for name in ("size_bytes", *columns)), strict=True):
         sizes.setdefault(tuple(values), []).append(size)
     return list(sizes.values())
+
+
+def has_removable_files(layout: Layout) -> bool:
+    """Whether a file was last changed before the retention and is not active; in an object store, there may be one.
+
+    VACUUM deletes no other file, and takes seconds also if it deletes none. It may keep such a file, because a version
+    within the retention needs it.
+    """
+    folder = Store(layout.uri).folder
+    if folder is None:
+        return True
+    active_paths = set(map(unquote, active_files(layout.uri)["path"].to_pylist()))
+    oldest = time.time() - max(1.0, layout.retention.total_seconds())
+    return any(path not in active_paths and _is_older(folder / path, oldest) for path in _files_in(folder))
+
+
+def _files_in(folder: Path) -> Iterator[str]:
+    """Yield the paths of the files of a table within its folder, without its log and hidden files."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name != "_delta_log"]
+        yield from (os.path.relpath(Path(parent, name), folder) for name in files if not name.startswith("."))
+
+
+def _is_older(file: Path, time_of_change: float) -> bool:
+    with suppress(FileNotFoundError):
+        return file.stat().st_mtime < time_of_change
+    return False

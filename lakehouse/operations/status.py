@@ -109,13 +109,7 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
     ``exports`` are those whose state is part of it.
     """
     ledger = merged_ledger(settings, table)
-    servers = problem = None
-    parts = known_topics(settings, table)
-    try:
-        servers = None if table.source else bootstrap_servers(settings)
-        parts = split_by_topic(settings, table, _LOOK_LIMIT)
-    except LakehouseError as error:
-        problem = str(error)
+    servers, parts, problem = _find_parts(settings, table)
     partitions: list[PartitionStatus] = []
     losses: list[str] = []
     held_parts: list[HeldPart] = []
@@ -132,25 +126,32 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
         held_parts += state.held_parts if state else ()
         partitions += _partitions(state, topic_ledger.progress, part.topic if table.topics else None)
     losses += filter(None, [str(find_lost_rejections(settings, table, ledger) or "")])
-    rows, rejected = count_rows(ledger.uri), count_rejected(settings, table, ledger)
-    derived, loss = _derived(settings, table, ledger), "; ".join(losses) or None
-    words = (table.topic_text, table.position_noun)
-    states = tuple(export_status(settings, export, table.retention) for export in exports)
     return Status(
-        table.name,
-        ledger.uri,
-        servers,
-        problem,
-        loss,
-        tuple(partitions),
-        rows,
-        ledger,
-        rejected,
-        derived,
-        *words,
-        states,
-        tuple(held_parts),
+        table=table.name,
+        uri=ledger.uri,
+        bootstrap_servers=servers,
+        problem=problem,
+        loss="; ".join(losses) or None,
+        partitions=tuple(partitions),
+        rows=count_rows(ledger.uri),
+        ledger=ledger,
+        rejected=count_rejected(settings, table, ledger),
+        derived=_derived(settings, table, ledger),
+        source_text=table.topic_text,
+        position_noun=table.position_noun,
+        exports=tuple(export_status(settings, export, table.retention) for export in exports),
+        held_parts=tuple(held_parts),
     )
+
+
+def _find_parts(settings: Settings, table: StreamTable) -> tuple[str | None, Sequence[StreamTable], str | None]:
+    """Return the address of the broker, the declaration of each topic, and a problem, with the known topics then."""
+    servers = None
+    try:
+        servers = None if table.source else bootstrap_servers(settings)
+        return servers, split_by_topic(settings, table, _LOOK_LIMIT), None
+    except LakehouseError as error:
+        return servers, known_topics(settings, table), str(error)
 
 
 def _read_state(settings: Settings, table: StreamTable, ledger: Ledger) -> SourceState:

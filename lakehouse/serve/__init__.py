@@ -1,6 +1,6 @@
 """The tables over HTTP, read-only: what ``lakehouse serve`` starts.
 
-``server`` listens by the ``protocol``, ``app`` puts the parts together, and ``routes`` has the paths with their
+``server`` listens, ``app`` puts the parts together, and ``routes`` has the paths with their
 ``options``. A request passes ``gate`` (its size, its host, the token); ``serving`` is what all of them use.
 ``snapshots`` finds the version of the table that it is answered from, ``filters`` turns its parameters into conditions,
 and ``statements`` writes the SQL: names come from the columns of the table, values are parameters. ``database`` runs it

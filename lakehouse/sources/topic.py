@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from lakehouse.kafka import MergedEnds, TopicState, read_failures, read_records, read_topic, read_topics, with_lost_ends
@@ -56,7 +57,9 @@ class TopicSource(Source):
         """Return the state with what only its records show, as ``with_lost_ends`` does."""
         if ledger.progress is None:
             return state
-        merged_ends = MergedEnds(ledger.progress, ledger.last_records(state.source), least_lag, self.needs_deletes)
+        last_records = ledger.last_commit.last_records if ledger.last_commit else {}
+        history = partial(ledger.last_records, state.source)
+        merged_ends = MergedEnds(ledger.progress, last_records, history, least_lag, self.needs_deletes)
         return with_lost_ends(self.settings, state, merged_ends, limit)
 
     def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame":  # noqa: ARG002

@@ -4,7 +4,7 @@ A record is plain if the output of a native parser proves that the strict rules 
 strict rules decide about all others. Pure: it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow.compute import if_else
 
 from lakehouse.decoding.fast.plain_columns import (
+    ConvertedColumn,
     any_rounded,
     convert_column,
     convert_part_column,
@@ -62,7 +63,7 @@ def decode_plain(
     They are required if records may be late, or if a field is the broker time. ``parts`` are the other parts of the
     records that fields are read from. In rows that are not plain, the values of the columns mean nothing.
     """
-    fields, lateness = rules.fields, rules.lateness
+    fields = rules.fields
     unpacked_values, rules = unpack_values(values, rules) if rules.parser.is_packed else (values, rules)
     values = splice_texts(unpacked_values, rules)
     record_bytes = record_bytes_of(values) if rules.parser.is_json else None
@@ -88,12 +89,8 @@ def decode_plain(
         is_plain[rows_with_huge_exponents(record_bytes, columns)] = False
         is_plain &= ~may_hide_digits(values[: len(objects)], fields) | is_filtered
         is_plain &= has_unique_names(record_bytes, objects, count_declared(fields, columns, len(objects)))
-    is_late = np.zeros(len(is_plain), bool)
-    if lateness is not None:
-        event_column = columns[[field.name for field in fields].index(lateness.column)]
-        is_late, is_certain = judge_late_rows(event_column, broker_times, lateness)
-        is_late &= ~is_filtered
-        is_plain &= (is_certain & ~(is_late & lateness.rejects)) | is_filtered
+    is_late, is_judged = _judge_lateness(columns, broker_times, rules, is_filtered)
+    is_plain &= is_judged
     is_row = is_plain & ~is_filtered
     plain_objects = objects if is_row.all() else list(compress(objects, is_row.tolist()))
     null_columns = [explicit_nulls_of(objects, field, is_row) for field in fields if field.null_erases]
@@ -102,6 +99,18 @@ def decode_plain(
     return PlainRecords(
         values, pa.array(is_late), np.flatnonzero(~is_plain).tolist(), plain_objects, is_filtered, is_rounded
     )
+
+
+def _judge_lateness(
+    columns: Sequence[ConvertedColumn], broker_times: pa.Array | None, rules: Rules, is_filtered: Mask
+) -> tuple[Mask, Mask]:
+    """Return which records are late, and which may be plain: it is certain, and does not reject them."""
+    if rules.lateness is None:
+        return np.zeros(len(is_filtered), bool), np.ones(len(is_filtered), bool)
+    event_column = columns[[field.name for field in rules.fields].index(rules.lateness.column)]
+    is_late, is_certain = judge_late_rows(event_column, broker_times, rules.lateness)
+    is_late &= ~is_filtered
+    return is_late, (is_certain & ~(is_late & rules.lateness.rejects)) | is_filtered
 
 
 def _without_filtered(values: pa.Array, is_filtered: Mask) -> pa.Array:

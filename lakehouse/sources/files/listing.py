@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase, translate
+from heapq import heappop, heappush
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple
@@ -95,7 +96,7 @@ class _Walk:
     facts: dict[str, FileFacts] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     _folders: list[tuple[str, Place]] = field(default_factory=list)
-    _linked_folders: list[tuple[str, Place]] = field(default_factory=list)
+    _linked_folders: list[tuple[int, str, Place]] = field(default_factory=list)  # a heap, by depth and path
     _places: set[Place] = field(default_factory=set)
 
     def enter_all(self, root: Place) -> None:
@@ -106,7 +107,7 @@ class _Walk:
         self._places.add(root)
         self._enter("")
         while self._folders or self._linked_folders:
-            path, place = self._folders.pop() if self._folders else self._next_link()
+            path, place = self._folders.pop() if self._folders else heappop(self._linked_folders)[1:]
             if place in self._places:
                 continue
             self._places.add(place)
@@ -119,17 +120,17 @@ class _Walk:
                     raise
                 self.left_out[path] = str(error.strerror)
 
-    def _next_link(self) -> tuple[str, Place]:
-        """Take the link with the shortest path, and of these the first one by name."""
-        first_link = min(self._linked_folders, key=lambda link: (link[0].count("/"), link[0]))
-        self._linked_folders.remove(first_link)
-        return first_link
-
     def _enter(self, prefix: str) -> None:
         with os.scandir(f"{self.folder}/{prefix}") as entries:
             for entry in entries:
                 if not entry.name.startswith(_IGNORED):
                     self._look_at(entry, prefix)
+
+    def _await_folder(self, path: str, place: Place, *, is_link: bool) -> None:
+        if is_link:
+            heappush(self._linked_folders, (path.count("/"), path, place))
+        else:
+            self._folders.append((path, place))
 
     def _look_at(self, entry: "os.DirEntry[str]", prefix: str) -> None:
         path, is_declared = f"{prefix}{entry.name}", self.names.match(entry.name) is not None
@@ -148,7 +149,7 @@ class _Walk:
         if not is_text(entry.name):
             self.left_out[path] = _NOT_TEXT
         elif is_folder:
-            (self._linked_folders if entry.is_symlink() else self._folders).append((path, place))
+            self._await_folder(path, place, is_link=entry.is_symlink())
         elif stat.st_mtime_ns // _MICROSECOND not in _TIMES:
             self.left_out[path] = _NO_SUCH_TIME
         else:

@@ -15,8 +15,7 @@ from lakehouse.errors import ConflictError, LakehouseError, LedgerError, TableEr
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.operations import maintain
 from lakehouse.operations.layouts import layouts_of
-from lakehouse.operations.maintain import Maintained
-from lakehouse.operations.removable_files import has_removable_files
+from lakehouse.operations.maintain import Maintained, has_removable_files
 from lakehouse.settings import Settings
 from lakehouse.storage import stored_table
 from lakehouse.storage.layout import Layout

@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 
 from lakehouse.ledger.past_versions import TableVersion, find_version
 from lakehouse.serve import database as database_module
-from lakehouse.serve import protocol
+from lakehouse.serve import server as serving_process
 from lakehouse.serve.database import MEGABYTE, Database, _execute
 from lakehouse.serve.problems import RequestError
 from lakehouse.serve.statements import Statement, count_rows
@@ -124,7 +124,7 @@ def test_no_more_queries_run_at_once_than_there_are_connections(settings: Settin
 @contextmanager
 def slow_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """A server that answers each request after a second, and waits for a head for half a second."""
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(serving_process, "_HEAD_SECONDS", 0.5)
 
     async def answer(_: Any, receive: Any, send: Any) -> None:
         import asyncio
@@ -135,7 +135,9 @@ def slow_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
         await send({"type": "http.response.body", "body": b"ok"})
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(answer, http=protocol.TimedProtocol, ws="none", lifespan="off", log_level="error")
+        config = uvicorn.Config(
+            answer, http=serving_process.TimedProtocol, ws="none", lifespan="off", log_level="error"
+        )
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()

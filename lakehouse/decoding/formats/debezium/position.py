@@ -15,7 +15,8 @@ from lakehouse.decoding.fields import Rejection, short_text
 MONGODB = (
     "changes of MongoDB are not supported: their documents are texts, and they have no position. Set in the connector"
     " transforms=unwrap, transforms.unwrap.type=io.debezium.connector.mongodb.transforms.ExtractNewDocumentState,"
-    " transforms.unwrap.delete.tombstone.handling.mode=rewrite, and declare Json() with a version and deletes"
+    " transforms.unwrap.delete.tombstone.handling.mode=rewrite, and declare Json(), deletes, and order='offset' or a"
+    " version that deletes have, too"
 )
 """What to set in a connector for MongoDB, and what to declare."""
 _LIMIT = 2**63

@@ -1,4 +1,4 @@
-"""Commands for a person who decides about loss: ``accept-gap``, ``accept-difference`` and ``recover-progress``."""
+"""Commands for a person who decides about loss: accept it, delete rows without a key, or record a lost progress."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,14 +6,17 @@ import typer
 
 from lakehouse.cli.arguments import TableArgument, YesOption, examples, select_table
 from lakehouse.cli.help_texts import starts_broker
-from lakehouse.cli.output import print_line, print_notice, print_table
+from lakehouse.cli.output import count_text, print_line, print_notice, print_table
+from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lakehouse.declaration import StreamTable
+    from lakehouse.operations.repair import Proposal
     from lakehouse.settings import Settings
+    from lakehouse.storage.table_context import TableContext
 
 commands = typer.Typer()
 
@@ -51,10 +54,19 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
 
 def _accept_gap_of(settings: "Settings", table: "StreamTable", yes: bool) -> int | None:
     """Show what is gone of one topic and record it; return the version, ``None`` if nothing is gone."""
-    from lakehouse.ledger.positions import first_of
     from lakehouse.operations import repair
 
-    gap = repair.propose_gap(settings, table)
+    gap = _confirm_gap(table, repair.propose_gap(settings, table), yes)
+    if gap is None:
+        return None
+    with table_context(settings, table) as context:
+        return repair.record(context, gap).version
+
+
+def _confirm_gap(table: "StreamTable", gap: "Proposal | None", yes: bool) -> "Proposal | None":
+    """Show a gap and ask whether to accept it; return it."""
+    from lakehouse.ledger.positions import first_of
+
     if gap is None:
         return None
     for problem in first_of(gap.facts, "partitions with a loss"):
@@ -62,8 +74,55 @@ def _accept_gap_of(settings: "Settings", table: "StreamTable", yes: bool) -> int
     _show_positions(gap.positions, f"{table.name} continues at")
     if not yes:
         typer.confirm("Accept the gap and continue after it?", abort=True, err=True)
-    with table_context(settings, table) as context:
-        return repair.record(context, gap).version
+    return gap
+
+
+@commands.command("delete-missing", epilog=examples("lakehouse delete-missing customers"))
+@starts_broker
+def delete_missing(table: TableArgument = None, yes: YesOption = False) -> None:
+    """Delete the rows whose keys a compacted topic no longer has: their deletes are gone.
+
+    First accepts the gap, if there is one, and merges what waits. Then reads the keys of the whole topic, and shows how
+    many rows have none of them. Rows of base files and of other topics stay. A second run finds nothing to delete.
+    """
+    from lakehouse.derived.refresh import refresh_all
+    from lakehouse.ingest.batches import merge_all
+    from lakehouse.ingest.topics import split_context
+    from lakehouse.operations import repair
+
+    settings = load_settings()
+    stream_table = select_table(settings, table)
+    services = broker(settings, stream_table, with_registry=stream_table.has_schemas)
+    with services, table_context(settings, stream_table) as context:
+        parts = split_context(context)
+        for part in parts:
+            gap = _confirm_gap(part.table, repair.propose_gap(settings, part.table, only_deletes=True), yes)
+            if gap:
+                repair.record(part, gap)
+        with spinner("Merging what waits"):
+            merge_all(context)
+        count = sum(_delete_missing_of(part, yes) for part in parts)
+        with spinner("Refreshing feed and rollups"):
+            refresh_all(context)
+    return print_line(f"{count_text(count, 'row')} deleted from {stream_table.name}.")
+
+
+def _delete_missing_of(context: "TableContext", yes: bool) -> int:
+    """Show what the topic of the context no longer has, and delete it; return the number of rows."""
+    from lakehouse.ingest.missing_keys import delete_missing, find_missing_keys
+    from lakehouse.storage.spark_failures import spark_failures
+
+    with spark_failures():
+        with spinner("Reading the keys of the topic"):
+            missing_keys = find_missing_keys(context)
+        if not missing_keys.count:
+            return 0
+        rows_text, shown_keys = count_text(missing_keys.count, "row"), ", ".join(missing_keys.first_keys)
+        place = f"{context.table.name} whose key is not in topic {context.table.topic}"
+        print_notice(f"{rows_text} of {place}, for example: {shown_keys}")
+        if not yes:
+            typer.confirm("Delete them?", abort=True, err=True)
+        return delete_missing(context, missing_keys).metrics.deleted
 
 
 @commands.command(

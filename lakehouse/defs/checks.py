@@ -9,7 +9,7 @@ from functools import partial
 
 import dagster as dg
 
-from lakehouse.declaration import Rollup, StreamTable
+from lakehouse.declaration import Rollup, StreamTable, TableRows
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.freshness import promise_checks
 from lakehouse.defs.held import held_checks
@@ -56,8 +56,8 @@ _WARNING_DOCS = {
     " set message.timestamp.type=LogAppendTime on the topic, or declare a version column or order='offset'.",
 }
 _VERSION_DOCS = {
-    "versions_decide": "The version decides which record of a key is newer. It warns if records of a batch had an equal"
-    " version and other values in the last 24 hours. Then have the producer write a finer version.",
+    "versions_decide": "The version decides which record of a key is newer. It warns if some had an equal version and"
+    " other values in the last 24 hours. Then have the producer write a finer version.",
 }
 
 
@@ -98,7 +98,8 @@ def build_verification(entry: CatalogEntry) -> dg.Definitions:
 def warning_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
     """Checks that only warn. They read the newest commits and the state of the topic: cheap enough for every run."""
     table = entry.table
-    version_docs = _VERSION_DOCS if table.version_column else {}
+    has_versions = bool(table.version_column or (table.key and isinstance(table.source, TableRows)))
+    version_docs = _VERSION_DOCS if has_versions else {}
     specs = _specs(entry, _with_table(_WARNING_DOCS | version_docs, table))
 
     @dg.multi_asset_check(name=f"{table.name}_warnings", specs=specs, can_subset=True)
@@ -106,7 +107,7 @@ def warning_checks(entry: CatalogEntry) -> dg.AssetChecksDefinition:
         with explained():
             ledger = ledger_of(lakehouse.settings, table.name)
             findings = [verify.rejected_share(ledger), _producer_time(lakehouse.settings, table)]
-            findings += [verify.versions_decide(ledger)] if table.version_column else []
+            findings += [verify.versions_decide(ledger)] if has_versions else []
         yield from _selected_results(context, findings, entry)
 
     return check

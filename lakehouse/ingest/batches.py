@@ -23,6 +23,7 @@ from lakehouse.ingest.data_files import (
     write_failures,
 )
 from lakehouse.ingest.deletes import deletes_layout, merge_by_key
+from lakehouse.ingest.equal_versions import equal_order
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.kept_rejections import name_rejections, require_kept_rejections
@@ -225,7 +226,8 @@ def run_batch(
         if source.times_may_go_back:
             last_records = commit.last_records if before is None else before
             records, commit = _order(context, records, commit, last_records, plan)
-        counts = count_data_files(count_batch(records, table, is_beyond), files)
+        counts = count_batch(records, table, is_beyond, equal_order(table, source))
+        counts = count_data_files(counts, files)
         records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
     stored_rows += count_rows(settings.table_uri(table.deletes_name)) if table.delete_rule else 0

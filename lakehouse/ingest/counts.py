@@ -12,7 +12,7 @@ from lakehouse.declaration import Column as DeclaredColumn
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError
-from lakehouse.ingest.equal_versions import HAS_EQUAL_VERSION, has_versions, with_equal_versions
+from lakehouse.ingest.equal_versions import with_equal_versions
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TEXT_BOUND, TEXT_TYPES, literal, text_literal
@@ -97,12 +97,17 @@ class Counts:
         return self.text + self.rows * orders * len(source.text if source else "")
 
 
-def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str = "") -> Counts:
+def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str = "", equal_order: str = "") -> Counts:
     """Count a batch in one aggregate over its staged records (with ``_reason``, NULL if a record is valid).
 
-    ``is_beyond_horizon`` is the condition of that name. Raises ``AccountingError`` if Spark returns no counts.
+    ``is_beyond_horizon`` is the condition of that name, and ``equal_order`` what that function returns. Raises
+    ``AccountingError`` if Spark returns no counts.
     """
-    row = _count_by_key(records, table, is_beyond_horizon).agg(*_totals(table, is_beyond_horizon)).first()
+    flags = {"rounded": staged.ROUNDED} if table.has_decimals else {}
+    flags |= {"equal_versions": staged.EQUAL_VERSION} if equal_order else {}
+    records = with_equal_versions(records, table, equal_order) if equal_order else records
+    keys_of_batch = _count_by_key(records, table, is_beyond_horizon, flags)
+    row = keys_of_batch.agg(*_totals(table, is_beyond_horizon, flags)).first()
     if row is None or row["keys"] is None:
         raise AccountingError("Spark returned no counts for the batch", where=table.name, action="Run it again.")
     filtered, empty = int(row["filtered"]) if table.where else 0, int(row["empty"]) if table.has_elements else 0
@@ -129,7 +134,7 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         filtered=filtered,
         empty=empty,
         rows_read=judged if table.has_elements else None,
-        **{name: int(row[name]) for name in _flags(table)},
+        **{name: int(row[name]) for name in flags},
         **{name: row[name] for name in _names_of_changes(table)},
     )
 
@@ -142,17 +147,20 @@ def _count_unmapped_fields(records: DataFrame) -> dict[str, int]:
     return dict(totals.most_common(MAX_UNMAPPED_FIELDS))
 
 
-def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str) -> DataFrame:
+def _count_by_key(
+    records: DataFrame, table: StreamTable, is_beyond_horizon: str, flags: Mapping[str, str]
+) -> DataFrame:
     """Count records by outcome for each key; rejected records have the key NULL, and so have those without a row.
+
+    ``flags`` are the staged columns that flag records that are counted with any outcome, by name.
 
     Only simple sums, so that Spark uses a hash aggregate. For a log table, one total: each of its records is a row.
     """
     records = records.withColumn(_TEXT_SIZE, _text_size(table))
-    records = with_equal_versions(records, table) if has_versions(table) else records
     aggregates = [F.count("*").alias("_read"), F.count(staged.REASON).alias("_rejected")]
     aggregates += [F.count_if(staged.LATE).alias("_late")]
     aggregates += [F.expr(f"count_if({is_beyond_horizon})").alias("_beyond_horizon")] if is_beyond_horizon else []
-    aggregates += [F.count_if(flag).alias(f"_{name}") for name, flag in _flags(table).items()]
+    aggregates += [F.count_if(flag).alias(f"_{name}") for name, flag in flags.items()]
     is_filtered = F.expr(f"{staged.REASON} = '{staged.FILTERED}'")
     aggregates += [F.count_if(is_filtered).alias("_filtered")] if table.where else []
     if table.has_elements:
@@ -181,12 +189,6 @@ def _count_by_key(records: DataFrame, table: StreamTable, is_beyond_horizon: str
     return records.groupBy(*table.key).agg(*aggregates)
 
 
-def _flags(table: StreamTable) -> dict[str, str]:
-    """Return the staged columns that flag records that are counted with any outcome, by name."""
-    flags = {"rounded": staged.ROUNDED} if table.has_decimals else {}
-    return flags | ({"equal_versions": HAS_EQUAL_VERSION} if has_versions(table) else {})
-
-
 def _text_size(table: StreamTable) -> Column:
     """The bytes of the texts and other long values of a record."""
     sizes = " + ".join(_size_sql(column) for column in table.columns if column.type in TEXT_TYPES or column.is_nested)
@@ -199,14 +201,14 @@ def _size_sql(column: DeclaredColumn) -> str:
     return f"coalesce(octet_length({value}), 0)"
 
 
-def _totals(table: StreamTable, is_beyond_horizon: str) -> list[Column]:
+def _totals(table: StreamTable, is_beyond_horizon: str, flags: Iterable[str]) -> list[Column]:
     """Return the aggregates of a batch, over the counts of its keys."""
     totals = [
         F.expr(f"coalesce(sum(_{name}), 0)").alias(name)
         for name in ("read", "rejected", "late", "text", "others", *(["beyond_horizon"] if is_beyond_horizon else []))
     ]
     optional_names = [
-        *_flags(table),
+        *flags,
         *(["filtered"] if table.where else []),
         *(["records", "empty"] if table.has_elements else []),
     ]

@@ -206,12 +206,15 @@ def store_rows(
         new_deletes = compared_rows.where(f"{staged.DELETE} IS NOT NULL")
         if new_deletes.isEmpty():
             return commit
-        return commit.with_fields(deletes_table=store_deletes(context.table, deletes, new_deletes, counts, commit))
+        expected = ExpectedRows(counts.deleted_keys, counts.text_from(commit.source))
+        return commit.with_fields(deletes_table=store_deletes(context.table, deletes, new_deletes, expected, commit))
 
     return merge_rows(target, newest_rows, counts, commit, store_new_deletes)
 
 
-def store_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, counts: Counts, commit: Commit) -> Consumed:
+def store_deletes(
+    table: StreamTable, deletes: Deletes, rows: DataFrame, expected: ExpectedRows, commit: Commit
+) -> Consumed:
     """Store the delete (``_delete``) of each of these rows, which is the newest of its key; return the new version.
 
     Raises ``ConflictError`` if another writer was first: its deletes do not count.
@@ -221,7 +224,6 @@ def store_deletes(table: StreamTable, deletes: Deletes, rows: DataFrame, counts:
     version = [f"{staged.DELETE}.version AS `{table.version_column}`"] if table.version_column else []
     new_deletes = rows.selectExpr(*(f"`{name}`" for name in table.key), *version, f"struct({record}) AS {RECORD}")
     deletes_commit = deletes.ledger.next_commit("deletes", commit.run).with_fields(source=commit.source)
-    expected = ExpectedRows(counts.deleted_keys, counts.text_from(commit.source))
     entry = stored_table.merge_keyed(
         new_deletes.withColumn(staged.REMOVES, F.lit(False)), table.key, staged.REMOVES, deletes_commit, expected
     )

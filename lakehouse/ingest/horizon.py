@@ -4,6 +4,8 @@ A record up to the greatest purged order is only merged into a row that exists. 
 delete was after it is no longer known.
 """
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -81,7 +83,7 @@ def reject_beyond_horizon(
         }
     )
     staged_records = judged_records.drop(_HAS_ROW, _HAS_DELETE, *names_of_kept.values()).localCheckpoint()
-    return staged_records, count_batch(staged_records, table)
+    return staged_records, replace(count_batch(staged_records, table), equal_versions=counts.equal_versions)
 
 
 def _deleted_keys(context: TableContext, counts: Counts, ledger: Ledger) -> DataFrame:

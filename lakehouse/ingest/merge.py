@@ -15,6 +15,7 @@ from lakehouse.decoding import staged
 from lakehouse.decoding.staged import DELETE
 from lakehouse.errors.troubles import ANOTHER_ROW
 from lakehouse.ingest.counts import Counts
+from lakehouse.ingest.equal_versions import has_version_of_stored
 from lakehouse.ingest.merge_target import Target
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.storage.comparison import comparable_row, struct_of
@@ -92,7 +93,8 @@ def fields_of(type_: DataType) -> list[StructField]:
 def _compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, counts: Counts) -> DataFrame:
     """Return the rows to store, each with its stored row (``_met``, NULL if there is none) and whether it is stale.
 
-    If deletes are declared, also whether the stored row is removed, and whether a delete found no row.
+    If deletes are declared, also whether the stored row is removed, and whether a delete found no row. If a version is
+    declared, also whether the stored row has the same one, and other values.
     """
     value_columns = target.value_columns(stored_rows)
     has_stored = f"t.`{target.table.key[0]}` IS NOT NULL"
@@ -156,10 +158,11 @@ def _flags(target: Target, has_stored: str) -> dict[str, str]:
 
 def _outcomes(target: Target) -> dict[str, str]:
     """Return what becomes of a row, by the names of its flags: each is a condition on the flags of ``_flags``."""
-    keep = target.table.keep
+    keep, version = target.table.keep, target.table.version_column
+    ties = {staged.EQUAL_VERSION: has_version_of_stored(target.table)} if version else {}
     kept_changes = [f"`{staged.IS_NEWER}_{name}`" for name in keep]
     if not target.table.delete_rule:
-        return {staged.STALE: f"NOT ({' OR '.join([staged.IS_NEWER, *kept_changes])})"}
+        return {staged.STALE: f"NOT ({' OR '.join([staged.IS_NEWER, *kept_changes])})", **ties}
     changes = [staged.IS_NEWER, *(f"({staged.LIVES} AND {change})" for change in kept_changes)]
     changes += [f"({staged.LIVES} AND NOT `{staged.LIVES}_{name}` AND t.`{name}` IS NOT NULL)" for name in keep]
     removes = f"(t IS NOT NULL AND NOT {staged.LIVES} AND NOT {staged.IS_NEWER})"
@@ -167,6 +170,7 @@ def _outcomes(target: Target) -> dict[str, str]:
         staged.STALE: f"NOT ({' OR '.join([*changes, removes])})",
         staged.REMOVES: removes,
         staged.NO_ROW: f"(s.{staged.DELETED} AND t IS NULL)",
+        **ties,
     }
 
 

@@ -32,6 +32,7 @@ Kind = Literal[
     "derived",
     "deletes",
     "truncate",
+    "missing",
     "wait",
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
@@ -75,7 +76,7 @@ class Commit(Frozen):
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
     - ``consumed_tables``: the version that was read of each table by a materialized view, or of a ``TableRows``.
     - ``equal_versions``: the records among those read whose key and version another record of the batch has, with other
-      values. The source decided which of them is the row.
+      values, and the merged rows whose stored row has. The source decided which of them is the row.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
     - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
       commit before declared deletes. Deletes in newer versions do not count.

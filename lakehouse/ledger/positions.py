@@ -181,12 +181,14 @@ class Gap:
 
     ``facts`` describe the loss, and ``ranges`` has one range for every partition that lost records. If a partition or
     source no longer exists, the end is unknown: the range is empty and begins at the loss. ``expired`` says that
-    records were only deleted from the front of partitions, as retention does.
+    records were only deleted from the front of partitions, as retention does. ``hides_deletes`` says that only
+    deletes may be lost, of rows that the table has.
     """
 
     facts: tuple[str, ...]
     ranges: tuple[Range, ...]
     expired: bool = False
+    hides_deletes: bool = False
 
     @property
     def shown_facts(self) -> tuple[str, ...]:
@@ -256,7 +258,9 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
     partitions = sorted({*progress.positions, *state.end})
     losses = [loss for p in partitions for loss in _losses(p, progress.next_position(p), state)]
     is_expired = all(part.span and part.end == state.earliest.get(part.partition) for _, part in losses)
-    return Gap(tuple(text for text, _ in losses), tuple(part for _, part in losses), is_expired) if losses else None
+    texts, ranges = tuple(text for text, _ in losses), tuple(part for _, part in losses)
+    hides_deletes = all(part.partition in state.overtaken for part in ranges)
+    return Gap(texts, ranges, is_expired, hides_deletes) if losses else None
 
 
 def find_expired(state: SourceState) -> Gap | None:

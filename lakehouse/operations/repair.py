@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.ingest.decode import decode_records
@@ -19,6 +20,7 @@ from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, 
 from lakehouse.ingest.kept_rejections import stored_rejections
 from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.merge import fields_of
+from lakehouse.ingest.missing_keys import has_position_in
 from lakehouse.ingest.rejecting_rules import read_known
 from lakehouse.ingest.start import with_start
 from lakehouse.ingest.topics import split_context
@@ -71,10 +73,13 @@ def record(context: TableContext, proposal: Proposal) -> Entry:
     return retry_on_conflict(lambda: context.merged.commit_nothing(proposal.commit))
 
 
-def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Proposal | None:
+def propose_gap(
+    settings: Settings, table: StreamTable, run: str = "cli", *, only_deletes: bool = False
+) -> Proposal | None:
     """Propose to continue after lost records, without a JVM; ``None`` if no records are lost.
 
-    Raises ``DataLossError`` if the gap cannot be accepted, because the rows after it would be ordered wrongly.
+    Raises ``DataLossError`` if the gap cannot be accepted, because the rows after it would be ordered wrongly, and for
+    any other loss than one of deletes if ``only_deletes``.
 
     Partitions that lost records continue at the earliest offset, or where the topic is known to be unchanged. No record
     in the topic is skipped. Records that were merged before are merged again, which changes nothing.
@@ -84,7 +89,7 @@ def propose_gap(settings: Settings, table: StreamTable, run: str = "cli") -> Pro
     plan = plan_next_of(ledger, state, Bounds())
     if plan.gap is None:
         return None
-    if not can_be_accepted(plan.gap, table):
+    if not can_be_accepted(plan.gap, table) or (only_deletes and not plan.gap.hides_deletes):
         raise data_loss_error(plan.gap, table)
     return Proposal(plan.gap.facts, gap_commit(ledger, plan, run))
 
@@ -242,13 +247,9 @@ def _reached_by_rows(rows: DataFrame) -> ReachedEnds:
 
 def _newest_rows(rows: DataFrame, table: StreamTable, state: SourceState) -> DataFrame:
     """For each partition, the row with the greatest offset in the source: offset, timestamp and key."""
-    range_conditions = (
-        f"(_record.partition = {p} AND _record.position >= {earliest} AND _record.position < {state.end[p]})"
-        for p, earliest in state.earliest.items()
-    )
     rows = rows.where(F.col("_record.source") == state.source.text)
     position = F.expr(f"struct(_record.position AS {staged.POSITION}, _record.time AS {staged.TIME})")
     newest = F.max_by(F.struct(position.alias("_at"), *table.key), "_record.position").alias("_newest")
     partition = F.col("_record.partition").alias(staged.PARTITION)
-    newest_rows = rows.where(" OR ".join(range_conditions)).groupBy(partition).agg(newest)
+    newest_rows = rows.where(has_position_in(state, RECORD)).groupBy(partition).agg(newest)
     return newest_rows.select(staged.PARTITION, "_newest._at.*", *(f"_newest.{name}" for name in table.key))

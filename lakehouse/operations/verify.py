@@ -195,14 +195,14 @@ def rejected_share(ledger: Ledger, now: datetime | None = None, limit: float = 0
 def versions_decide(ledger: Ledger, now: datetime | None = None) -> Finding:
     """Check that no two records of a key had an equal version and other values, in the commits of the last 24 hours.
 
-    Counts those of one batch. Which of them is the row is then decided by the source, not by the version.
+    Counts those of one batch, and those that met a stored row. The source then decides which is the row.
     """
     window_start = (now or datetime.now(UTC)) - _RECENT
     entries = (entry for entry in ledger.entries[:_COMMITS] if entry.commit.kind == "batch")
     count = sums(entry for entry in entries if entry.committed_at > window_start)["equal_versions"]
     problem = (
-        f"{count:,} records have a key and a version that another record of their batch has, with other values. Their"
-        " order in the source decided. Have the producer write a finer version"
+        f"{count:,} records have a key and a version that another record of their batch or a row has, with other"
+        " values. Their order in the source decided. Have the producer write a finer version"
     )
     statement = "the version decides which record of a key is newer (last 24 hours, at most 100 commits)"
     return finding("versions_decide", [problem] if count else [], statement)

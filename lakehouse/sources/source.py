@@ -24,6 +24,11 @@ class Source(ABC):
     times_may_go_back: ClassVar[bool] = False
     """Whether a record may have a time before that of an earlier record of its partition."""
 
+    @property
+    def unordered_group(self) -> str:
+        """What records have in common whose order is arbitrary, in SQL; empty if the source orders all of them."""
+        return ""
+
     @abstractmethod
     def look(self, ledger: Ledger | None, limit: float) -> SourceState:
         """Return the identity of the source, and the positions that it holds, within ``limit`` seconds; writes nothing.

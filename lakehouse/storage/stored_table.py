@@ -4,14 +4,14 @@ Only this module decides who writes rows: deltalake if the rows are few and the 
 rows are the same.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.decoding.staged import DELETE, NO_ROW, STALE
+from lakehouse.decoding.staged import DELETE, EQUAL_VERSION, NO_ROW, STALE
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
@@ -49,12 +49,20 @@ class ExpectedRows:
     partitions: Collection[str] | None = None
 
 
+_COUNTED = {NO_ROW: "deletes_without_row", EQUAL_VERSION: "equal_versions"}
+"""Flags of compared rows, and the fields of the commit that count them."""
 BeforeCommit = Callable[[DataFrame, Commit], Commit]
 
 
 def keep_commit(_: DataFrame, commit: Commit) -> Commit:
     """Return the commit: nothing has to be stored before it."""
     return commit
+
+
+def _with_counts(commit: Commit, counts: Mapping[str, int]) -> Commit:
+    """Return the commit with these counts of flags, added to what it has counted before."""
+    fields = {_COUNTED[name]: getattr(commit, _COUNTED[name]) + count for name, count in counts.items()}
+    return commit.with_fields(**fields)
 
 
 def _accept_ledger(ledger: Ledger) -> Ledger:
@@ -152,8 +160,9 @@ class StoredTable:
 
         Both functions receive stored rows. ``compare_few`` returns the rows to store: every column, and whether the row
         is stale (``_stale``); if deletes are declared, also whether the stored row is removed (``_removes``), and
-        whether a delete found none (``_no_row``). ``compare_many`` returns the source and the clauses of a MERGE, which
-        must match a row only with the same stored row that it was compared with. ``before_commit`` receives the
+        whether a delete found none (``_no_row``); if a version is, whether the stored row has the same one and other
+        values (``_equal_version``). Both are counted. ``compare_many`` returns the source and the clauses of a MERGE,
+        which must match a row only with the same stored row that it was compared with. ``before_commit`` receives the
         compared rows and returns the commit to make, for what has to be stored elsewhere first. Raises what
         ``commit_merge`` raises, and ``ValueError`` if the layout has no key.
         """
@@ -163,9 +172,9 @@ class StoredTable:
         if entry is not None:
             return entry
         rows, spec = compare_many(self.rows())
-        if spec.delete_if:
-            commit = commit.with_fields(deletes_without_row=rows.where(NO_ROW).count())
-        return self.merge(rows, spec, before_commit(rows, commit))
+        counts = [F.count_if(name).alias(name) for name in _COUNTED if name in rows.columns]
+        found = rows.agg(*counts).first() if counts else None
+        return self.merge(rows, spec, before_commit(rows, _with_counts(commit, found.asDict() if found else {})))
 
     def _store_few(
         self,
@@ -187,9 +196,9 @@ class StoredTable:
         # a duplicate key, which Delta refuses, or no row to store, for which deltalake makes no commit
         if rows.num_rows != count or pc.all(rows[STALE]).as_py():
             return None
-        if NO_ROW in rows.column_names:
-            commit = commit.with_fields(deletes_without_row=pc.sum(rows[NO_ROW]).as_py())
-            rows = rows.drop_columns([NO_ROW])
+        counted_names = [name for name in _COUNTED if name in rows.column_names]
+        commit = _with_counts(commit, {name: pc.sum(rows[name]).as_py() for name in counted_names})
+        rows = rows.drop_columns(counted_names)
         if DELETE in rows.column_names:
             commit = before_commit(self.spark.createDataFrame(rows.select([*self.layout.key, DELETE])), commit)
             return store_quickly(self.layout, rows.drop_columns([DELETE]), self.layout.key, partitions, commit)

@@ -13,7 +13,7 @@ COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
         " rewrite serve status audit compare rejected query materialize export"
-        " accept-gap accept-difference recover-progress restore"
+        " accept-gap accept-difference delete-missing recover-progress restore"
     ).split()
 )
 

@@ -105,6 +105,18 @@ def test_rows_of_a_table_that_was_created_again_are_newer(spark: SparkSession, t
         require_comparable(topic, context.ledger())
 
 
+@pytest.mark.invariant("4.10")
+def test_rows_of_a_key_in_one_version_of_another_program_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    followed = FollowedTable(tmp_path / "accounts")
+    context = follow(spark, tmp_path, followed.uri)
+    merge_all(context)
+    rows = pa.table({"id": pa.array([1, 1, 2, 2, 3], pa.int32()), "amount": pa.array([1, 2, 1, 1, 1], pa.int32())})
+    write_deltalake(followed.uri, rows, mode="append")
+    followed.upsert({3: 2})
+    merge_all(context)
+    assert context.ledger().totals.equal_versions == 2, "the rows of the first account"
+
+
 def log_rows(first: int, end: int) -> pa.Table:
     """Rows of a log table, whose records are of two keys by turns, and have the same time."""
     positions = range(first, end)
@@ -130,6 +142,7 @@ def test_rows_of_a_log_table_keep_the_order_of_their_records(spark: SparkSession
     write_deltalake(uri, log_rows(12, 40), mode="append")
     merge_all(context)
     assert amounts(context) == {0: 38, 1: 39}, "of the changes since"
+    assert context.ledger().totals.equal_versions == 0
     replay(context)
     assert amounts(context) == {0: 38, 1: 39}
 

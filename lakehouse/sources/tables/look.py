@@ -13,6 +13,8 @@ KIND_FIELD = "_change_type"
 """The field of a record that says what happened to its row."""
 MAX_VERSIONS = 1_000
 """Most versions of one batch."""
+ADDED = VERSION_PLACES // 2
+"""The first place of rows that a version adds; those that it removes have places before."""
 _LAST_PLACE = VERSION_PLACES - 1
 _CAUSE = "commits or change data were deleted, or change data was off"
 _ROW_COUNTS = (

@@ -17,7 +17,7 @@ from pyspark.sql.window import Window
 from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
 from lakehouse.ledger.positions import VERSION_PLACES, Range
-from lakehouse.sources.tables.look import CHANGES, KIND_FIELD, ROWS
+from lakehouse.sources.tables.look import ADDED, CHANGES, KIND_FIELD, ROWS
 from lakehouse.storage.other_tables import read_changes_between, read_version
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ _TEXT, _SHORT_TEXT, _HASH = "_lakehouse_text", "_lakehouse_short_text", "_lakeho
 _PLACE, _ORDER, _NUMBER = "_lakehouse_place", "_lakehouse_order", "_lakehouse_number"
 _IS_ADDED, _NEAR = "_lakehouse_is_added", "_lakehouse_near"
 _ADDED_KINDS = ("insert", "update")
-_ADDED = 2**35  # places of added rows begin here
 _EQUAL = 2**24  # rows with the same hash
 _HASHES = 2**11
 _RECORD_FIELDS = ("source", "partition", "position", "sequence", "time")
@@ -127,7 +126,7 @@ def _place_by_hash() -> "Column":
     number = F.row_number().over(group) - 1
     too_many = F.raise_error(F.lit(f"More than {_EQUAL:,} rows of one version are equal"))
     number = F.when(number < _EQUAL, number).otherwise(too_many.cast("int"))
-    return F.when(is_added, F.lit(_ADDED)).otherwise(0) + F.col(_HASH) * _EQUAL + number
+    return F.when(is_added, F.lit(ADDED)).otherwise(0) + F.col(_HASH) * _EQUAL + number
 
 
 def _order_of_records(rows: "DataFrame") -> "Column | None":
@@ -161,7 +160,7 @@ def _with_ordered_places(records: "DataFrame", order: "Column") -> "DataFrame":
         ordered_records.withColumn(_IS_ADDED, version[1]).alias("r").join(firsts.alias("f"), F.expr(is_same))
     )
     within = Window.partitionBy(*(f"r.{name}" for name in (_VERSION, _IS_ADDED, _NEAR))).orderBy(_ORDER, _SHORT_TEXT)
-    place = F.lit(_ADDED) + F.col(f"f.{_NUMBER}") + F.row_number().over(within) - 1
+    place = F.lit(ADDED) + F.col(f"f.{_NUMBER}") + F.row_number().over(within) - 1
     return numbered_records.select("r.*", place.alias(_NUMBER)).withColumn(
         _PLACE, F.expr(f"IF({_IS_ADDED}, {_NUMBER}, {_PLACE})")
     )

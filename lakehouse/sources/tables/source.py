@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.table_rows import TableRows
+from lakehouse.decoding import staged
 from lakehouse.errors import SourceError
 from lakehouse.ledger.commit_infos import identity_of
 from lakehouse.ledger.commit_values import Consumed
@@ -22,6 +24,7 @@ from lakehouse.settings.store import Store
 from lakehouse.sources.source import Source
 from lakehouse.sources.tables.failures import change_failures
 from lakehouse.sources.tables.look import (
+    ADDED,
     CHANGES,
     KIND_FIELD,
     MAX_VERSIONS,
@@ -57,6 +60,12 @@ class TableSource(Source):
         of = self.rows.of
         is_name = Store(of).is_path and not Path(of).is_absolute()
         return self.settings.table_uri(of) if is_name else of
+
+    @property
+    def unordered_group(self) -> str:
+        """The rows that one version adds, if no lakehouse wrote them: only those of lakehouse have an order."""
+        names = {field.name for field in self._open().schema().fields}
+        return "" if RECORD in names else f"{staged.POSITION} div {ADDED}"
 
     def look(self, ledger: Ledger | None, limit: float) -> TableState:  # noqa: ARG002 - its log answers or fails
         """Read the log of the table, without a JVM. Raises ``SourceError`` if there is no table, or no change data.

@@ -120,10 +120,7 @@ def _unchanged_end(
 
     The last records of earlier commits are compared with the topic; each is only there if all before it are.
     """
-    known_records = {last.position: last for last in reversed(history) if last and last.position is not None}
-    candidates = [
-        known_records[position] for position in sorted(known_records) if position >= state.earliest[partition]
-    ]
+    candidates = [last for last in _standing(history) if (last.position or 0) >= state.earliest[partition]]
     low, high = 0, len(candidates)
     while low < high:
         middle = (low + high) // 2
@@ -133,3 +130,17 @@ def _unchanged_end(
         else:
             high = middle
     return _place_of(partition, candidates[low - 1]).end if low else state.earliest[partition]
+
+
+def _standing(history: Sequence[LastRecord | None]) -> list[LastRecord]:
+    """Return the last records of commits in the order of their positions.
+
+    If a later commit continued before one, because a person accepted an earlier loss, that one no longer counts.
+    """
+    records: dict[int, LastRecord] = {}
+    for last in history:
+        if last is None or last.position is None:
+            break  # the partition was read from its beginning again
+        if last.position < min(records, default=last.position + 1):
+            records[last.position] = last
+    return [*records.values()][::-1]

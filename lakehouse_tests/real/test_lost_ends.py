@@ -62,6 +62,21 @@ def test_after_such_a_gap_every_record_that_is_not_known_to_be_merged_is_read(
     assert last.with_fields(caught_up=None) == known_records[2], "records that are read again are ordered as before"
 
 
+@pytest.mark.invariant("9.1", "9.6")
+def test_records_that_an_earlier_gap_gave_up_do_not_hide_what_was_merged_since(
+    settings: Settings, table: StreamTable
+) -> None:
+    known_records = [last_record(settings, table, position) for position in (1, 4, 5, 1, 7, 9)]
+    lost_numbers = (1, 2, 5)  # the third one after the gap
+    records = [
+        last.model_copy(update={"checksum": 1} if number in lost_numbers else {})
+        for number, last in enumerate(known_records)
+    ]
+    write_merged_table(settings, table, *records)
+    proposal = repair.propose_gap(settings, table)
+    assert proposal and proposal.positions == {0: 8}
+
+
 def test_the_same_record_is_no_gap(settings: Settings, table: StreamTable) -> None:
     write_merged_table(settings, table, last_record(settings, table, 6))
     assert plan_next(settings, table).gap is None

@@ -34,9 +34,11 @@ class OneServer:
         shutil.copytree(self.data, folder)
         self.embedded.start()
 
-    def start_with(self, folder: Path | None) -> None:
-        """Restart it with a copy of its data, or without data."""
+    def start_with(self, folder: Path | None, copy_of_present: Path | None = None) -> None:
+        """Restart it with a copy of its data, or without data; its present data may be copied into another folder."""
         self.embedded.stop()
+        if copy_of_present:
+            shutil.copytree(self.data, copy_of_present)
         shutil.rmtree(self.data)
         if folder:
             shutil.copytree(folder, self.data)

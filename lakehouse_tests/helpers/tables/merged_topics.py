@@ -23,13 +23,19 @@ def last_record(settings: Settings, table: StreamTable, position: int) -> LastRe
 
 def write_merged_table(settings: Settings, table: StreamTable, *last_records: LastRecord, **fields: Any) -> None:
     """Write a merged table with a batch that ended with each of these records."""
-    uri = settings.table_uri(table.name)
-    write_deltalake(uri, pa.table({"id": [1]}))
     source = read_topic(settings, table.topic).source
     for number, last in enumerate(last_records, 1):
         assert last.position is not None
         ends = {"stream": table.topic, "source": source, "progress": {0: last.position + 1}, "last_records": {0: last}}
         commit = Commit(kind="batch", number=number, attempt=str(number), table_version=number - 1, **(ends | fields))
-        properties = CommitProperties(custom_metadata={"userMetadata": commit.model_dump_json()})
-        merge = DeltaTable(uri).merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t", commit_properties=properties)
-        merge.when_matched_update_all().execute()
+        commit_to_table(settings, table, commit)
+
+
+def commit_to_table(settings: Settings, table: StreamTable, commit: Commit) -> None:
+    """Make a commit that changes no row; the first one makes the table."""
+    uri, row = settings.table_uri(table.name), pa.table({"id": [1]})
+    if not DeltaTable.is_deltatable(uri):
+        write_deltalake(uri, row)
+    properties = CommitProperties(custom_metadata={"userMetadata": commit.model_dump_json()})
+    merge = DeltaTable(uri).merge(row, "s.id = t.id", "s", "t", commit_properties=properties)
+    merge.when_matched_update_all().execute()

@@ -1,9 +1,15 @@
-"""Random histories of a folder of files: files come, change, move and go away, and runs die between batches."""
+"""Random histories of a folder of files: files come, change, move and go away, and runs die between batches.
 
+Some files cannot be read for a while: their names are not UTF-8, a permission is missing, or they grow forever.
+"""
+
+import errno
 import json
 import os
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,12 +26,22 @@ from lakehouse.ingest.replay import replay
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations.repair import propose_gap, record
+from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.histories.file_model import Content, FolderModel, Record
+from lakehouse_tests.helpers.histories.held_files import growing, permissions_obeyed
 from lakehouse_tests.helpers.tables.rows import rows_of
 
 PATHS = st.sampled_from(["a.json", "b.json", "c/a.json", "c/b.json"])
+HELD = {
+    "caf\udce9.json": "its name is not UTF-8",
+    "locked.json": os.strerror(errno.EACCES),
+    "c/locked.json": os.strerror(errno.EACCES),
+    "growing.json": "not unchanged for 0.5 seconds yet",
+}
+READABLE_NAMES = {"caf\udce9.json": "cafe.json"}
+SETTLE = timedelta(seconds=0.5)  # while a file grows
 RECORDS = st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 6)), min_size=1, max_size=4)
 
 
@@ -33,7 +49,7 @@ class RunDiedError(Exception):
     """A run that ends between two batches."""
 
 
-def table_of(folder: Path, *, is_keyed: bool, batch_bytes: int) -> StreamTable:
+def table_of(folder: Path, *, is_keyed: bool, batch_bytes: int, settle: timedelta) -> StreamTable:
     """Return the table that reads a folder."""
     return StreamTable(
         name="readings",
@@ -41,7 +57,7 @@ def table_of(folder: Path, *, is_keyed: bool, batch_bytes: int) -> StreamTable:
         columns=[Column("id", "INT", "Device.", required=True), Column("amount", "INT", "Amount.", required=True)],
         key=["id"] if is_keyed else [],
         rejects=[Reject("negative", when="amount < 0")],
-        source=Files(str(folder), names="*.json", settle=timedelta(0), batch_bytes=batch_bytes),
+        source=Files(str(folder), names="*.json", settle=settle, batch_bytes=batch_bytes),
     )
 
 
@@ -58,7 +74,22 @@ class FileHistories(RuleBasedStateMachine):
         self.folder, self.is_keyed, self.model, self.clock = home / "in", is_keyed, FolderModel(), 1_700_000_000
         self.folder.mkdir()
         self.settings = Settings(home=home / "home", _env_file=None)
-        self.table = table_of(self.folder, is_keyed=is_keyed, batch_bytes=1)
+        self.batch_bytes = 1
+
+    @property
+    def is_growing(self) -> bool:
+        return "growing.json" in self.model.held_files
+
+    @property
+    def table(self) -> StreamTable:
+        settle = SETTLE if self.is_growing else timedelta(0)
+        return table_of(self.folder, is_keyed=self.is_keyed, batch_bytes=self.batch_bytes, settle=settle)
+
+    @contextmanager
+    def files_held_back(self) -> Iterator[None]:
+        """Files without permission cannot be read during the block, and one that grows does not settle."""
+        with permissions_obeyed(), growing(self.folder / "growing.json") if self.is_growing else nullcontext():
+            yield
 
     @property
     def context(self) -> TableContext:
@@ -67,13 +98,35 @@ class FileHistories(RuleBasedStateMachine):
     @rule(path=PATHS, records=RECORDS)
     def write(self, path: str, records: list[Record]) -> None:
         """Write a file, or replace it, with a time of its own."""
+        self.model.files[path] = self._write(path, records)
+
+    def _write(self, path: str, records: Sequence[Record], mode: int = 0o644) -> Content:
         self.clock += 1
         file, unfinished = self.folder / path, self.folder / "_unfinished"
         file.parent.mkdir(exist_ok=True)
         unfinished.write_text("".join(json.dumps({"id": id_, "amount": amount}) + "\n" for id_, amount in records))
         os.utime(unfinished, (self.clock, self.clock))
+        unfinished.chmod(mode)
         unfinished.rename(file)
-        self.model.files[path] = Content(self.clock, tuple(records))
+        return Content(self.clock, tuple(records))
+
+    @rule(path=st.sampled_from([*HELD]), records=RECORDS)
+    def hold(self, path: str, records: list[Record]) -> None:
+        """Write a new file that no run can read."""
+        if self.model.is_new(path):
+            self.model.held_files[path] = self._write(path, records, mode=0 if "locked" in path else 0o644)
+
+    @precondition(lambda self: self.model.held_files)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        """Make a file readable: by another name, by a permission, or by its last lines."""
+        path = data.draw(st.sampled_from(sorted(self.model.held_files)), label="path")
+        content, new_path = self.model.held_files.pop(path), READABLE_NAMES.get(path, path)
+        if path == "growing.json":
+            content = self._write(path, content.records)
+        (self.folder / path).rename(self.folder / new_path)
+        (self.folder / new_path).chmod(0o644)
+        self.model.files[new_path] = content
 
     @precondition(lambda self: self.model.files)
     @rule(data=st.data())
@@ -103,7 +156,9 @@ class FileHistories(RuleBasedStateMachine):
 
         is_stopped = self.model.merge(batches)
         try:
-            merge_all(self.context, on_batch=die_after)
+            with self.files_held_back():
+                time.sleep(2 * SETTLE.total_seconds() if self.is_growing else 0)
+                merge_all(self.context, on_batch=die_after)
         except RunDiedError:
             pass
         except DataLossError:
@@ -113,15 +168,16 @@ class FileHistories(RuleBasedStateMachine):
 
     @rule()
     def merge_in_one_batch(self) -> None:
-        one_by_one, self.table = self.table, table_of(self.folder, is_keyed=self.is_keyed, batch_bytes=2**30)
+        self.batch_bytes = 2**30
         self.merge(None)
-        self.table = one_by_one
+        self.batch_bytes = 1
 
     @precondition(lambda self: self.model.numbered)
     @rule()
     def accept(self) -> None:
         """Accept a loss, if there is one."""
-        proposal, is_gap = propose_gap(self.settings, self.table), self.model.accept_gap()
+        with self.files_held_back():
+            proposal, is_gap = propose_gap(self.settings, self.table), self.model.accept_gap()
         assert (proposal is not None) == is_gap
         if proposal:
             record(self.context, proposal)
@@ -131,7 +187,8 @@ class FileHistories(RuleBasedStateMachine):
     def replay_all(self) -> None:
         """Replay what the folder still has, which changes nothing; an open loss refuses it."""
         try:
-            outcomes = replay(self.context)
+            with self.files_held_back():
+                outcomes = replay(self.context)
         except DataLossError:
             return
         assert not any(outcome.entry.metrics.inserted + outcome.entry.metrics.updated for outcome in outcomes)
@@ -148,7 +205,15 @@ class FileHistories(RuleBasedStateMachine):
             assert Counter(amount_of(row) for row in rejected) == self.model.rejected()
             assert ledger.totals.read == len(self.model.records)
             assert not [finding for finding in audit(ledger) if not finding.passed]
+            self._compare_held()
         type(self).on_step()
+
+    def _compare_held(self) -> None:
+        """Check that ``status`` names each file that no run can read; others may wait for one that was removed."""
+        with self.files_held_back():
+            held_parts = status(self.settings, self.table).held_parts
+        reasons = {part.name: part.reason for part in held_parts if part.name not in self.model.files}
+        assert reasons == {path: HELD[path] for path in self.model.held_files}
 
 
 def amount_of(rejected_row: dict[str, Any]) -> int:

@@ -18,9 +18,13 @@ class Content:
 
 @dataclass
 class FolderModel:
-    """The folder, the files that have numbers, the number of the next file to merge, and what was merged."""
+    """The folder, the files that have numbers, the number of the next file to merge, and what was merged.
+
+    ``held_files`` are files that no run can read, in no other collection.
+    """
 
     files: dict[str, Content] = field(default_factory=dict)
+    held_files: dict[str, Content] = field(default_factory=dict)
     numbered: list[tuple[str, Content]] = field(default_factory=list)
     next_number: int = 0
     merged: list[Content] = field(default_factory=list)
@@ -30,6 +34,10 @@ class FolderModel:
         newest_contents = dict(self.numbered)
         new_files = [(path, content) for path, content in self.files.items() if newest_contents.get(path) != content]
         self.numbered += sorted(new_files, key=lambda item: (item[1].written, item[0]))
+
+    def is_new(self, path: str) -> bool:
+        """Whether there never was a file with this path that a run could read, and there is none now."""
+        return not {path} & {*self.files, *self.held_files, *dict(self.numbered)}
 
     def merge(self, batches: int | None) -> bool:
         """Merge up to ``batches`` files, and return whether a removed file stops the run."""

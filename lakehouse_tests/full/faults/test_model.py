@@ -12,6 +12,7 @@ from lakehouse_tests.helpers.histories.delete_histories import DeleteHistories, 
 from lakehouse_tests.helpers.histories.element_histories import ElementHistories
 from lakehouse_tests.helpers.histories.histories import BegunHistories, Histories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
+from lakehouse_tests.helpers.histories.side_table_histories import SideTableHistories
 from lakehouse_tests.helpers.histories.topic_histories import (
     TopicDeleteHistories,
     TopicLogHistories,
@@ -19,7 +20,7 @@ from lakehouse_tests.helpers.histories.topic_histories import (
 )
 
 pytestmark = pytest.mark.invariant(
-    "2.8", "3.3", "4.1", "4.8", "5.1", "7.1", "8.12", "10.3", "10.4", "14.1", "14.2", "14.3", "14.7", "14.8"
+    "2.8", "3.3", "4.1", "4.8", "5.1", "7.1", "8.12", "8.18", "10.3", "10.4", "14.1", "14.2", "14.3", "14.7", "14.8"
 )
 
 STEPS = 40
@@ -31,6 +32,7 @@ HISTORY_KINDS: list[tuple[str, type[Histories]]] = [("from nothing", Histories)]
 HISTORY_KINDS += [("of a log table", LogHistories)] * 3
 HISTORY_KINDS += [("with deletes and truncates", DeleteHistories)] * 4
 HISTORY_KINDS += [("with purged deletes", PurgeHistories)] * 2
+HISTORY_KINDS += [("whose rejected records and deletes are lost", SideTableHistories)] * 2
 HISTORY_KINDS += [("of several topics, with deletes", TopicDeleteHistories)] * 3
 HISTORY_KINDS += [("of several topics, with purged deletes", TopicPurgeHistories)] * 2
 HISTORY_KINDS += [("of a log table of several topics", TopicLogHistories)] * 2

@@ -4,6 +4,7 @@
 
 - ``topics``: the topics of a table that reads several; each batch reads one. ``lakehouse.sources`` reads them.
 - ``gaps``: whether a batch may continue after records that are gone; ``start``: where a new table begins.
+  ``missing_keys``: the rows whose key a compacted topic no longer has.
 - ``staging``: decodes and stages records; ``around_timeless`` works around records that Spark cannot read.
 - ``data_files``: workers write the rows of a log table that are certainly new, if they are the same rows.
 - ``decode``: records → rows, or a reason. ``rejecting_rules``: the rules of the declaration that reject rows.

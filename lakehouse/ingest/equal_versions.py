@@ -42,17 +42,17 @@ def with_equal_versions(records: DataFrame, table: StreamTable, order: str) -> D
 def has_version_of_stored(table: TableParts) -> str:
     """Return the condition that a row (``s``) has the version of the stored one (``t``), and other values, in SQL.
 
-    Both are structs, ``t`` is NULL if there is no stored row. A kept column that the record does not have is no other
-    value. Base rows are older than any record.
+    Both are structs; without a stored row, ``t`` is NULL. A kept column without a value does not differ. Base rows are
+    older than any record.
     """
     record, version = "_record", f"`{table.version_column}`"
     are_records = f"s.{record}.position IS NOT NULL AND t.{record}.position IS NOT NULL"
     is_same_record = same_record(table, f"s.{record}", f"t.{record}")
     is_tie = f"{are_records} AND s.{version} <=> t.{version} AND NOT ({is_same_record})"
-    differences = []
+    differences: list[str] = []
     for column in table.record_columns:
         if column.name not in (*table.key, table.version_column):
-            new, stored = (comparable(f"{side}.`{column.name}`", column.type) for side in ("s", "t"))
+            new_value, stored_value = (comparable(f"{side}.`{column.name}`", column.type) for side in ("s", "t"))
             has_value = f"s.`{column.name}` IS NOT NULL AND " if column.name in table.keep else ""
-            differences.append(f"{has_value}NOT ({new} <=> {stored})")
+            differences.append(f"{has_value}NOT ({new_value} <=> {stored_value})")
     return f"({is_tie} AND ({' OR '.join(f'({part})' for part in differences) or 'false'}))"

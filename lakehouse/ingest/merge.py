@@ -21,7 +21,7 @@ from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.storage.comparison import comparable_row, struct_of
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.storage.row_order import KEPT, kept_order, newer_than_stored, same_record, stored_order_fields
-from lakehouse.storage.stored_table import BeforeCommit, ExpectedRows, keep_commit
+from lakehouse.storage.stored_table import COUNTED_FLAGS, BeforeCommit, ComparedRows, ExpectedRows, keep_commit
 
 
 def merge_rows(
@@ -43,15 +43,23 @@ def merge_rows(
         texts = {name: F.expr(f"IF({is_unwritten}, NULL, `{name}`)") for name in sorted(target.text_columns)}
         return compared_rows.withColumns(texts) if texts else compared_rows
 
-    def compare_many(stored_rows: DataFrame) -> tuple[DataFrame, MergeSpec]:
+    def compare_many(stored_rows: DataFrame) -> ComparedRows:
         compared_rows = _compare(target, stored_rows, newest_rows, counts).localCheckpoint()
-        return compared_rows.hint(counts.join), _store_spec(target, stored_rows, counts)
+        spec = _store_spec(target, stored_rows, counts)
+        return ComparedRows(compared_rows.hint(counts.join), spec, _count_flags(compared_rows))
 
     keep = target.table.keep
     # stored values of kept columns were not counted
     text = None if target.text_columns & {*keep} else counts.text_from(commit.source, 1 + len(keep))
     expected = ExpectedRows(counts.rows, text, counts.partitions)
     return target.merged.store_compared(compare_few, compare_many, commit, expected, before_commit)
+
+
+def _count_flags(compared_rows: DataFrame) -> dict[str, int]:
+    """Count what the commit counts of compared rows, in one statement; in none if it counts nothing."""
+    counts = [F.count_if(name).alias(name) for name in COUNTED_FLAGS if name in compared_rows.columns]
+    row = compared_rows.agg(*counts).first() if counts else None
+    return row.asDict() if row else {}
 
 
 def _store_spec(target: Target, stored_rows: DataFrame, counts: Counts) -> MergeSpec:

@@ -16,7 +16,11 @@ from pydantic import ValidationError
 from lakehouse.ledger.commits import FIRST_VERSION, VERSION, Commit, Entry, Kind, Metrics, Upkeep
 
 _MERGE_OR_WRITE: Final = ("MERGE", "WRITE")
-_OPERATIONS: Final = {"rewrite": ("WRITE",)} | dict.fromkeys(("batch", "derived", "load"), _MERGE_OR_WRITE)
+_WITHOUT_ROWS: Final = ("gap", "start", "recovery", "acceptance", "maintenance", "purge", "wait")
+_OPERATIONS: Final = {
+    "rewrite": ("WRITE",),
+    **dict.fromkeys(("batch", "derived", "load", *_WITHOUT_ROWS), _MERGE_OR_WRITE),
+}
 """The operations of commits of a kind; of all others only MERGE."""
 # the names of Spark's Delta, and of deltalake
 _APPENDED_ROWS: Final = ("numOutputRows", "num_added_rows")

@@ -1,7 +1,7 @@
 """Maintenance: compaction and vacuum of every table of a declaration. It changes no row of a merged table.
 
 Maintenance of a table compacts its small files and removes the files that its retention no longer needs. Then it
-commits one empty MERGE that repeats the state of the ledger, so that an idle table keeps this state after its log
+makes one commit without rows that repeats the state of the ledger, so that an idle table keeps this state after its log
 expires. A table whose newest commit is such a commit is skipped.
 """
 

@@ -1,6 +1,6 @@
 """Decisions of a person: accept lost records, accept a batch that does not add up, or record a lost progress again.
 
-Each decision is a commit of its own in the ledger, an empty MERGE, so that it stays visible.
+Each decision is a commit of its own in the ledger, without rows, so that it stays visible.
 """
 
 from collections.abc import Mapping, Sequence

@@ -55,6 +55,20 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
     return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
 
+def append_nothing(layout: Layout, commit: Commit) -> Entry:
+    """Make a commit without rows and files that carries ``commit``; raises what ``append_quickly`` raises."""
+    return commit_without_spark(
+        layout,
+        commit,
+        lambda: _write_planned(layout, commit.table_version, lambda table: _append_no_rows(layout, table, commit)),
+    )
+
+
+def _append_no_rows(layout: Layout, table: DeltaTable, commit: Commit) -> None:
+    rows = pa.schema(table.schema()).empty_table()
+    write_deltalake(table, rows, mode="append", **_fence(layout, rows, commit))
+
+
 def add_files(layout: Layout, files: Sequence[DataFile], commit: Commit) -> Entry:
     """Commit data files that are in the folder of the table. Raises what ``append_quickly`` raises.
 
@@ -94,7 +108,7 @@ def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_co
         merge = merge.when_matched_update(_from_source(value_columns), f"NOT ({_equal(value_columns)})")
         merge.when_not_matched_insert(_from_source(layout.names), f"NOT s.{deleted_column}").execute()
         if table.version() == commit.table_version:  # deltalake skips the commit if a merge changes nothing (seen)
-            write_deltalake(table, pa.schema(table.schema()).empty_table(), mode="append", **fence)
+            _append_no_rows(layout, table, commit)
 
     return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 

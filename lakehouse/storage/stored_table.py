@@ -6,6 +6,7 @@ rows are the same.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +18,7 @@ from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.spark.few_rows import collect_rows
 from lakehouse.storage.data_file import DataFile
-from lakehouse.storage.delta_rs_writer import add_files, append_quickly, merge_quickly, store_quickly
+from lakehouse.storage.delta_rs_writer import add_files, append_nothing, append_quickly, merge_quickly, store_quickly
 from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_merge_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
@@ -49,8 +50,18 @@ class ExpectedRows:
     partitions: Collection[str] | None = None
 
 
-_COUNTED = {NO_ROW: "deletes_without_row", EQUAL_VERSION: "equal_versions"}
+COUNTED_FLAGS = {NO_ROW: "deletes_without_row", EQUAL_VERSION: "equal_versions"}
 """Flags of compared rows, and the fields of the commit that count them."""
+
+
+class ComparedRows(NamedTuple):
+    """Rows to store, the clauses of a MERGE that stores them, and how many have each flag that a commit counts."""
+
+    rows: DataFrame
+    spec: MergeSpec
+    counts: Mapping[str, int]
+
+
 BeforeCommit = Callable[[DataFrame, Commit], Commit]
 
 
@@ -61,7 +72,7 @@ def keep_commit(_: DataFrame, commit: Commit) -> Commit:
 
 def _with_counts(commit: Commit, counts: Mapping[str, int]) -> Commit:
     """Return the commit with these counts of flags, added to what it has counted before."""
-    fields = {_COUNTED[name]: getattr(commit, _COUNTED[name]) + count for name, count in counts.items()}
+    fields = {COUNTED_FLAGS[name]: getattr(commit, COUNTED_FLAGS[name]) + count for name, count in counts.items()}
     return commit.with_fields(**fields)
 
 
@@ -151,7 +162,7 @@ class StoredTable:
     def store_compared(
         self,
         compare_few: Callable[[DataFrame], DataFrame],
-        compare_many: Callable[[DataFrame], tuple[DataFrame, MergeSpec]],
+        compare_many: Callable[[DataFrame], ComparedRows],
         commit: Commit,
         expected: ExpectedRows,
         before_commit: BeforeCommit = keep_commit,
@@ -161,20 +172,17 @@ class StoredTable:
         Both functions receive stored rows. ``compare_few`` returns the rows to store: every column, and whether the row
         is stale (``_stale``); if deletes are declared, also whether the stored row is removed (``_removes``), and
         whether a delete found none (``_no_row``); if a version is, whether the stored row has the same one and other
-        values (``_equal_version``). Both are counted. ``compare_many`` returns the source and the clauses of a MERGE,
-        which must match a row only with the same stored row that it was compared with. ``before_commit`` receives the
-        compared rows and returns the commit to make, for what has to be stored elsewhere first. Raises what
-        ``commit_merge`` raises, and ``ValueError`` if the layout has no key.
+        values (``_equal_version``). The MERGE of ``compare_many`` must match a row only with the stored row that it was
+        compared with. ``before_commit`` receives the compared rows and returns the commit to make, for what has to be
+        stored elsewhere first. Raises what ``commit_merge`` raises, and ``ValueError`` if the layout has no key.
         """
         if not self.layout.key:
             raise ValueError(f"{self.layout.name} has no key to compare rows by")
         entry = self._store_few(compare_few, commit, expected, before_commit)
         if entry is not None:
             return entry
-        rows, spec = compare_many(self.rows())
-        counts = [F.count_if(name).alias(name) for name in _COUNTED if name in rows.columns]
-        found = rows.agg(*counts).first() if counts else None
-        return self.merge(rows, spec, before_commit(rows, _with_counts(commit, found.asDict() if found else {})))
+        rows, spec, counts = compare_many(self.rows())
+        return self.merge(rows, spec, before_commit(rows, _with_counts(commit, counts)))
 
     def _store_few(
         self,
@@ -196,7 +204,7 @@ class StoredTable:
         # a duplicate key, which Delta refuses, or no row to store, for which deltalake makes no commit
         if rows.num_rows != count or pc.all(rows[STALE]).as_py():
             return None
-        counted_names = [name for name in _COUNTED if name in rows.column_names]
+        counted_names = [name for name in COUNTED_FLAGS if name in rows.column_names]
         commit = _with_counts(commit, {name: pc.sum(rows[name]).as_py() for name in counted_names})
         rows = rows.drop_columns(counted_names)
         if DELETE in rows.column_names:
@@ -224,9 +232,23 @@ class StoredTable:
             return commit_overwrite(self.spark, self.layout, rows, commit)
 
     def commit_nothing(self, commit: Commit) -> Entry:
-        """Make a commit without rows and files, for any columns of the table: Delta writes such a commit too."""
+        """Make a commit without rows and files, for any columns of the table; raises what ``commit_merge`` raises."""
+        entry = self._append_nothing(commit)
+        if entry is not None:
+            return entry
         no_rows = self.rows().where("false")
         return self.merge(no_rows, MergeSpec("false", insert=from_source(no_rows.columns)), commit)
+
+    def _append_nothing(self, commit: Commit) -> Entry | None:
+        """Make the commit without Spark; ``None`` if Spark has to, as after a commit of another program."""
+        if not can_append_quickly(self.layout, 0):
+            return None
+        try:
+            return append_nothing(self.layout, commit)
+        except LockedError:
+            raise
+        except ConflictError:
+            return None
 
     def restore(self, version: int) -> None:
         """Return the table to an earlier version; raises ``ConflictError`` if another writer was first."""

@@ -2,21 +2,23 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from lakehouse.decoding.staged import STALE
 from lakehouse.errors import ConflictError, LedgerError, LockedError, TableError
 from lakehouse.ledger import ledger as ledgers
-from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.commits import Commit, Metrics
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.storage import stored_table
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec
-from lakehouse.storage.stored_table import ExpectedRows, StoredTable
+from lakehouse.storage.stored_table import ComparedRows, ExpectedRows, StoredTable
 from lakehouse.storage.table_context import retry_on_conflict
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
 
@@ -98,7 +100,7 @@ def test_every_ledger_that_is_read_is_checked(table: StoredTable) -> None:
 
 def test_rows_of_a_table_without_a_key_cannot_be_compared(table: StoredTable) -> None:
     with pytest.raises(ValueError, match="has no key"):
-        table.store_compared(lambda rows: rows, lambda rows: (rows, SPEC), COMMIT, FEW_ROWS)
+        table.store_compared(lambda rows: rows, lambda rows: ComparedRows(rows, SPEC, {}), COMMIT, FEW_ROWS)
 
 
 def test_the_eligibility_of_a_merge_by_other_columns_does_not_depend_on_partitions(
@@ -178,9 +180,9 @@ def store_compared(table: StoredTable, expected: ExpectedRows) -> tuple[Any, lis
     def compare_few(stored_rows: Any) -> Any:
         comparisons.append(("few", stored_rows))
 
-    def compare_many(stored_rows: Any) -> tuple[Any, MergeSpec]:
+    def compare_many(stored_rows: Any) -> Any:
         comparisons.append(("many", stored_rows))
-        return "merged", SPEC
+        return "merged", SPEC, {}
 
     keyed_table = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
     return keyed_table.store_compared(compare_few, compare_many, COMMIT, expected), comparisons
@@ -247,3 +249,22 @@ def test_spark_stores_no_rows_and_an_unknown_number_of_rows(
 ) -> None:
     Writers(monkeypatch, compared_rows())
     assert store_compared(table, ExpectedRows(count)) == ("Spark", [NEWEST])
+
+
+def test_a_commit_without_rows_needs_no_spark(table: StoredTable) -> None:
+    entry = table.commit_nothing(next_commit(table.layout, "maintenance"))
+    (newest, *_) = read_ledger(table.layout.uri, "t").entries
+    assert (newest, newest.commit.kind, newest.metrics) == (entry, "maintenance", Metrics())
+    assert DeltaTable(table.layout.uri).to_pyarrow_table().num_rows == 1
+
+
+def test_spark_commits_no_rows_after_a_commit_of_another_program(
+    table: StoredTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = next_commit(table.layout, "maintenance")
+    append(table)
+    rows_of_table = SimpleNamespace(where=lambda _: SimpleNamespace(columns=["place"]))
+    monkeypatch.setattr(stored_table, "read_table", lambda *_: rows_of_table)
+    monkeypatch.setattr(stored_table, "commit_merge", lambda *arguments: arguments[4])
+    committed: Any = table.commit_nothing(commit)
+    assert committed == commit

@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help install check lint types imports words collect docs test test-slice test-all torture compare-database bench dist demo up doctor screenshots requirements audit-packages
 
+# tests start many processes, and each would compile all modules again
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 STAMP := .venv/installed
 # two processes, each with its own broker and session; all tests of a file run in one process

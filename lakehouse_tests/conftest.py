@@ -1,5 +1,6 @@
 """Fixtures of all tests: a real broker and a Spark session, each started once."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -27,6 +28,10 @@ from lakehouse_tests.helpers.databases.postgres import Postgres, program, runnin
 from lakehouse_tests.helpers.engines import running_engine
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
+# The imports and the collected tests are millions of objects that live until the end: with Python's own thresholds,
+# the search for garbage among them takes a quarter of the collection and a tenth of the tests.
+gc.set_threshold(50_000, 20, 20)
+
 hypothesis.settings.register_profile("without a clock", deadline=None)
 hypothesis.settings.load_profile("without a clock")
 
@@ -39,6 +44,11 @@ ENGINE = "TESTS_ENGINE"  # if set, run the same tests on an engine in their home
 PLANS = "TESTS_PLANS"  # a limit in lakehouse.spark.few_rows; if named here, it becomes -1 and Spark writes everything
 # Tests start many short Java processes: full compilation and parallel garbage collection cost more than they save.
 SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is loaded by now out of every later search for garbage."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

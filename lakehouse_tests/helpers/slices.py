@@ -40,7 +40,8 @@ def function_of(test: str) -> str:
 def partition(tests: Iterable[str], seconds: Mapping[str, float]) -> list[list[str]]:
     """Distribute tests over an even number of halves; every test is in exactly one of them.
 
-    A file without a known duration counts as an average file.
+    The two halves of a slice, as ``halves_of`` chooses them, are next to each other in the order of their lengths. A
+    file without a known duration counts as an average file.
     """
     tests = list(tests)
     cases = Counter(map(function_of, tests))
@@ -63,7 +64,8 @@ def partition(tests: Iterable[str], seconds: Mapping[str, float]) -> list[list[s
     for duration, unit in sorted(units, key=lambda unit: (-unit[0], unit[1])):
         shortest_half = min(range(halves), key=lambda number: (assignments[number][0], number))
         assignments[shortest_half] = (assignments[shortest_half][0] + duration, assignments[shortest_half][1] + unit)
-    return [half for _, half in assignments]
+    assignments.sort(key=lambda assignment: -assignment[0])
+    return [half for _, half in assignments[0::2] + assignments[1::2]]
 
 
 def halves_of(slice_name: str, halves: list[list[str]]) -> list[list[str]]:

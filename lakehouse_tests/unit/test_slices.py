@@ -50,6 +50,15 @@ def test_no_slice_is_much_longer_than_the_limit() -> None:
     assert max(lengths) <= 1.05 * HALF
 
 
+def test_no_short_half_waits_for_a_long_one() -> None:
+    """A test that takes longer than a half is paired with another one that does."""
+    seconds = {f"{name}.py::test": part * HALF for name, part in enumerate([3.0, 1.0, 1.0, 2.5, 1.0, 1.0])}
+    halves = partition(seconds, seconds)
+    slices = [halves_of(str(number), halves) for number in range(len(halves) // 2)]
+    lengths = sorted(sorted(sum(seconds[test] / HALF for test in half) for half in halves) for halves in slices)
+    assert lengths == [[0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [2.5, 3.0]]
+
+
 def test_a_file_is_in_one_half_unless_it_is_longer_than_a_half() -> None:
     parts = {"a.py::one": 0.45, "a.py::two": 0.45, "b.py::one": 0.6, "b.py::two": 0.7}
     seconds = {test: part * HALF for test, part in parts.items()}

@@ -8,10 +8,11 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Column, Measure, Value, Version
 from lakehouse.errors import TableError
+from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.tables.rewrites import assert_exact, require_refusal, with_columns
-from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
+from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,18 @@ def test_a_rewrite_refuses_a_change_of_meaning(stream: Stream, column: Column, c
     with pytest.raises(TableError, match="in its declaration.*a table with another name"):
         rewrite_tables(stream.context)
     assert stream.ledger.version == version
+
+
+def test_an_undeclared_widening_is_refused_with_the_argument_that_declares_it(stream: Stream) -> None:
+    columns = [replace(column, widened_from=None) for column in WIDE.values()]
+    stream.table = replace(stream.table, columns=columns)
+    version = stream.ledger.version
+    with pytest.raises(TableError, match="add widened_from='INT'"):
+        stream.merge()
+    assert stream.ledger.version == version
+    text_table = replace(stream.table, columns=[ID, replace(PIECES, type="STRING"), PRICE])
+    (refusal,) = [change.detail for change in plan_changes(stream.settings, text_table) if change.kind == "refuse"]
+    assert "widened_from" not in refusal
 
 
 def test_nothing_is_rewritten_before_the_change_feed_has_read_all_changes(stream: Stream) -> None:

@@ -1,21 +1,20 @@
 """Columns with wider types: the same rows and progress, and derived tables lose no change."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import polars
 import pytest
 from deltalake import DeltaTable
 
 from lakehouse.derived.refresh import refresh_and_retry
-from lakehouse.errors import NotConsumedError, TableError
+from lakehouse.errors import NotConsumedError
 from lakehouse.ledger.audit import audit
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse.query import query
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
-from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, WIDE, narrow_sales, sale, with_wide_columns
+from lakehouse_tests.helpers.tables.sales import narrow_sales, sale, with_wide_columns
 
 
 @pytest.fixture
@@ -92,15 +91,3 @@ def test_every_reader_opens_a_widened_table(stream: Stream) -> None:
     assert rows.schema["pieces"] == polars.Int64()
     comments = {field.name: field.metadata.get("comment") for field in delta_table.schema().fields}
     assert comments["pieces"] == "How many."
-
-
-def test_an_undeclared_widening_is_refused_with_the_argument_that_declares_it(stream: Stream) -> None:
-    columns = [replace(column, widened_from=None) for column in WIDE.values()]
-    stream.table = replace(stream.table, columns=columns)
-    version = stream.ledger.version
-    with pytest.raises(TableError, match="add widened_from='INT'"):
-        stream.merge()
-    assert stream.ledger.version == version
-    text_table = replace(stream.table, columns=[ID, replace(PIECES, type="STRING"), PRICE])
-    (refusal,) = [change.detail for change in plan_changes(stream.settings, text_table) if change.kind == "refuse"]
-    assert "widened_from" not in refusal

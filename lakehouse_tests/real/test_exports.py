@@ -72,7 +72,7 @@ def stream(spark: SparkSession, broker: Settings) -> MaintainedStream:
 
 
 @pytest.mark.invariant("10.12")
-@pytest.mark.parametrize("spark_writes", [True, False])
+@pytest.mark.parametrize("spark_writes", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_versions_of_an_export_add_up_to_the_merged_table(stream: MaintainedStream, *, spark_writes: bool) -> None:
     first, second, third, fourth = stream.hours(4)
     exporter = exporter_of(stream, changes=True, by=Day("observed_at"))

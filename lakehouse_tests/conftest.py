@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -47,8 +48,12 @@ SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSer
 
 
 def pytest_collection_finish() -> None:
-    """Leave what is loaded by now out of every later search for garbage."""
+    """Leave what is loaded by now out of every later search for garbage, and keep no bytecode of modules of tests.
+
+    A test may write a module twice within a second; with the same size, Python would take the bytecode of the first.
+    """
     gc.freeze()
+    sys.dont_write_bytecode = True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
+import lakehouse.query.connections
 import lakehouse.spark.few_rows
 from lakehouse.declaration import StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
@@ -67,6 +68,17 @@ def _ignore_settings_of_this_machine() -> Iterator[None]:
             patch.setattr(lakehouse.spark.few_rows, os.environ[PLANS], -1)
         with by_spark(PLANS in os.environ):
             yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _trust_extension() -> Iterator[None]:
+    """DuckDB hashes the 80 MB of its Delta extension at each connection, for a quarter of a second of CPU.
+
+    Commands in processes of their own still check its signature.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(lakehouse.query.connections._OFFLINE, "allow_unsigned_extensions", "true")
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
     """Accept that records are gone from the topic, and continue after them; the ledger of the table records it.
 
     Merges stop if records are gone that were never merged. Use this command if the records cannot be restored. It first
-    shows what is gone.
+    shows what is gone. If a compacted topic may have removed deletes, their rows stay: see lakehouse delete-missing.
     """
     from lakehouse.ingest.topics import split_by_topic
 
@@ -77,21 +77,26 @@ def _confirm_gap(table: "StreamTable", gap: "Proposal | None", yes: bool) -> "Pr
     return gap
 
 
-@commands.command("delete-missing", epilog=examples("lakehouse delete-missing customers"))
+@commands.command("delete-missing", epilog=examples("lakehouse delete-missing settings"))
 @starts_broker
 def delete_missing(table: TableArgument = None, yes: YesOption = False) -> None:
-    """Delete the rows whose keys a compacted topic no longer has: their deletes are gone.
+    """Delete the rows whose keys a compacted topic no longer has: it removed their deletes before they were merged.
 
-    First accepts the gap, if there is one, and merges what waits. Then reads the keys of the whole topic, and shows how
-    many rows have none of them. Rows of base files and of other topics stay. A second run finds nothing to delete.
+    Asks whether to accept the gap, if only deletes may be gone, and merges what waits. Then reads every record of the
+    topic, shows how many rows have no record with their key, and asks again. Rows of base files, and of topics that
+    were created again, stay, and so do rows whose record may have expired. A second run finds nothing to delete.
+
+    Do not use it after the broker was restored from an older copy: keys of lost records are missing too.
     """
     from lakehouse.derived.refresh import refresh_all
     from lakehouse.ingest.batches import merge_all
+    from lakehouse.ingest.missing_keys import require_tombstones
     from lakehouse.ingest.topics import split_context
     from lakehouse.operations import repair
 
     settings = load_settings()
     stream_table = select_table(settings, table)
+    require_tombstones(stream_table)
     services = broker(settings, stream_table, with_registry=stream_table.has_schemas)
     with services, table_context(settings, stream_table) as context:
         parts = split_context(context)
@@ -111,6 +116,7 @@ def _delete_missing_of(context: "TableContext", yes: bool) -> int:
     """Show what the topic of the context no longer has, and delete it; return the number of rows."""
     from lakehouse.ingest.missing_keys import delete_missing, find_missing_keys
     from lakehouse.storage.spark_failures import spark_failures
+    from lakehouse.storage.table_context import retry_on_conflict
 
     with spark_failures():
         with spinner("Reading the keys of the topic"):
@@ -120,9 +126,15 @@ def _delete_missing_of(context: "TableContext", yes: bool) -> int:
         rows_text, shown_keys = count_text(missing_keys.count, "row"), ", ".join(missing_keys.first_keys)
         place = f"{context.table.name} whose key is not in topic {context.table.topic}"
         print_notice(f"{rows_text} of {place}, for example: {shown_keys}")
-        if not yes:
-            typer.confirm("Delete them?", abort=True, err=True)
-        return delete_missing(context, missing_keys).metrics.deleted
+        if not (yes or typer.confirm("Delete them?", err=True)):
+            return 0
+        found_before = [missing_keys]
+
+        def delete() -> int:
+            found_keys = found_before.pop() if found_before else find_missing_keys(context)
+            return delete_missing(context, found_keys).metrics.deleted
+
+        return retry_on_conflict(delete)
 
 
 @commands.command(

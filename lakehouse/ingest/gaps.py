@@ -191,8 +191,8 @@ def _after_lost_changes(table: StreamTable) -> str:
 
 
 def can_be_accepted(gap: Gap, table: StreamTable) -> bool:
-    """Whether a user may accept a gap: if only offsets order the rows, only a gap of expired records."""
-    return gap.expired or table.order != "offset"
+    """Whether a user may accept a gap: if only offsets order the rows, only one after which they do not start again."""
+    return gap.expired or gap.hides_deletes or table.order != "offset"
 
 
 def _records_before(ledger: Ledger, plan: Plan) -> LastRecords:

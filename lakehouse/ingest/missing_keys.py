@@ -59,7 +59,7 @@ def find_missing_keys(context: TableContext) -> MissingKeys:
     ``DeclarationError`` if tombstones do not delete rows of the table, and ``LakehouseError`` if a key cannot be read.
     """
     table, ledger, source = context.table, context.ledger(), source_of(context.settings, context.table)
-    _require_tombstones(table)
+    require_tombstones(table)
     state = source.look(ledger, PATIENCE)
     plan_table(table, state, ledger, Bounds())
     plan = Plan(state.stream, state.source, tuple(Range(p, state.earliest[p], end) for p, end in state.end.items()))
@@ -73,7 +73,8 @@ def find_missing_keys(context: TableContext) -> MissingKeys:
     return MissingKeys(rows, rows.count(), ledger)
 
 
-def _require_tombstones(table: StreamTable) -> None:
+def require_tombstones(table: StreamTable) -> None:
+    """Raise ``DeclarationError`` if a key that its topic no longer has does not mean that its row was deleted."""
     if not (table.key and isinstance(table.apply_as_deletes, Tombstone)):
         raise DeclarationError(
             f"{table.name} does not declare apply_as_deletes=Tombstone(): that its topic no longer has a key does not"
@@ -85,7 +86,7 @@ def _require_tombstones(table: StreamTable) -> None:
 
 def _read_keys(context: TableContext, records: DataFrame) -> DataFrame:
     """Decode the keys of records, as if each had no value: what it says is not needed, and may be invalid."""
-    table = replace(context.table, where=None, late=None)
+    table = replace(context.table, where=None, late=None, rejects=(), version=None)
     records = records.withColumn(staged.VALUE, F.lit(None).cast("binary"))
     decoded_keys = decode_records(records, table, kept_schemas(context.settings, table)).localCheckpoint()
     columns = (staged.PARTITION, staged.POSITION, staged.DETAIL)

@@ -259,7 +259,7 @@ def find_gap(state: SourceState, progress: Progress | None) -> Gap | None:
     losses = [loss for p in partitions for loss in _losses(p, progress.next_position(p), state)]
     is_expired = all(part.span and part.end == state.earliest.get(part.partition) for _, part in losses)
     texts, ranges = tuple(text for text, _ in losses), tuple(part for _, part in losses)
-    hides_deletes = all(part.partition in state.overtaken for part in ranges)
+    hides_deletes = {part.partition for part in ranges} <= {*state.overtaken} - {*state.unchanged}
     return Gap(texts, ranges, is_expired, hides_deletes) if losses else None
 
 

@@ -8,7 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, FieldIs, RecordKey, StreamTable, Tombstone
+from lakehouse.declaration import Column, FieldIs, RecordHeader, RecordKey, StreamTable, Tombstone, Version
 from lakehouse.errors import ConflictError, DataLossError, DeclarationError, LakehouseError
 from lakehouse.ingest.missing_keys import delete_missing, find_missing_keys
 from lakehouse.settings import Settings
@@ -20,14 +20,15 @@ from lakehouse_tests.helpers.tables.rows import rows_of
 from lakehouse_tests.helpers.waiting import wait_until
 
 NAME = Column("name", "STRING", "Name.", source=RecordKey(), required=True)
+REVISION = Column("revision", "INT", "Revision.", source=RecordHeader("revision"))
 
 
 def table_of_names(**changes: object) -> StreamTable:
-    """A table of amounts by name, whose tombstones delete rows."""
-    amount = Column("amount", "INT", "Amount.")
+    """A table of amounts by name, whose tombstones delete rows; no record has the header with its version."""
     return unique_table(
-        columns=[NAME, amount],
+        columns=[NAME, REVISION, Column("amount", "INT", "Amount.")],
         key=["name"],
+        version=Version("revision", nulls="oldest"),
         base=None,
         late=None,
         checks=[],

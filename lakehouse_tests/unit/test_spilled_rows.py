@@ -50,6 +50,7 @@ import os, signal, sys, threading, time
 from lakehouse.query.connections import connect
 from lakehouse.settings import Settings
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background inherits that it is ignored
 connection = connect(Settings(home=sys.argv[1], _env_file=None))
 connection.execute("SET memory_limit = '50MB'")
 connection.execute("SET threads = 1")

@@ -114,6 +114,7 @@ def test_a_row_whose_record_may_have_expired_is_not_missing(stream: Stream) -> N
     assert find_missing_keys(stream.context).count == 0
 
 
+@pytest.mark.slow
 def test_a_row_that_changed_since_is_not_deleted(stream: Stream) -> None:
     rename(stream, "a")
     missing_keys = find_missing_keys(stream.context)

@@ -88,7 +88,7 @@ def delete_missing(table: TableArgument = None, yes: YesOption = False) -> None:
 
     Do not use it after the broker was restored from an older copy: keys of lost records are missing too.
     """
-    from lakehouse.derived.refresh import refresh_all
+    from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest.batches import merge_all
     from lakehouse.ingest.missing_keys import require_tombstones
     from lakehouse.ingest.topics import split_context
@@ -105,7 +105,7 @@ def delete_missing(table: TableArgument = None, yes: YesOption = False) -> None:
             if gap:
                 repair.record(part, gap)
         with spinner("Merging what waits"):
-            merge_all(context)
+            refresh_and_retry(context, lambda: merge_all(context))
         count = sum(_delete_missing_of(part, yes) for part in parts)
         with spinner("Refreshing feed and rollups"):
             refresh_all(context)
@@ -131,8 +131,9 @@ def _delete_missing_of(context: "TableContext", yes: bool) -> int:
         found_before = [missing_keys]
 
         def delete() -> int:
-            found_keys = found_before.pop() if found_before else find_missing_keys(context)
-            return delete_missing(context, found_keys).metrics.deleted
+            """Delete what was shown; after a conflict, what is still missing of it."""
+            found_keys = found_before.pop() if found_before else find_missing_keys(context).among(missing_keys)
+            return delete_missing(context, found_keys).metrics.deleted if found_keys.count else 0
 
         return retry_on_conflict(delete)
 

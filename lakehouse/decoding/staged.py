@@ -90,8 +90,8 @@ REMOVES = "_removes"
 NO_ROW = "_no_row"
 """Whether a delete found no row, BOOLEAN; only in tables that declare deletes."""
 EQUAL_VERSION = "_equal_version"
-"""Whether the version does not order a record and another one of its batch, or the stored row, with the same key and
-other values, BOOLEAN."""
+"""Whether the version does not order a record after another one of its batch, or the stored row, with the same key,
+and not all have the same values, BOOLEAN."""
 MATCHED_ROW = "_met"
 """The row of the table with the same key, as it was compared; NULL if there is none."""
 IS_NEWER = "_newer"

@@ -25,9 +25,10 @@ def equal_order(table: StreamTable, source: Source) -> str:
 
 
 def with_equal_versions(records: DataFrame, table: StreamTable, order: str) -> DataFrame:
-    """Add to staged records whether another one of the batch has their key and ``order``, and other values.
+    """Add to staged records whether others of the batch have their key and ``order``, and not all the same values.
 
-    Rows of a key come into one partition first, as its counts need it anyway.
+    The first of them is not counted: it may meet a stored row with that version. Rows of a key come into one partition
+    first, as its counts need it anyway.
     """
     columns = [column for column in table.record_columns if column.name not in (*table.key, table.version_column)]
     values = [f"CAST(`{c.name}` AS STRING)" if c.is_nested else f"`{c.name}`" for c in columns]
@@ -36,7 +37,10 @@ def with_equal_versions(records: DataFrame, table: StreamTable, order: str) -> D
     hashed = records.withColumn(_HASH, F.expr(f"IF({is_row}, xxhash64({', '.join(['0', *values])}), NULL)"))
     same_order = Window.partitionBy(*table.key, F.expr(order))
     differs = F.max(_HASH).over(same_order) > F.min(_HASH).over(same_order)
-    return hashed.repartition(*table.key).withColumn(staged.EQUAL_VERSION, differs & F.col(_HASH).isNotNull())
+    place = F.struct(*([staged.INDEX] if table.has_elements else []), staged.PARTITION, staged.POSITION)
+    first_place = F.min(F.when(F.col(_HASH).isNotNull(), place)).over(same_order)
+    is_later = F.col(_HASH).isNotNull() & (place > first_place)
+    return hashed.repartition(*table.key).withColumn(staged.EQUAL_VERSION, differs & is_later)
 
 
 def has_version_of_stored(table: TableParts) -> str:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lakehouse.declaration import StreamTable, TableRows
+from lakehouse.declaration import StreamTable, TableRows, Tombstone
 from lakehouse.errors import DataLossError, DeclarationError
-from lakehouse.ledger.commit_values import LastRecord, LastRecords
+from lakehouse.ledger.commit_values import LastRecord, LastRecords, standing_records
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
@@ -161,7 +161,7 @@ def _has_versions(ledger: Ledger) -> bool:
 def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
     """Return the error of a gap that nobody has accepted."""
     action = f"If the loss is known and accepted, continue with: lakehouse accept-gap {table.name}"
-    if gap.hides_deletes:
+    if gap.hides_deletes and shows_deletes(table):
         action = (
             f"Continue with: lakehouse delete-missing {table.name}. It merges what waits, and deletes the rows whose"
             f" keys are gone from the topic. To keep these rows: lakehouse accept-gap {table.name}"
@@ -176,6 +176,15 @@ def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
             ' its rows. Declare order="timestamp" first, or declare a table with another name.'
         )
     return DataLossError("; ".join(gap.shown_facts), where=table.place_text, action=action)
+
+
+def shows_deletes(table: StreamTable) -> bool:
+    """Whether a key that the topic of a table no longer has shows that its row was deleted.
+
+    Only a tombstone removes a key. If a version or a header decides, it may have been one that deletes nothing.
+    """
+    is_decided = table.version_column or any(not part.record_filter.is_about_value for part in table.conditions)
+    return bool(table.key) and isinstance(table.apply_as_deletes, Tombstone) and not is_decided
 
 
 def _after_lost_changes(table: StreamTable) -> str:
@@ -210,9 +219,9 @@ def _records_before(ledger: Ledger, plan: Plan) -> LastRecords:
 
 
 def _last_before(former: Sequence[LastRecords], partition: int, starts: Mapping[int, int]) -> LastRecord:
-    known_records = (records[partition] for records in former if partition in records)
-    before = [last for last in known_records if last.position is not None and last.position < starts.get(partition, 0)]
-    return max(before, key=lambda last: last.position or 0, default=LastRecord())
+    known_records = standing_records([records.get(partition) for records in former])
+    before = [last for last in known_records if (last.position or 0) < starts.get(partition, 0)]
+    return before[-1] if before else LastRecord()
 
 
 def _versions_before(ledger: Ledger, plan: Plan) -> int:

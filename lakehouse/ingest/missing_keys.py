@@ -1,24 +1,26 @@
 """Missing keys: rows whose key a compacted topic no longer has, since it removed their deletes before they were merged.
 
-Compaction removes a record only once there is a newer one with its key, and that one only if it is a delete. So a row
-whose record is not before the first one of the topic, and whose key has no record there, was deleted.
+Of each key, a partition always keeps the newest record, unless that is a tombstone. So a row was deleted if its record
+is not before the first one of its partition, and the partition has no record with its key.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import StreamTable, Tombstone
+from lakehouse.declaration import StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
-from lakehouse.errors import DeclarationError, LakehouseError
+from lakehouse.errors import ConflictError, DeclarationError, LakehouseError
 from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.deletes import settle_deletes, store_deletes
-from lakehouse.ingest.gaps import plan_table
+from lakehouse.ingest.gaps import plan_table, shows_deletes
 from lakehouse.ingest.kept_schemas import kept_schemas
-from lakehouse.kafka import PATIENCE, read_records
+from lakehouse.kafka import PATIENCE, TimelessRecordError, read_records
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds
@@ -27,9 +29,9 @@ from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
 from lakehouse.storage.row_order import order_columns
 from lakehouse.storage.stored_table import ExpectedRows
-from lakehouse.storage.table_context import TableContext
+from lakehouse.storage.table_context import TableContext, whole_ledger
 
-_SHOWN_KEYS = 5
+_SHOWN_KEYS, _SHOWN_CHARACTERS = 5, 50
 _RECORD_FIELDS = ("source", "partition", "position")
 
 
@@ -47,46 +49,79 @@ class MissingKeys:
     @property
     def first_keys(self) -> list[str]:
         """The first of the keys, in their order, as texts."""
-        keys = self.rows.drop(staged.DELETE)
-        return [" ".join(map(str, key)) for key in keys.orderBy(*keys.columns).limit(_SHOWN_KEYS).collect()]
+        names = [name for name in self.rows.columns if name != staged.DELETE]
+        texts = [f"substring(CAST(`{name}` AS STRING), 1, {_SHOWN_CHARACTERS})" for name in names]
+        return [
+            " ".join(map(str, key)) for key in self.rows.orderBy(*names).selectExpr(*texts).limit(_SHOWN_KEYS).collect()
+        ]
+
+    def among(self, shown_keys: "MissingKeys") -> "MissingKeys":
+        """Return those of these rows that were shown, with the same record."""
+        rows = self.rows.intersect(shown_keys.rows).localCheckpoint()
+        return replace(self, rows=rows, count=rows.count())
 
 
 def find_missing_keys(context: TableContext) -> MissingKeys:
     """Find the rows whose key is missing from the topic of the context; changes nothing.
 
     Reads the keys of all records of the topic. Rows of another source stay, base rows too, and so do rows whose record
-    is before the first one of the topic: that one may have expired. Raises ``DataLossError`` for an open gap,
-    ``DeclarationError`` if tombstones do not delete rows of the table, and ``LakehouseError`` if a key cannot be read.
+    is before the first one of its partition, as that may have expired, and rows of records that the topic has lost at
+    its end. Raises ``DataLossError`` for an open gap, ``DeclarationError`` if a missing key does not show a delete, and
+    ``LakehouseError`` if a key cannot be read.
     """
-    table, ledger, source = context.table, context.ledger(), source_of(context.settings, context.table)
+    table, source = context.table, source_of(context.settings, context.table)
     require_tombstones(table)
+    ledger = whole_ledger(context.settings, table)
     state = source.look(ledger, PATIENCE)
     plan_table(table, state, ledger, Bounds())
     plan = Plan(state.stream, state.source, tuple(Range(p, state.earliest[p], end) for p, end in state.end.items()))
-    with source.failures(plan, f"lakehouse delete-missing {table.name}"):
+    with source.failures(plan, f"lakehouse delete-missing {table.name}"), _explained(table):
         keys = _read_keys(context, read_records(context.spark, context.settings, plan))
         rows = context.merged.rows(ledger.version).where(f"{RECORD}.source = {quoted(state.source.text)}")
-        rows = rows.join(keys, [*table.key], "left_anti").selectExpr(*_order_of_rows(table)).localCheckpoint()
+        rows = rows.selectExpr(*_order_of_rows(table)).withColumn(
+            staged.PARTITION, F.expr(f"{staged.DELETE}.partition")
+        )
+        rows = rows.join(keys, keys.columns, "left_anti").drop(staged.PARTITION).localCheckpoint()
     state_after = source.look(ledger, PATIENCE)  # what expired meanwhile is not missing
     plan_table(table, state_after, ledger, Bounds())
-    rows = rows.where(has_position_in(state_after, staged.DELETE))
+    rows = rows.where(f"{has_position_in(state_after, staged.DELETE)} AND NOT {_is_given_up(ledger, state)}")
     return MissingKeys(rows, rows.count(), ledger)
 
 
 def require_tombstones(table: StreamTable) -> None:
-    """Raise ``DeclarationError`` if a key that its topic no longer has does not mean that its row was deleted."""
-    if not (table.key and isinstance(table.apply_as_deletes, Tombstone)):
+    """Raise ``DeclarationError`` if a key that its topic no longer has does not show that its row was deleted."""
+    if not shows_deletes(table):
         raise DeclarationError(
-            f"{table.name} does not declare apply_as_deletes=Tombstone(): that its topic no longer has a key does not"
-            " mean that its row was deleted",
+            f"That the topic of {table.name} no longer has a key does not show that its row was deleted: only with"
+            " apply_as_deletes=Tombstone(), without a version, and without a header that decides",
             where=f"table {table.name}",
-            action="Nothing was deleted.",
+            action="Nothing was deleted. A table with another name reads the topic from its beginning.",
         )
+
+
+@contextmanager
+def _explained(table: StreamTable) -> Iterator[None]:
+    """Raise another error for a record that Spark cannot read: no record must be deleted for it."""
+    try:
+        yield
+    except TimelessRecordError as error:
+        raise LakehouseError(
+            "The topic has a record whose time is out of range for a timestamp: it is not known which keys are missing",
+            where=f"topic {table.topic}",
+            action="Nothing was deleted. A table with another name reads the topic from its beginning.",
+        ) from error
+
+
+def _is_given_up(ledger: Ledger, state: SourceState) -> str:
+    """Return the condition that a row is of a record that the topic has lost at its end, or of one in its place."""
+    commits = (entry.commit for entry in ledger.entries if entry.commit.source == state.source)
+    ranges = {part for commit in commits for part in commit.gap if part.span}
+    return has_position_in_ranges(sorted(ranges), staged.DELETE)
 
 
 def _read_keys(context: TableContext, records: DataFrame) -> DataFrame:
     """Decode the keys of records, as if each had no value: what it says is not needed, and may be invalid."""
-    table = replace(context.table, where=None, late=None, rejects=(), version=None)
+    table = replace(context.table, where=None, late=None, rejects=())
     records = records.withColumn(staged.VALUE, F.lit(None).cast("binary"))
     decoded_keys = decode_records(records, table, kept_schemas(context.settings, table)).localCheckpoint()
     columns = (staged.PARTITION, staged.POSITION, staged.DETAIL)
@@ -98,20 +133,23 @@ def _read_keys(context: TableContext, records: DataFrame) -> DataFrame:
             action="Nothing was deleted. Correct the declaration, or send a record without a value with this key, and"
             " run it again once the topic has removed it.",
         )
-    return decoded_keys.select(*table.key).distinct()
+    return decoded_keys.select(*table.key, staged.PARTITION).distinct()
 
 
 def _order_of_rows(table: StreamTable) -> list[str]:
-    version = [f"`{table.version_column}` AS version"] if table.version_column else []
     order = [f"{RECORD}.{field.name}" for field in order_columns(table)]
-    return [*(f"`{name}`" for name in table.key), f"struct({', '.join([*order, *version])}) AS {staged.DELETE}"]
+    return [*(f"`{name}`" for name in table.key), f"struct({', '.join(order)}) AS {staged.DELETE}"]
 
 
 def has_position_in(state: SourceState, record: str) -> str:
     """Return the condition that a record, a struct of this name, has one of the positions that the source holds."""
+    return has_position_in_ranges([Range(p, earliest, state.end[p]) for p, earliest in state.earliest.items()], record)
+
+
+def has_position_in_ranges(ranges: Sequence[Range], record: str) -> str:
+    """Return the condition that a record, a struct of this name, has a position in one of some ranges."""
     place, number = f"{record}.position", f"{record}.partition"
-    ranges = ((p, earliest, state.end[p]) for p, earliest in state.earliest.items())
-    parts = (f"({number} = {p} AND {place} >= {earliest} AND {place} < {end})" for p, earliest, end in ranges)
+    parts = (f"({number} = {r.partition} AND {place} >= {r.start} AND {place} < {r.end})" for r in ranges)
     return f"({' OR '.join(parts) or 'false'})"
 
 
@@ -122,6 +160,9 @@ def delete_missing(context: TableContext, missing_keys: MissingKeys) -> Entry:
     they were found. Nothing is deleted then.
     """
     table, ledger, rows = context.table, missing_keys.ledger, missing_keys.rows
+    if context.ledger().version != ledger.version:  # before the deletes that count are settled by an old ledger
+        message = f"{table.name} has changed since its keys were read"
+        raise ConflictError(message, where=table.name, action="Nothing was deleted. Run it again.")
     commit = ledger.next_commit("missing", context.run)
     deletes = settle_deletes(context, ledger)
     if deletes is not None:

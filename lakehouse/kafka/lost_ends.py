@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lakehouse.kafka.incarnation import TopicState
 from lakehouse.kafka.record_times import FirstRecord, first_records
 from lakehouse.kafka.timeless import is_exact_in_spark
-from lakehouse.ledger.commit_values import LastRecord, LastRecords
+from lakehouse.ledger.commit_values import LastRecord, LastRecords, standing_records
 from lakehouse.ledger.positions import Progress, Range
 from lakehouse.settings import Settings
 
@@ -120,7 +120,7 @@ def _unchanged_end(
 
     The last records of earlier commits are compared with the topic; each is only there if all before it are.
     """
-    candidates = [last for last in _standing(history) if (last.position or 0) >= state.earliest[partition]]
+    candidates = [last for last in standing_records(history) if (last.position or 0) >= state.earliest[partition]]
     low, high = 0, len(candidates)
     while low < high:
         middle = (low + high) // 2
@@ -130,17 +130,3 @@ def _unchanged_end(
         else:
             high = middle
     return _place_of(partition, candidates[low - 1]).end if low else state.earliest[partition]
-
-
-def _standing(history: Sequence[LastRecord | None]) -> list[LastRecord]:
-    """Return the last records of commits in the order of their positions.
-
-    If a later commit continued before one, because a person accepted an earlier loss, that one no longer counts.
-    """
-    records: dict[int, LastRecord] = {}
-    for last in history:
-        if last is None or last.position is None:
-            break  # the partition was read from its beginning again
-        if last.position < min(records, default=last.position + 1):
-            records[last.position] = last
-    return [*records.values()][::-1]

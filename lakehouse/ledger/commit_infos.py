@@ -15,13 +15,8 @@ from pydantic import ValidationError
 
 from lakehouse.ledger.commits import FIRST_VERSION, VERSION, Commit, Entry, Kind, Metrics, Upkeep
 
-_MERGE_OR_WRITE: Final = ("MERGE", "WRITE")
-_WITHOUT_ROWS: Final = ("gap", "start", "recovery", "acceptance", "maintenance", "purge", "wait")
-_OPERATIONS: Final = {
-    "rewrite": ("WRITE",),
-    **dict.fromkeys(("batch", "derived", "load", *_WITHOUT_ROWS), _MERGE_OR_WRITE),
-}
-"""The operations of commits of a kind; of all others only MERGE."""
+_APPENDING: Final = ("batch", "derived", "load", "rewrite")
+"""The kinds of commits that may append rows; those of all other kinds are a MERGE, or write no row."""
 # the names of Spark's Delta, and of deltalake
 _APPENDED_ROWS: Final = ("numOutputRows", "num_added_rows")
 _MERGED_ROWS: Final = {
@@ -86,10 +81,18 @@ def committed_at(info: Mapping[str, Any]) -> datetime:
 def entry_of(info: Mapping[str, Any]) -> Entry | None:
     """Return a commit of a history as an entry of the ledger; ``None`` if it is not an entry."""
     commit, operation = metadata_of(info), str(info.get("operation"))
-    if not isinstance(commit, Commit) or operation not in _OPERATIONS.get(commit.kind, ("MERGE",)):
+    counts = info.get("operationMetrics") or {}
+    if not isinstance(commit, Commit) or not _is_operation_of(commit.kind, operation, counts):
         return None
-    metrics = _metrics(operation, commit.kind, info.get("operationMetrics") or {})
+    metrics = _metrics(operation, commit.kind, counts)
     return Entry(int(info["version"]), committed_at(info), commit, metrics)
+
+
+def _is_operation_of(kind: Kind, operation: str, counts: Mapping[str, Any]) -> bool:
+    """Whether lakehouse makes commits of a kind by an operation: others may have copied the metadata."""
+    if operation == "WRITE":
+        return kind in _APPENDING or not _first_count(counts, _APPENDED_ROWS)
+    return operation == "MERGE" and kind != "rewrite"
 
 
 def _metrics(operation: str, kind: Kind, counts: Mapping[str, Any]) -> Metrics:

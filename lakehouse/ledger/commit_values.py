@@ -1,5 +1,6 @@
 """The values that the metadata of a commit is made of."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -67,6 +68,22 @@ class LastRecord(Frozen):
 
 
 LastRecords = dict[int, LastRecord]
+
+
+def standing_records(history: Sequence[LastRecord | None]) -> list[LastRecord]:
+    """Return the last records of a partition in commits, the newest commit first, in the order of their positions.
+
+    If a later commit continued before one, because a person accepted an earlier loss, that one no longer counts.
+    """
+    records: dict[int, LastRecord] = {}
+    for last in history:
+        if last is None or last.position is None:
+            break  # the partition was read from its beginning again
+        if last.position < min(records, default=last.position + 1):
+            records[last.position] = last
+    return [*records.values()][::-1]
+
+
 """The last record that was read of each partition."""
 
 

@@ -75,8 +75,8 @@ class Commit(Frozen):
     - ``rounded``: the records among those read of which a DECIMAL lost digits.
     - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
     - ``consumed_tables``: the version that was read of each table by a materialized view, or of a ``TableRows``.
-    - ``equal_versions``: the records among those read whose key and version another record of the batch has, with other
-      values, and the merged rows whose stored row has. The source decided which of them is the row.
+    - ``equal_versions``: the records among those read whose key and version an earlier record of the batch has, or the
+      stored row, with other values. The source decided which of them is the row.
     - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
     - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
       commit before declared deletes. Deletes in newer versions do not count.

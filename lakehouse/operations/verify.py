@@ -201,7 +201,7 @@ def versions_decide(ledger: Ledger, now: datetime | None = None) -> Finding:
     entries = (entry for entry in ledger.entries[:_COMMITS] if entry.commit.kind == "batch")
     count = sums(entry for entry in entries if entry.committed_at > window_start)["equal_versions"]
     problem = (
-        f"{count:,} records have a key and a version that another record of their batch or a row has, with other"
+        f"{count:,} records have a key and a version that an earlier record of their batch or a row has, with other"
         " values. Their order in the source decided. Have the producer write a finer version, or declare one"
     )
     statement = "the version decides which record of a key is newer (last 24 hours, at most 100 commits)"

@@ -1,6 +1,7 @@
 """Rows whose key a compacted topic no longer has: compaction removed their deletes before they were merged."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -8,9 +9,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, FieldIs, RecordHeader, RecordKey, StreamTable, Tombstone, Version
+from lakehouse.declaration import Column, FieldIs, HeaderIs, RecordHeader, RecordKey, StreamTable, Tombstone, Version
 from lakehouse.errors import ConflictError, DataLossError, DeclarationError, LakehouseError
-from lakehouse.ingest.missing_keys import delete_missing, find_missing_keys
+from lakehouse.ingest.missing_keys import delete_missing, find_missing_keys, require_tombstones
 from lakehouse.settings import Settings
 from lakehouse.settings.broker_address import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
@@ -24,11 +25,10 @@ REVISION = Column("revision", "INT", "Revision.", source=RecordHeader("revision"
 
 
 def table_of_names(**changes: object) -> StreamTable:
-    """A table of amounts by name, whose tombstones delete rows; no record has the header with its version."""
+    """A table of amounts by name, whose tombstones delete rows."""
     return unique_table(
-        columns=[NAME, REVISION, Column("amount", "INT", "Amount.")],
+        columns=[NAME, Column("amount", "INT", "Amount.")],
         key=["name"],
-        version=Version("revision", nulls="oldest"),
         base=None,
         late=None,
         checks=[],
@@ -120,17 +120,26 @@ def test_a_row_that_changed_since_is_not_deleted(stream: Stream) -> None:
     missing_keys = find_missing_keys(stream.context)
     stream.send(b'{"amount": 2}', key=b"gone")
     stream.merge()
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError, match="has changed since its keys were read"):
         delete_missing(stream.context, missing_keys)
+    assert find_missing_keys(stream.context).among(missing_keys).count == 0
     assert names(stream) == {"b", "c", "gone"}
     stream.merge()
     stream.assert_accounted()
 
 
-def test_deletes_with_a_value_are_never_missing(stream: Stream) -> None:
-    table = replace(stream.table, apply_as_deletes=FieldIs("operation", ["DELETE"]))
-    with pytest.raises(DeclarationError, match=r"does not declare apply_as_deletes=Tombstone\(\)"):
-        find_missing_keys(replace(stream, table=table).context)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"apply_as_deletes": FieldIs("operation", ["DELETE"])},
+        {"columns": [NAME, REVISION], "version": Version("revision", nulls="oldest")},
+        {"where": HeaderIs("type", ["a"])},
+    ],
+)
+def test_a_missing_key_shows_no_delete_if_something_else_decides(changes: Any) -> None:
+    table = replace(table_of_names(), **changes)
+    with pytest.raises(DeclarationError, match="does not show that its row was deleted"):
+        require_tombstones(table)
 
 
 @pytest.mark.slow

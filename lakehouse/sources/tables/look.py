@@ -13,6 +13,8 @@ KIND_FIELD = "_change_type"
 """The field of a record that says what happened to its row."""
 MAX_VERSIONS = 1_000
 """Most versions of one batch."""
+RECORD_FIELDS = frozenset({"source", "partition", "position", "sequence", "time"})
+"""The fields of the record of a row that lakehouse wrote, which order it."""
 ADDED = VERSION_PLACES // 2
 """The first place of rows that a version adds; those that it removes have places before."""
 _LAST_PLACE = VERSION_PLACES - 1

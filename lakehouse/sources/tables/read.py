@@ -17,7 +17,7 @@ from pyspark.sql.window import Window
 from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
 from lakehouse.ledger.positions import VERSION_PLACES, Range
-from lakehouse.sources.tables.look import ADDED, CHANGES, KIND_FIELD, ROWS
+from lakehouse.sources.tables.look import ADDED, CHANGES, KIND_FIELD, RECORD_FIELDS, ROWS
 from lakehouse.storage.other_tables import read_changes_between, read_version
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ _IS_ADDED, _NEAR = "_lakehouse_is_added", "_lakehouse_near"
 _ADDED_KINDS = ("insert", "update")
 _EQUAL = 2**24  # rows with the same hash
 _HASHES = 2**11
-_RECORD_FIELDS = ("source", "partition", "position", "sequence", "time")
 _NEAR_SQL = (
     f"struct({_ORDER}.sequence div 1000000 AS sequence,"
     f" IF({_ORDER}.sequence IS NULL, unix_micros({_ORDER}.time) div 60000000, NULL) AS minute)"
@@ -136,7 +135,7 @@ def _order_of_records(rows: "DataFrame") -> "Column | None":
     """
     type_ = rows.schema[RECORD].dataType if RECORD in rows.columns else None
     names = type_.names if isinstance(type_, StructType) else []
-    if not {*_RECORD_FIELDS} <= {*names}:
+    if not {*names} >= RECORD_FIELDS:
         return None
     times = [f"{RECORD}.{name}" for name in ("order_time", "time") if name in names]
     other_fields = [

@@ -28,6 +28,7 @@ from lakehouse.sources.tables.look import (
     CHANGES,
     KIND_FIELD,
     MAX_VERSIONS,
+    RECORD_FIELDS,
     ROWS,
     TableState,
     changed_rows,
@@ -64,8 +65,10 @@ class TableSource(Source):
     @property
     def unordered_group(self) -> str:
         """The rows that one version adds, if no lakehouse wrote them: only those of lakehouse have an order."""
-        names = {field.name for field in self._open().schema().fields}
-        return "" if RECORD in names else f"{staged.POSITION} div {ADDED}"
+        types = {field.name: field.type for field in self._open().schema().fields}
+        fields = getattr(types.get(RECORD), "fields", ())
+        has_records = {field.name for field in fields} >= RECORD_FIELDS
+        return "" if has_records else f"{staged.POSITION} div {ADDED}"
 
     def look(self, ledger: Ledger | None, limit: float) -> TableState:  # noqa: ARG002 - its log answers or fails
         """Read the log of the table, without a JVM. Raises ``SourceError`` if there is no table, or no change data.

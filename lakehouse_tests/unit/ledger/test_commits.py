@@ -115,6 +115,8 @@ def test_only_derived_tables_batches_and_loads_append_and_their_rows_are_counted
     info = {"version": 1, "operation": "WRITE", "userMetadata": metadata, "operationMetrics": {"numOutputRows": "7"}}
     entry = entry_of(info)
     assert (entry.metrics if entry else None) == (Metrics(source_rows=7, inserted=7) if counts else None)
+    without_rows = entry_of(info | {"operationMetrics": {"num_added_rows": "0"}})
+    assert without_rows and without_rows.metrics == Metrics()
 
 
 def field_names(model: type[BaseModel]) -> str:

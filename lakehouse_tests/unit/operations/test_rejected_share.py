@@ -36,7 +36,7 @@ def test_equal_versions_of_the_last_day_fail_their_check() -> None:
     tied_entries = [replace(e, commit=e.commit.with_fields(equal_versions=4)) for e in entries]
     finding = versions_decide(Ledger("", entries=tuple(tied_entries[::-1]), transaction=2), NOW)
     assert not finding.passed
-    assert "4 records have a key and a version that another record of their batch or a row has" in finding.detail
+    assert "4 records have a key and a version that an earlier record of their batch or a row has" in finding.detail
     assert versions_decide(Ledger("", entries=(tied_entries[0],), transaction=1), NOW).passed
     assert versions_decide(Ledger("", entries=tuple(entries[::-1]), transaction=2), NOW).passed
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from lakehouse.decoding.staged import STALE
 from lakehouse.errors import ConflictError, LedgerError, LockedError, TableError
 from lakehouse.ledger import ledger as ledgers
-from lakehouse.ledger.commits import Commit, Metrics
+from lakehouse.ledger.commits import Commit, Kind, Metrics
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.storage import stored_table
 from lakehouse.storage.delta_rs_writer import append_quickly
@@ -251,10 +251,11 @@ def test_spark_stores_no_rows_and_an_unknown_number_of_rows(
     assert store_compared(table, ExpectedRows(count)) == ("Spark", [NEWEST])
 
 
-def test_a_commit_without_rows_needs_no_spark(table: StoredTable) -> None:
-    entry = table.commit_nothing(next_commit(table.layout, "maintenance"))
+@pytest.mark.parametrize("kind", ["maintenance", "gap", "start", "purge", "acceptance", "wait", "batch", "replay"])
+def test_a_commit_without_rows_needs_no_spark(table: StoredTable, kind: Kind) -> None:
+    entry = table.commit_nothing(next_commit(table.layout, kind))
     (newest, *_) = read_ledger(table.layout.uri, "t").entries
-    assert (newest, newest.commit.kind, newest.metrics) == (entry, "maintenance", Metrics())
+    assert (newest, newest.commit.kind, newest.metrics) == (entry, kind, Metrics())
     assert DeltaTable(table.layout.uri).to_pyarrow_table().num_rows == 1
 
 

@@ -125,6 +125,7 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
         assert_all_is_right(stream)
     with attack(LOST, "log cleaned past our newest commit"):
         sent_before = stream.sent_by_itself
+        read_again = read_topic(stream.settings, stream.table.topic).end[stream.own_partitions[1]]  # it has no row
         stream.send(record(time=hour(170)))
         stream.sql("UPDATE {t} SET temperature_2m = 1")
         clean_log(stream.uri)
@@ -132,7 +133,7 @@ def test_a_cleaned_log_stops_the_run_and_recover_progress_loses_nothing(stream, 
         assert proposal.positions[0] == read_topic(stream.settings, stream.table.topic).end[0] - 1
         repair.record(stream.context, proposal)
         (outcome,) = stream.merge()
-        assert outcome.entry.commit.read == 1 + stream.sent_by_itself - sent_before
+        assert outcome.entry.commit.read == 1 + stream.sent_by_itself - sent_before + read_again
         assert set(stream.temperatures()) == rows | {hour(number) for number in range(100, 171)}
         assert_all_is_right(stream)
 

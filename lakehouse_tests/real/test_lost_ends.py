@@ -60,6 +60,8 @@ def test_after_such_a_gap_every_record_that_is_not_known_to_be_merged_is_read(
     assert proposal and proposal.positions == {0: 3}
     (last,) = proposal.commit.last_records.values()
     assert last.with_fields(caught_up=None) == known_records[2], "records that are read again are ordered as before"
+    with pytest.raises(DataLossError, match="accept-gap"):
+        repair.propose_gap(settings, table, only_deletes=True)
 
 
 @pytest.mark.invariant("9.1", "9.6")

@@ -114,6 +114,9 @@ def test_rows_of_a_key_in_one_version_of_another_program_are_counted(spark: Spar
     write_deltalake(followed.uri, rows, mode="append")
     followed.upsert({3: 2})
     merge_all(context)
+    write_deltalake(followed.uri, rows.slice(0, 1), mode="overwrite")  # removes rows of the account, and adds one
+    merge_all(context)
+    assert amounts(context) == {1: 1}
     assert context.ledger().totals.equal_versions == 1, "the second row of the first account"
 
 

@@ -1,6 +1,7 @@
 """Ranges, progress and plans: the arithmetic of offsets, and every kind of loss."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -197,3 +198,15 @@ def test_a_gap_in_many_partitions_names_the_first_ones_and_counts_the_others() -
     assert (len(gap.facts), len(gap.shown_facts)) == (2_000, 6)
     assert gap.shown_facts[0].startswith("Partition 0: records from 3 to 4 were deleted")
     assert gap.shown_facts[-1] == "1,995 more partitions with a loss"
+
+
+@pytest.mark.parametrize(
+    ("overtaken", "unchanged", "hides_deletes"),
+    [((0, 1), {}, True), ((0,), {1: 2}, False), ((0, 1), {1: 2}, False), ((), {0: 2}, False)],
+)
+def test_a_gap_hides_deletes_alone_if_no_partition_lost_other_records(
+    overtaken: tuple[int, ...], unchanged: dict[int, int], hides_deletes: bool
+) -> None:
+    topic = replace(state({0: 0, 1: 0}, {0: 9, 1: 9}), overtaken=overtaken, unchanged=unchanged)
+    gap = find_gap(topic, progress({0: 5, 1: 5}))
+    assert gap and gap.hides_deletes is hides_deletes

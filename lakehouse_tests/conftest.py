@@ -30,8 +30,8 @@ from lakehouse_tests.helpers.databases.postgres import Postgres, program, runnin
 from lakehouse_tests.helpers.engines import running_engine
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
-# The imports and the collected tests are millions of objects that live until the end: with Python's own thresholds,
-# the search for garbage among them takes a quarter of the collection and a tenth of the tests.
+# The imports and the collected tests are objects that live until the end. With Python's own thresholds, it searches for
+# garbage among them again and again.
 gc.set_threshold(50_000, 20, 20)
 
 hypothesis.settings.register_profile("without a clock", deadline=None)

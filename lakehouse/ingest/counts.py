@@ -30,8 +30,8 @@ _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the
 class Counts:
     """The records of a batch by outcome; ``late`` records are part of ``read`` and also have another outcome.
 
-    ``rounded`` ones are also part of ``read``: a DECIMAL of them lost digits. So are ``equal_versions``: another record
-    of the batch has their key and version, and other values. ``filtered`` records do not meet ``where``. If the
+    ``rounded`` ones are also part of ``read``: a DECIMAL of them lost digits. So are ``equal_versions``: an earlier
+    record of the batch has their key and version, and other values. ``filtered`` records do not meet ``where``. If the
     elements of an array are rows, ``read`` counts records, ``empty`` those without an element, and all other counts are
     about rows: ``rows_read`` is the number of elements, and of records that are judged as a whole; else it is ``None``.
     ``partitions`` are the partitions of the table to which the rows belong, if the key determines them. ``prune`` is a

@@ -68,6 +68,7 @@ class LastRecord(Frozen):
 
 
 LastRecords = dict[int, LastRecord]
+"""The last record that was read of each partition."""
 
 
 def standing_records(history: Sequence[LastRecord | None]) -> list[LastRecord]:
@@ -82,9 +83,6 @@ def standing_records(history: Sequence[LastRecord | None]) -> list[LastRecord]:
         if last.position < min(records, default=last.position + 1):
             records[last.position] = last
     return [*records.values()][::-1]
-
-
-"""The last record that was read of each partition."""
 
 
 class OtherSource(Frozen):

@@ -18,14 +18,8 @@ from lakehouse.ledger.several_sources import of_stream
 _CARRYING_KINDS = ("maintenance", "purge", "rewrite", "acceptance", "wait")
 """Kinds that record the progress without advancing it."""
 _PROGRESS_KINDS = ("batch", "gap", "start", "recovery", *_CARRYING_KINDS)
-_KINDS_WITHOUT_RECORDS = (
-    "load",
-    "rejected",
-    "derived",
-    "deletes",
-    "truncate",
-    "missing",
-)  # kinds that merge no records
+_KINDS_WITHOUT_RECORDS = ("load", "rejected", "derived", "deletes", "truncate", "missing")
+"""Kinds that merge no records."""
 _MAX_UNACCOUNTED = 100  # versions that a commit lists, the oldest ones
 
 

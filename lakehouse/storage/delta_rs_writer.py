@@ -57,11 +57,11 @@ def append_quickly(layout: Layout, rows: pa.Table, commit: Commit) -> Entry:
 
 def append_nothing(layout: Layout, commit: Commit) -> Entry:
     """Make a commit without rows and files that carries ``commit``; raises what ``append_quickly`` raises."""
-    return commit_without_spark(
-        layout,
-        commit,
-        lambda: _write_planned(layout, commit.table_version, lambda table: _append_no_rows(layout, table, commit)),
-    )
+
+    def write(table: DeltaTable) -> None:
+        _append_no_rows(layout, table, commit)
+
+    return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
 
 def _append_no_rows(layout: Layout, table: DeltaTable, commit: Commit) -> None:

@@ -3,26 +3,15 @@
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.histories.drawn_histories import run_histories
 from lakehouse_tests.helpers.histories.histories import BegunHistories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
 from lakehouse_tests.helpers.histories.surroundings import KEYS, Letter
 
 STEPS = 12
-DRAWN_HISTORIES = settings(
-    max_examples=2,
-    stateful_step_count=STEPS,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
 pytestmark = pytest.mark.slow
 
 
@@ -35,7 +24,7 @@ def test_a_random_history_of_a_log_table_gives_each_record_once(
     class Short(LogHistories):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    run_state_machine_as_test(Short, settings=DRAWN_HISTORIES, _min_steps=STEPS)
+    run_histories(Short, 2, STEPS, are_always_the_same=True)
     assert len(steps) >= STEPS
 
 
@@ -49,7 +38,7 @@ def test_a_random_history_gives_the_tables_of_the_model(
     class Short(BegunHistories):
         parts = Parts(spark, broker, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    run_state_machine_as_test(Short, settings=DRAWN_HISTORIES, _min_steps=STEPS)  # otherwise some histories end early
+    run_histories(Short, 2, STEPS, are_always_the_same=True)
     assert len(steps) >= 2 * STEPS
 
 

@@ -3,27 +3,14 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from lakehouse_tests.helpers.attacks.reliability import Attack
 from lakehouse_tests.helpers.brokers.servers import OneServer
 from lakehouse_tests.helpers.histories.compaction_histories import CompactionHistories
+from lakehouse_tests.helpers.histories.drawn_histories import run_histories
 from lakehouse_tests.helpers.histories.tail_histories import TailHistories
 
 STEPS = 15
-DRAWN_HISTORIES = settings(
-    max_examples=3,
-    stateful_step_count=STEPS,
-    deadline=None,
-    derandomize=False,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
-
-
 MACHINES = {TailHistories: "loses its end and grows again", CompactionHistories: "is compacted"}
 
 
@@ -53,4 +40,4 @@ def test_a_topic_that_loses_records_is_never_read_wrongly_in_silence(
 
     label = f"a step of a random history of a topic that {MACHINES[machine]}"
     with attack("Nothing is lost, doubled or silent", label, lambda: len(steps)):
-        run_state_machine_as_test(CountedHistories, settings=DRAWN_HISTORIES, _min_steps=STEPS)
+        run_histories(CountedHistories, 3, STEPS)

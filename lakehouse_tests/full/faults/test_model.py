@@ -1,14 +1,13 @@
 """Random histories, compared with a model of the tables."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.reliability import Attack
 from lakehouse_tests.helpers.histories.avro_histories import AvroHistories
 from lakehouse_tests.helpers.histories.delete_histories import DeleteHistories, PurgeHistories
+from lakehouse_tests.helpers.histories.drawn_histories import run_histories
 from lakehouse_tests.helpers.histories.element_histories import ElementHistories
 from lakehouse_tests.helpers.histories.histories import BegunHistories, Histories, Parts
 from lakehouse_tests.helpers.histories.log_histories import LogHistories
@@ -55,17 +54,6 @@ def test_random_histories_give_the_tables_of_the_model(
     class CountedHistories(machine):  # type: ignore[valid-type, misc]
         parts = Parts(spark, registry, lambda: tmp_path_factory.mktemp("base"), lambda: steps.append(None))
 
-    hypothesis_settings = settings(
-        max_examples=2,
-        stateful_step_count=STEPS,
-        deadline=None,
-        derandomize=False,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        print_blob=True,
-    )
     label = f"a step of a random history {kind}, compared with a model"
     with attack("Nothing is lost, doubled or silent", label, lambda: len(steps)):
-        # without _min_steps some histories end early
-        run_state_machine_as_test(CountedHistories, settings=hypothesis_settings, _min_steps=STEPS)
+        run_histories(CountedHistories, 2, STEPS)

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
 from lakehouse_tests.helpers.attacks.reliability import Attack
+from lakehouse_tests.helpers.histories.drawn_histories import run_histories
 from lakehouse_tests.helpers.histories.file_histories import FileHistories
 from lakehouse_tests.helpers.histories.table_histories import TableHistories
 
@@ -38,16 +37,6 @@ def test_random_histories_of_a_source_give_its_rows(
         def on_step() -> None:
             steps.append(number)
 
-    hypothesis_settings = settings(
-        max_examples=3,
-        stateful_step_count=STEPS[machine],
-        deadline=None,
-        derandomize=False,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-        print_blob=True,
-    )
     label = f"a step of a random history of {machine.__name__.removesuffix('Histories').lower()} sources"
     with attack("Nothing is lost, doubled or silent", label, lambda: len(steps)):
-        run_state_machine_as_test(CountedHistories, settings=hypothesis_settings, _min_steps=STEPS[machine])
+        run_histories(CountedHistories, 3, STEPS[machine])

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from lakehouse.ledger.commits import FIRST_VERSION, VERSION, Commit, Entry, Kind, Metrics, Upkeep
+from lakehouse.ledger.commits import VERSION, Commit, Entry, Kind, Metrics, Upkeep
 
 _APPENDING: Final = ("batch", "derived", "load", "rewrite")
 """The kinds of commits that may append rows; those of all other kinds are a MERGE, or write no row."""
@@ -42,7 +42,7 @@ class UnreadableMetadata:
     @property
     def is_older(self) -> bool:
         """Whether a lakehouse from before the first release made the commit."""
-        return self.metadata < FIRST_VERSION
+        return self.metadata < VERSION
 
 
 @lru_cache(maxsize=4096)

@@ -2,14 +2,14 @@
 
 A ``Commit`` is written as the ``userMetadata`` of the commit that holds the rows. It holds everything that the next
 batch needs, so the newest one is enough to continue. A change that adds a field, or changes the meaning of one, raises
-``VERSION``; docs/reference/commits.md lists the versions, and ``commit_infos`` reads them.
+``VERSION``; ``commit_infos`` reads no other.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lakehouse.ledger.commit_values import Consumed, Frozen, LastRecords, OtherSource, RecordOrder, Totals
 from lakehouse.ledger.positions import Range, SourceId
@@ -37,14 +37,13 @@ Kind = Literal[
 ]
 OF_RECORDS: Final = ("batch", "replay", "redrive")  # kinds that merge records
 MERGED: Final = (*OF_RECORDS, "base")  # kinds that merge rows, and account for each of them
-VERSION: Final = 16
-FIRST_VERSION: Final = 8  # of the first release
+VERSION: Final = 16  # the only one that is read: no release wrote another
 
 
 class Upkeep(Frozen):
     """The metadata of a lakehouse commit that changes no row: compaction, vacuum, columns and properties."""
 
-    metadata: Literal[8, 9, 10, 11, 12, 13, 14, 15, 16] = VERSION
+    metadata: Literal[16] = VERSION
     kind: Literal["upkeep"] = "upkeep"
     run: str
 
@@ -94,7 +93,7 @@ class Commit(Frozen):
     - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[8, 9, 10, 11, 12, 13, 14, 15, 16] = VERSION
+    metadata: Literal[16] = VERSION
     kind: Kind
     number: int
     attempt: str
@@ -140,16 +139,6 @@ class Commit(Frozen):
     unaccounted: tuple[int, ...] = ()
     accepted: tuple[int, ...] = ()
     reason: str = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_version_10(cls, document: Any) -> Any:
-        """Turn the position of a truncate, as version 10 has it, into an order."""
-        if not isinstance(document, dict) or document.get("metadata") != 10 or "truncate_position" not in document:
-            return document
-        position = document["truncate_position"]
-        truncate = {"truncate": None if position is None else {"sequence": position}}
-        return {name: value for name, value in document.items() if name != "truncate_position"} | truncate
 
     @property
     def judged(self) -> int:

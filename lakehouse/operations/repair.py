@@ -19,7 +19,6 @@ from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
 from lakehouse.ingest.kept_rejections import stored_rejections
 from lakehouse.ingest.kept_schemas import kept_schemas
-from lakehouse.ingest.merge import fields_of
 from lakehouse.ingest.missing_keys import has_position_in
 from lakehouse.ingest.rejecting_rules import read_known
 from lakehouse.ingest.start import with_start
@@ -218,11 +217,9 @@ def _stored_records(context: TableContext) -> DataFrame:
 
 
 def _records_of(rows: DataFrame) -> DataFrame:
-    """The records of rows; those of an older lakehouse have no time of order."""
-    names = fields_of(rows.schema["_record"].dataType)
-    order_time = ["_record.order_time"] if any(field.name == "order_time" for field in names) else []
     records = rows.where("_record.position IS NOT NULL")
-    return records.select("_record.source", "_record.partition", F.coalesce(*order_time, "_record.time").alias("time"))
+    time = F.coalesce("_record.order_time", "_record.time").alias("time")
+    return records.select("_record.source", "_record.partition", time)
 
 
 def _ledger_without_progress(context: TableContext) -> Ledger:

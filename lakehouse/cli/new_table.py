@@ -42,14 +42,6 @@ WhereOption = Annotated[
         help="Only records whose field, or whose header with header:NAME=VALUE, has this value.",
     ),
 ]
-AutoCdcOption = Annotated[
-    str | None,
-    typer.Option(
-        "--from-auto-cdc",
-        metavar="FILE",
-        help="Read the AUTO CDC flow of a pipeline in Python or SQL. Add --from-topic, so that records show the types.",
-    ),
-]
 
 
 @commands.command(
@@ -59,14 +51,12 @@ AutoCdcOption = Annotated[
         "lakehouse new-table prices --from-sample prices.jsonl",
         "lakehouse new-table orders --from-topic shop --where type=order",
         "lakehouse new-table orders --from-topic orders-eu --from-topic orders-us",
-        "lakehouse new-table users --from-auto-cdc pipeline.sql --from-topic users",
     ),
 )
 def new_table(
     new: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new table and of its file.")],
     topic: TopicsOption = None,
     sample: SampleOption = None,
-    auto_cdc: AutoCdcOption = None,
     where: WhereOption = None,
     records: Annotated[int, typer.Option(min=1, metavar="N", help="Read at most N records.")] = 1_000,
 ) -> None:
@@ -76,13 +66,10 @@ def new_table(
     a topic are recognised by their bytes. The file works as it is; its comments list what to check. Existing files are
     not changed.
 
-    --from-auto-cdc takes the key, the order, the deletes and the choice of columns from the flow whose target is NAME,
-    or from the only flow of the file. The file is not run. What cannot be translated is an error or a comment.
-
     --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
-    from lakehouse.cli.proposals import Wish, propose_without_topic, read_flow, read_sample, topic_of
+    from lakehouse.cli.proposals import propose_for_lines, read_sample
     from lakehouse.cli.proposed_file import declaration_text
     from lakehouse.cli.topic_proposals import propose_for_topics
     from lakehouse.declaration import require_distinct_names
@@ -90,16 +77,14 @@ def new_table(
 
     settings = load_settings()
     topics = list(dict.fromkeys(topic or []))
-    _require_condition(where, auto_cdc)
-    _require_names(new, topics, sample, auto_cdc)
-    flow = read_flow(auto_cdc, new) if auto_cdc else None
-    values = read_sample(sample, records) if sample else None
+    _require_condition(where)
+    _require_names(new, topics, sample)
+    values = read_sample(sample, records) if sample else []
     file = _free_file(settings, new)
     if topics:
-        proposal = propose_for_topics(settings, topics, records, Wish(flow, where))
+        proposal = propose_for_topics(settings, topics, records, where)
     else:
-        topics = [topic_of(flow) if flow else new]
-        proposal = propose_without_topic(values, topics[0], Wish(flow, where))
+        topics, proposal = [new], propose_for_lines(values, where)
     _require_columns(proposal, values, sample or ", ".join(topics))
     stream_table = _table_of(proposal, new, topics)
     tables = find_readable_tables(settings, print_left_out)
@@ -112,10 +97,10 @@ def new_table(
     print_line(f"Next: lakehouse {command}, then lakehouse merge {new}")
 
 
-def _require_columns(proposal: "Proposal", values: "Sequence[bytes | None] | None", place: str) -> None:
+def _require_columns(proposal: "Proposal", values: "Sequence[bytes | None]", place: str) -> None:
     if not proposal.columns:
         no_columns = proposal.warnings[0] if len(proposal.warnings) > 1 else "No record has a field."
-        reason = no_columns if proposal.records > proposal.unread else _explain_unreadable(proposal, values or [])
+        reason = no_columns if proposal.records > proposal.unread else _explain_unreadable(proposal, values)
         what = f"No declaration can be proposed. {reason.rstrip('.')}"
         raise LakehouseError(what, where=place, action=_NEEDED_RECORDS)
 
@@ -131,9 +116,6 @@ def _table_of(proposal: "Proposal", new: str, topics: "Sequence[str]") -> "Strea
         proposal.columns,
         proposal.key,
         Month(proposal.month_of) if proposal.month_of else None,
-        proposal.version,
-        apply_as_deletes=proposal.deletes,
-        apply_as_truncates=proposal.truncates,
         where=proposal.where,
         rows_from=proposal.rows_from,
         single_object=proposal.single_object,
@@ -148,10 +130,7 @@ def _origin(proposal: "Proposal", table: "StreamTable") -> str:
     kind = "changes of rows" if table.has_changes else table.format.name if table.format.is_text else json_kind
     problem = "cannot be read by their schemas" if table.has_schemas else f"cannot be read as {kind}"
     unread_text = f"; {proposal.unread:,} of them {problem}: {proposal.refusal}" if proposal.unread else ""
-    records = f"{count_text(proposal.records, 'record')}{unread_text}"
-    if not proposal.origin:
-        return records
-    return f"{proposal.origin} and {records}" if proposal.records else proposal.origin
+    return f"{count_text(proposal.records, 'record')}{unread_text}"
 
 
 def _write(file: Path, text: str) -> None:
@@ -175,31 +154,24 @@ def _explain_unreadable(proposal: "Proposal", lines: "Sequence[bytes | None]") -
     return f"No record is a JSON object{'; a file needs one on each line' if lines else ''}{detail}."
 
 
-def _require_condition(where: str | None, auto_cdc: str | None) -> None:
+def _require_condition(where: str | None) -> None:
     from lakehouse.declaration.inference.chosen_records import read_conditions
 
     if where is not None and not read_conditions(where):
         raise typer.BadParameter(f"{where!r} is neither FIELD=VALUE nor header:NAME=VALUE", param_hint="--where")
-    if where and auto_cdc:
-        raise typer.BadParameter("use --where or --from-auto-cdc, not both", param_hint="--where")
 
 
-def _require_names(new: str, topics: "Sequence[str]", sample: str | None, auto_cdc: str | None) -> None:
+def _require_names(new: str, topics: "Sequence[str]", sample: str | None) -> None:
     from lakehouse.declaration.names import SHAPE, is_name
     from lakehouse.declaration.rules.topic_rules import TOPIC
 
     if not is_name(new):
         raise typer.BadParameter(f"{new!r}: {SHAPE}", param_hint="NAME")
-    if (topics and sample is not None) or not (topics or sample is not None or auto_cdc is not None):
-        raise typer.BadParameter(
-            "use --from-topic, --from-sample or --from-auto-cdc; not a topic and a sample together",
-            param_hint="--from-topic",
-        )
+    if bool(topics) == (sample is not None):
+        raise typer.BadParameter("use either --from-topic or --from-sample", param_hint="--from-topic")
     for topic in topics:
         if not TOPIC.fullmatch(topic):
             raise typer.BadParameter(f"{topic} is not a valid topic name", param_hint="--from-topic")
-    if auto_cdc and len(topics) > 1:
-        raise typer.BadParameter("a flow has one source: name one topic", param_hint="--from-topic")
 
 
 def _free_file(settings: "Settings", new: str) -> Path:

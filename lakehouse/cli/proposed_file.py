@@ -23,7 +23,6 @@ def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") 
     """The text of a file with the proposed declaration, formatted as a person would write it."""
     format_text = proposal.form.declared_as
     uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True}
-    uses |= {"FieldIs": bool(proposal.deletes or proposal.truncates)}
     uses |= dict.fromkeys(re.findall(r"(\w+)\(", format_text), True)
     uses |= {type(proposal.where).__name__: True} if proposal.where else {}
     uses |= {type(column.source).__name__: isinstance(column.source, _SOURCES) for column in proposal.columns}
@@ -44,11 +43,8 @@ def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") 
     parts += ["single_object=True"] if proposal.single_object else []
     columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quote, proposal.key))}]"]
-    parts += [f"version={quote(proposal.version)}"] if proposal.version else []
     if proposal.month_of:
         parts.append(f"partition_by=Month({quote(proposal.month_of)})")
-    conditions = {"apply_as_deletes": proposal.deletes, "apply_as_truncates": proposal.truncates}
-    parts += [f"{option}={_condition(condition)}" for option, condition in conditions.items() if condition]
     comment = _comment(proposal) if proposal.warnings else ""
     body = "".join(f"    {part},\n" for part in parts)
     head = f'"""The table of {records}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
@@ -57,9 +53,8 @@ def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") 
 
 def _comment(proposal: "Proposal") -> str:
     """What the proposal was made from, and what a person has to check."""
-    records = count_text(proposal.records, "record") if proposal.records or not proposal.origin else ""
-    origins = " and ".join(filter(None, (proposal.origin, records)))
-    texts = [f"Proposed from {origins}. Check these points:", *(f"- {warning}" for warning in proposal.warnings)]
+    records = count_text(proposal.records, "record")
+    texts = [f"Proposed from {records}. Check these points:", *(f"- {warning}" for warning in proposal.warnings)]
     lines = [wrap(text, _WIDTH - 2, subsequent_indent="  ", break_long_words=False) for text in texts]
     return "".join(f"# {line}\n" for text_lines in lines for line in text_lines)
 

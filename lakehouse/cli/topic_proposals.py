@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from lakehouse.cli.proposals import Wish, choose
+from lakehouse.cli.proposals import choose
 from lakehouse.cli.table_session import broker, registry
 from lakehouse.decoding.formats.shown_options import quote
 from lakehouse.errors import LakehouseError
@@ -32,7 +32,7 @@ _TOPIC_NAME = (
 _PATTERN = "To read each topic whose name begins with {}, also later ones, write topics=TopicPattern({})."
 
 
-def propose_for_topics(settings: "Settings", topics: Sequence[str], count: int, wish: Wish) -> "Proposal":
+def propose_for_topics(settings: "Settings", topics: Sequence[str], count: int, where: str | None) -> "Proposal":
     """Propose columns for the newest records of topics; looks up their schemas in a registry if they refer to any.
 
     Of several topics, an equal share of ``count`` is read of each. Raises ``RegistryError`` if the registry cannot be
@@ -50,7 +50,7 @@ def propose_for_topics(settings: "Settings", topics: Sequence[str], count: int, 
         needs_registry = forms[0].needs_schemas
         with registry(settings, needed=True) if needs_registry else nullcontext():
             form, schemas = _usable_format(settings, forms, values)
-            proposal = _propose(settings, records, topics[0], wish, (form, schemas))
+            proposal = _propose(settings, records, where, (form, schemas))
             notes = [*_check_notes(settings, proposal.form, values), *_topic_notes(topics)] if proposal.columns else []
             return replace(proposal, warnings=(*proposal.warnings, *notes))
 
@@ -100,12 +100,10 @@ def _require_known_schemas(values: "Sequence[bytes | None]", topic: str) -> None
 def _propose(
     settings: "Settings",
     records: "Sequence[Record]",
-    topic: str,
-    wish: Wish,
+    where: str | None,
     reading: "tuple[Format, Schemas]",
 ) -> "Proposal":
     """Propose columns for the values and the keys of the records that are wished for."""
-    from lakehouse.declaration.inference.auto_cdc.proposed_flow import propose_flow
     from lakehouse.declaration.inference.chosen_records import RecordParts
     from lakehouse.declaration.inference.cloud_events import with_event_headers
     from lakehouse.declaration.inference.proposal import propose
@@ -113,19 +111,12 @@ def _propose(
 
     form, schemas = reading
     condition = None
-    if wish.where:
+    if where:
         parts = [RecordParts(record.value, dict(record.headers)) for record in records]
-        records, condition = choose(records, parts, wish.where, form.for_schemas(schemas).parser(schemas))
+        records, condition = choose(records, parts, where, form.for_schemas(schemas).parser(schemas))
     values = [record.value for record in records]
     keyed_values = [KeyedValue(record.key, record.value) for record in records]
-    if form.has_changes and wish.flow:
-        what = f"The records of topic {topic} are changes of a database, which have their own order and deletes"
-        raise LakehouseError(
-            what, where=wish.flow.place, action=f"Propose without the flow: --from-topic {topic} alone."
-        )
-    if wish.flow:
-        return _with_format_notes(propose_flow(wish.flow, topic, values, form, schemas), values)
-    if form.has_changes and not wish.where:
+    if form.has_changes and not where:
         return _with_format_notes(propose_changes(keyed_values, form, schemas), values)
     proposal = with_event_headers(propose(values, form, schemas), [dict(record.headers) for record in records])
     proposal = _with_key(settings, replace(proposal, where=condition), keyed_values, schemas)

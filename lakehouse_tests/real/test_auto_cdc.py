@@ -1,20 +1,20 @@
-"""The examples of AUTO CDC's guides: a table that is declared from their flow has the rows that the guides show."""
+"""The example of AUTO CDC's guides: the table that our page declares for it has the rows that the guides show."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.cli import main
 from lakehouse.declaration import StreamTable
 from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
+from lakehouse_tests.helpers.pages import read_steps
+from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.rows import rows_of
 
 FIELDS = ("userId", "name", "city", "operation", "sequenceNum")
@@ -32,35 +32,13 @@ RECORDS = tuple(json.dumps(dict(zip(FIELDS, change, strict=True))).encode() for 
 TRUNCATE = json.dumps(dict(zip(FIELDS, (None, None, None, "TRUNCATE", 3), strict=True))).encode()
 ROWS = {(124, "Raul", "Oaxaca"), (125, "Mercedes", "Guadalajara"), (126, "Lily", "Cancun")}
 ROWS_AFTER_TRUNCATE = {(125, "Mercedes", "Guadalajara")}
-FLOW = """
-CREATE FLOW users_flow AS AUTO CDC INTO target FROM stream(cdc_data.users) KEYS (userId)
-APPLY AS DELETE WHEN operation = "DELETE" {truncate}
-SEQUENCE BY sequenceNum COLUMNS * EXCEPT (operation, sequenceNum) STORED AS SCD TYPE 1;
-"""
-WITH_TRUNCATE = 'APPLY AS TRUNCATE WHEN operation = "TRUNCATE"'
-Declare = Callable[[str], StreamTable]
+PAGE = ROOT / "docs" / "how-to" / "auto-cdc.md"
 
 
-@pytest.fixture
-def declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
-    """Writes a declaration from the flow and a sample of its records, and returns the declared table."""
-    folder = tmp_path / f"lake_{uuid4().hex}"
-    folder.mkdir()
-    monkeypatch.chdir(tmp_path)
-
-    def declare_table(clause: str) -> StreamTable:
-        Path("pipeline.sql").write_text(FLOW.format(truncate=clause), encoding="utf-8")
-        Path("users.jsonl").write_bytes(b"\n".join(RECORDS))
-        with monkeypatch.context() as patch:
-            patch.setenv("LAKEHOUSE_DECLARATIONS", folder.name)
-            command = ["new-table", "target", "--from-auto-cdc", "pipeline.sql", "--from-sample", "users.jsonl"]
-            assert main.run(command) == main.DONE
-        file = folder / "target.py"
-        names: dict[str, StreamTable] = {"__file__": str(file)}  # type: ignore[dict-item]
-        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), names)  # noqa: S102 - the proposed file
-        return names["target"]
-
-    return declare_table
+def table_of_the_page() -> StreamTable:
+    names: dict[str, StreamTable] = {"__file__": "users.py"}  # type: ignore[dict-item]
+    exec(compile(read_steps(PAGE)[1].text, str(PAGE), "exec"), names)  # noqa: S102 - the page's own example
+    return names["users"]
 
 
 def merged_rows(
@@ -82,28 +60,16 @@ def shuffled(records: Sequence[bytes], seed: int) -> list[bytes]:
     return Random(seed).sample(records, len(records))
 
 
-def test_the_example_of_the_guides_has_its_rows_after_two_batches(
-    spark: SparkSession, broker: Settings, declare: Declare
-) -> None:
-    assert merged_rows(spark, broker, declare(""), RECORDS, batch=4) == ROWS
+def test_the_example_of_the_guides_has_its_rows_after_two_batches(spark: SparkSession, broker: Settings) -> None:
+    assert merged_rows(spark, broker, table_of_the_page(), RECORDS, batch=4) == ROWS
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("records", "rows"), [(RECORDS, ROWS), ((*RECORDS, TRUNCATE), ROWS_AFTER_TRUNCATE)])
 def test_the_example_of_the_guides_has_its_rows_in_any_order_and_split(
-    spark: SparkSession, broker: Settings, declare: Declare
+    spark: SparkSession, broker: Settings, records: Sequence[bytes], rows: set[tuple[int, str, str]]
 ) -> None:
-    table = declare("")
-    assert merged_rows(spark, broker, table, RECORDS[::-1], batch=len(RECORDS)) == ROWS
+    table = table_of_the_page()
+    assert merged_rows(spark, broker, table, records[::-1], batch=len(records)) == rows
     for seed, batch in enumerate((1, 2, 3, 5)):
-        assert merged_rows(spark, broker, table, shuffled(RECORDS, seed), batch) == ROWS, (seed, batch)
-
-
-@pytest.mark.slow
-def test_the_example_with_a_truncate_has_its_rows_in_any_order_and_split(
-    spark: SparkSession, broker: Settings, declare: Declare
-) -> None:
-    """It needs the option ``apply_as_truncates``."""
-    table, records = declare(WITH_TRUNCATE), (*RECORDS, TRUNCATE)
-    assert merged_rows(spark, broker, table, records, batch=len(records)) == ROWS_AFTER_TRUNCATE
-    for seed, batch in enumerate((1, 2, 3, 5)):
-        assert merged_rows(spark, broker, table, shuffled(records, seed), batch) == ROWS_AFTER_TRUNCATE, (seed, batch)
+        assert merged_rows(spark, broker, table, shuffled(records, seed), batch) == rows, (seed, batch)

@@ -7,6 +7,5 @@ contains records of several types, ``chosen_records`` those of one type, ``cloud
 ``key_columns`` the form of keys, ``schema_keys`` the fields of keys with a schema, ``proposed_forms`` texts that are
 numbers, ``mixed_forms`` those of which some are numbers already, ``odd_values`` the few that hide what the others are,
 ``proposed_texts`` numbers in formats that have only texts, ``base64_texts`` bytes, ``open_telemetry`` logs and
-attributes. ``readable_records`` reads the records, ``column_lines`` writes columns. ``auto_cdc`` reads the
-flows of another program.
+attributes. ``readable_records`` reads the records, ``column_lines`` writes columns.
 """

@@ -1,7 +1,7 @@
 """A declaration proposed from records: what follows from their fields, and what a person has to decide."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as count_up
 from typing import Any
@@ -62,7 +62,6 @@ class Proposal:
 
     ``month_of`` is a time in the key whose month may partition the table. ``unread`` is how many of ``records`` the
     format ``form`` cannot read, for example because they are not JSON objects; ``refusal`` has the most common reasons.
-    ``origin`` is what else the proposal was made from; the options after it come from there.
     """
 
     columns: tuple[Column, ...]
@@ -73,10 +72,6 @@ class Proposal:
     unread: int
     refusal: str
     form: Format
-    origin: str = ""
-    version: str | None = None
-    deletes: FieldIs | None = None
-    truncates: FieldIs | None = None
     where: FieldIs | HeaderIs | None = None
     rows_from: tuple[str, ...] | None = None
     single_object: bool = False
@@ -86,12 +81,10 @@ def propose(
     values: Iterable[bytes | None],
     form: Format = DEFAULT_FORMAT,
     schemas: Schemas = NO_SCHEMAS,
-    only: Callable[[str], bool] | None = None,
 ) -> Proposal:
     """Propose a declaration for the values of some records; pure and deterministic.
 
     If the format's ``schemas`` have types, the columns have these types, regardless of what the records contain.
-    ``only`` selects the fields that become columns, by their outermost names. The key is then not proposed.
     """
     contents = list(values)
     warnings = [_NAMED_BRANCHES] if form.for_schemas(schemas) != form else []
@@ -103,7 +96,7 @@ def propose(
         single_object=is_mixed,
     )
     warnings += [_MIXED] if is_mixed else []
-    if not (form.typed or form.is_text or are_arrays or only) and are_logs(objects):
+    if not (form.typed or form.is_text or are_arrays) and are_logs(objects):
         return replace(proposal, columns=columns_of_logs(), warnings=(LOGS_NOTE,), rows_from=ROWS_OF_LOGS)
     warnings += [f"{MONGODB[0].upper()}{MONGODB[1:]}."] if any(map(is_of_mongodb, objects)) else []
     objects = read_texts(objects) if form.is_text else objects
@@ -113,16 +106,15 @@ def propose(
     used_schemas = form.used_schemas(contents, schemas) if objects else ()
     schema_fields = form.schema_fields(used_schemas, MAX_FIELDS)
     paths = list(schema_fields if schema_fields is not None else field_paths(objects))[:MAX_FIELDS]
-    paths = [path for path in paths if only is None or only(path[0])]
     paths = _without_array_steps(paths, form, warnings)
     columns = _with_event_time(_propose_columns(paths, objects, schema_fields or {}, warnings), objects)
     if schema_fields is None and not form.typed:
         columns = [with_attributes(column, values_at(column.field.names, objects)) for column in columns]
-    kinds = None if only else _record_kinds(columns, objects, form, used_schemas)
-    key = () if kinds or only else proposed_key(columns, objects, warnings)
+    kinds = _record_kinds(columns, objects, form, used_schemas)
+    key = () if kinds else proposed_key(columns, objects, warnings)
     warnings += [_SEVERAL_TYPES.format(*kinds)] if kinds else []
     columns = [_allow_null(column, key, schema_fields or {}, warnings) for column in columns]
-    warnings += [_REQUIRED] if objects and not only and any(column.required for column in columns) else []
+    warnings += [_REQUIRED] if objects and any(column.required for column in columns) else []
     warnings += (*_number_warnings(columns, is_typed=schema_fields is not None), *_array_warnings(columns))
     warnings += _text_warnings(columns, objects, proposal)
     month = _month_of(columns, key)

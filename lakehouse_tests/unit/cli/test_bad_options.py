@@ -24,7 +24,6 @@ WRONG_VALUES = {
     "new": "No-Table",
     "topic": "no/topic",
     "sample": "missing.jsonl",
-    "auto_cdc": "missing.sql",
     "where": "type",
     "records": "0",
     "file": "missing.jsonl",

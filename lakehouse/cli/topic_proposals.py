@@ -104,8 +104,7 @@ def _propose(
     reading: "tuple[Format, Schemas]",
 ) -> "Proposal":
     """Propose columns for the values and the keys of the records that are wished for."""
-    from lakehouse.declaration.inference.chosen_records import RecordParts
-    from lakehouse.declaration.inference.cloud_events import with_event_headers
+    from lakehouse.declaration.inference.chosen_records import RecordParts, header_notes
     from lakehouse.declaration.inference.proposal import propose
     from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
 
@@ -118,9 +117,10 @@ def _propose(
     keyed_values = [KeyedValue(record.key, record.value) for record in records]
     if form.has_changes and not where:
         return _with_format_notes(propose_changes(keyed_values, form, schemas), values)
-    proposal = with_event_headers(propose(values, form, schemas), [dict(record.headers) for record in records])
-    proposal = _with_key(settings, replace(proposal, where=condition), keyed_values, schemas)
-    return _with_format_notes(proposal, values)
+    proposal = replace(propose(values, form, schemas), where=condition)
+    proposal = _with_format_notes(_with_key(settings, proposal, keyed_values, schemas), values)
+    notes = header_notes([dict(record.headers) for record in records]) if proposal.columns else ()
+    return replace(proposal, warnings=(*proposal.warnings, *notes))
 
 
 def _with_format_notes(proposal: "Proposal", values: "Sequence[bytes | None]") -> "Proposal":

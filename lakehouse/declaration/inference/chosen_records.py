@@ -1,15 +1,22 @@
-"""The records of one type, among records of several types: those that meet a condition from the command line."""
+"""What is beside the fields of records: the condition that chooses some of them, and the headers that all have."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress, islice
 from typing import NamedTuple, TypeVar
 
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
+from lakehouse.declaration.inference.column_lines import column_line
+from lakehouse.declaration.inference.proposed_types import type_of
+from lakehouse.declaration.names import column_name
+from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.record_filter import RecordFilter
+from lakehouse.decoding.record_parts import RecordHeader
 
 _HEADER = "header:"
+_HEADERS = "All records have the headers {}. To store them, write {}."
+_MAX_HEADERS = 10
 _BOOLEANS = {"true": True, "false": False}
 AnyRecord = TypeVar("AnyRecord")
 
@@ -63,3 +70,22 @@ def _meets(record_filter: RecordFilter, parts: RecordParts, parser: Parser) -> b
         return record_filter.takes_fields(parser(parts.value))
     except Rejection:
         return False
+
+
+def header_notes(headers: Sequence[Mapping[str, bytes]]) -> Iterator[str]:
+    """How to store the headers that all records have, if they are texts."""
+    names = [name for name in (headers[0] if headers else ()) if all(name in texts for texts in headers)]
+    columns = {name: _column_of(name, [texts[name] for texts in headers]) for name in names if column_name(name)}
+    lines = {name: column_line(column) for name, column in islice(columns.items(), _MAX_HEADERS) if column}
+    if lines:
+        yield _HEADERS.format(", ".join(lines), ", ".join(lines.values()))
+
+
+def _column_of(header: str, values: Sequence[bytes]) -> Column | None:
+    """A column for a header; ``None`` if a value is not a text."""
+    try:
+        type_, pattern = type_of([value.decode() for value in values]) or ("STRING", None)
+    except UnicodeDecodeError:
+        return None
+    name = column_name(header) or header
+    return Column(name, type_, "", required=True, source=RecordHeader(header), pattern=pattern)

@@ -4,29 +4,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count as count_up
+from itertools import islice
 from typing import Any
 
 from lakehouse.declaration.array_steps import ARRAY_NAME, array_step, json_names
 from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
-from lakehouse.declaration.inference.base64_texts import base64_warnings
 from lakehouse.declaration.inference.column_lines import column_line, source_text
-from lakehouse.declaration.inference.open_telemetry import (
-    LOGS_NOTE,
-    ROWS_OF_LOGS,
-    are_logs,
-    columns_of_logs,
-    with_attributes,
-)
-from lakehouse.declaration.inference.opened_fields import open_fields
 from lakehouse.declaration.inference.proposed_columns import propose_column
 from lakehouse.declaration.inference.proposed_key import is_event, is_event_time, is_id, proposed_key
 from lakehouse.declaration.inference.proposed_kinds import seen_kinds
-from lakehouse.declaration.inference.proposed_texts import read_texts
 from lakehouse.declaration.inference.proposed_times import text_warnings
 from lakehouse.declaration.inference.readable_records import encoding_warnings, most_common_reasons, read_objects
-from lakehouse.declaration.inference.record_fields import MAX_FIELDS, field_paths, values_at
+from lakehouse.declaration.inference.record_fields import MAX_FIELDS, field_paths, open_fields, read_texts, values_at
 from lakehouse.declaration.partitions import Month
 from lakehouse.declaration.vocabulary import Column
+from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.debezium.position import MONGODB, is_of_mongodb
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas, WriterSchema
@@ -48,6 +40,7 @@ _ARRAY = (
     "{} is an array of objects. For a row per object, write rows_from={}, declare the fields of an object as columns,"
     " and read a field around the array with source=ParentField(...)."
 )
+_MAX_ARRAYS = 5
 _MIXED = (
     "Some records are arrays of objects, or texts that hold JSON, and others are an object. With single_object=True,"
     " each object is a row."
@@ -96,8 +89,6 @@ def propose(
         single_object=is_mixed,
     )
     warnings += [_MIXED] if is_mixed else []
-    if not (form.typed or form.is_text or are_arrays) and are_logs(objects):
-        return replace(proposal, columns=columns_of_logs(), warnings=(LOGS_NOTE,), rows_from=ROWS_OF_LOGS)
     warnings += [f"{MONGODB[0].upper()}{MONGODB[1:]}."] if any(map(is_of_mongodb, objects)) else []
     objects = read_texts(objects) if form.is_text else objects
     warnings += [_NOT_FINITE.format(form.declared_as)] if form.not_finite == "null" else []
@@ -108,15 +99,13 @@ def propose(
     paths = list(schema_fields if schema_fields is not None else field_paths(objects))[:MAX_FIELDS]
     paths = _without_array_steps(paths, form, warnings)
     columns = _with_event_time(_propose_columns(paths, objects, schema_fields or {}, warnings), objects)
-    if schema_fields is None and not form.typed:
-        columns = [with_attributes(column, values_at(column.field.names, objects)) for column in columns]
     kinds = _record_kinds(columns, objects, form, used_schemas)
     key = () if kinds else proposed_key(columns, objects, warnings)
     warnings += [_SEVERAL_TYPES.format(*kinds)] if kinds else []
     columns = [_allow_null(column, key, schema_fields or {}, warnings) for column in columns]
     warnings += [_REQUIRED] if objects and any(column.required for column in columns) else []
     warnings += (*_number_warnings(columns, is_typed=schema_fields is not None), *_array_warnings(columns))
-    warnings += _text_warnings(columns, objects, proposal)
+    warnings += text_warnings([(column, values_at(column.field.names, objects)) for column in columns])
     month = _month_of(columns, key)
     return replace(proposal, columns=tuple(columns), key=key, month_of=month, warnings=tuple(warnings))
 
@@ -126,14 +115,6 @@ def _without_array_steps(paths: Sequence[Path], form: Format, warnings: list[str
     odd_paths = [path for path in paths if array_step(json_names(path, form))]
     warnings += [ARRAY_NAME.format(".".join(path)) for path in odd_paths]
     return [path for path in paths if path not in odd_paths]
-
-
-def _text_warnings(columns: Sequence[Column], objects: Sequence[dict[str, Any]], proposal: Proposal) -> Iterator[str]:
-    """What columns of texts may hold: times, and bytes or JSON in base64."""
-    pairs = [(column, values_at(column.field.names, objects)) for column in columns]
-    yield from text_warnings(pairs)
-    if not proposal.form.typed:
-        yield from base64_warnings(pairs, holds_json=not proposal.form.is_text and proposal.rows_from is None)
 
 
 def _with_event_time(columns: list[Column], objects: Sequence[dict[str, Any]]) -> list[Column]:
@@ -187,10 +168,19 @@ def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[
 
 
 def _array_warnings(columns: Sequence[Column]) -> Iterator[str]:
-    """How the first array of objects can become rows."""
+    """How the first array of objects, or an array within it, can become rows."""
     array = next((column for column in columns if column.type.startswith("ARRAY<STRUCT")), None)
     if array is not None:
-        yield _ARRAY.format(array.name, source_text(array.field.names))
+        paths = islice(_arrays_in(array.field, array.field.names), _MAX_ARRAYS)
+        yield _ARRAY.format(array.name, ", or ".join(map(source_text, paths)))
+
+
+def _arrays_in(field: Field, path: Path) -> Iterator[Path]:
+    """The paths of arrays of objects: of the field, and of the fields of its objects."""
+    if field.type.startswith("ARRAY<STRUCT"):
+        yield path
+        for inner in field.inner[0].inner:
+            yield from _arrays_in(inner, (*path[:-1], f"{path[-1]}[]", inner.name))
 
 
 def _number_warnings(columns: Sequence[Column], *, is_typed: bool) -> Iterator[str]:

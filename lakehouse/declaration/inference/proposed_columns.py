@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakehouse.declaration.inference.column_lines import column_line
-from lakehouse.declaration.inference.mixed_forms import find_mixed_form
-from lakehouse.declaration.inference.odd_values import least_common, odd_values_warning
-from lakehouse.declaration.inference.proposed_forms import find_form, is_identifier
+from lakehouse.declaration.inference.proposed_forms import find_form, form_advice, is_identifier, least_common
 from lakehouse.declaration.inference.proposed_key import are_like_times
 from lakehouse.declaration.inference.proposed_times import epoch_warning, named_epoch_unit
 from lakehouse.declaration.inference.proposed_types import fits, kind_of, omitted_fields, type_of
@@ -96,10 +94,8 @@ def _typed_column(
         )
     is_optional = schema_field is not None and schema_field.optional
     checked_column = replace(typed_column, required=column.required and not is_optional)
-    form = find_form(checked_column, values)
-    odd_warning = None if form or pattern else odd_values_warning(checked_column, values)
-    if form or odd_warning:
-        warnings.append(odd_warning or (form.warning() if form else ""))
+    if advice := form_advice(checked_column, values):
+        warnings.append(advice)
     elif type_ == "STRING" and values and are_like_times(values) and not is_identifier(column.name):
         warnings.append(f"{column.name} looks like a time, but no single pattern reads it. Declare its pattern.")
     if type_.startswith(_MAP) and schema_field is None:
@@ -125,8 +121,8 @@ def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None, text_c
     reason = f"it contains {' and '.join(kinds)}{' with more digits than any type has' if kinds == ['numbers'] else ''}"
     written: Written = "text_or_number" if {*kinds} <= {"numbers", "strings"} else "json"
     form = "its text" if written == "text_or_number" else "each value as JSON text"
-    if written == "text_or_number" and (mixed_form := find_mixed_form(text_column, values)):
-        return f"{reason}. To store {mixed_form.content}, write {column_line(mixed_form.column)}"
+    if written == "text_or_number" and (advised := find_form(text_column, values)):
+        return f"{reason}. To store {advised.content}, write {column_line(advised.column)}"
     if kinds == ["arrays", "objects"]:
         path = text_column.field.names
         rows_from = quote(path[0]) if len(path) == 1 else f"({', '.join(map(quote, path))})"

@@ -1,4 +1,8 @@
-"""Texts that are numbers, and digits that are times: which line to write if that is what they mean."""
+"""What values may mean other than their type says: which line to write if that is what they mean.
+
+A form holds for all values of a field. ``form_advice`` also names one that nearly all have, or all but words such as
+n/a: a few odd values do not hide what the others are.
+"""
 
 import re
 from collections.abc import Sequence
@@ -7,11 +11,16 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.declaration.inference.column_lines import column_line
+from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.declaration.inference.proposed_key import are_like_times
 from lakehouse.declaration.inference.proposed_times import epoch_unit, named_epoch_unit
+from lakehouse.declaration.inference.proposed_types import type_of
 from lakehouse.declaration.vocabulary import Column
-from lakehouse.decoding.fields import Epoch
+from lakehouse.decoding.byte_texts import byte_reader
+from lakehouse.decoding.column_types import digits_of
+from lakehouse.decoding.fields import Epoch, Rejection
+from lakehouse.decoding.formats.shown_options import quote
+from lakehouse.decoding.values import convert_value
 from lakehouse.decoding.written_forms import TextNumber, Written
 
 _QUANTITY = re.compile(r"[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.(\d{1,23}))?|\.(\d{1,23}))", re.ASCII)
@@ -52,6 +61,15 @@ _IDENTIFIER = re.compile(
 _ROUNDED = "Nanoseconds are rounded to microseconds."
 _TIME_OF_DIGITS = {8: ("DATE", "%Y%m%d"), 14: ("TIMESTAMP", "%Y%m%d%H%M%S")}
 _YEARS = range(1900, 2101)
+_MAP = "MAP<STRING, STRING>"
+_LEAST_LENGTH = 8  # letters of a text in base64: shorter words are also valid
+_JSON_IN_BASE64 = "To read fields of the JSON in them, write format=Json(in_base64={}) and source={}."
+_NO_VALUE = re.compile(r"0|0{8}|0{14}|0000-00-00.*|-+|\.+|\?+|n/?a|null|none|nil|nan|unknown|\s*", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?[\d.,]+", re.ASCII)
+_LEAST_VALUES, _LEAST_SHARE = 20, 0.95
+_MAX_ODD, _MAX_LENGTH = 3, 30
+_REJECTED = "The others, such as {}, are then rejected. Those that mean that there is no value belong in null_values."
+_read_base64 = byte_reader("base64")
 
 
 class ProposedForm(NamedTuple):
@@ -70,18 +88,88 @@ class ProposedForm(NamedTuple):
         )
 
 
+def least_common(count: int) -> float:
+    """How many of so many values must have a form that a few others do not hide."""
+    return max(_LEAST_VALUES, _LEAST_SHARE * count)
+
+
+def show_texts(texts: Sequence[str]) -> str:
+    """The first texts, shortened, for a warning."""
+    return " and ".join(quote(text[:_MAX_LENGTH]) for text in texts[:_MAX_ODD])
+
+
+def form_advice(column: Column, values: Sequence[Any]) -> str | None:
+    """What to write if all values, all but words for no value, or nearly all have a form; ``None`` if they have none.
+
+    Texts such as n/a, and zeros in place of a date, may become NULL, however many there are.
+    """
+    if form := find_form(column, values):
+        return form.warning()
+    if column.pattern:
+        return None
+    odd_texts = sorted({str(value) for value in values if _NO_VALUE.fullmatch(str(value))})
+    if 0 < len(odd_texts) <= _MAX_ODD:
+        form = _form_or_pattern(column, [value for value in values if str(value) not in odd_texts])
+        if form:
+            shown_texts = show_texts(odd_texts)
+            null_column = replace(form.column, null_values=odd_texts, required=False)
+            return form._replace(column=null_column).warning(f", except {shown_texts}", f", and NULL for {shown_texts}")
+    return _most_common_form(column, values)
+
+
+def _most_common_form(column: Column, values: Sequence[Any]) -> str | None:
+    for has_form in (_is_like_time, _is_like_number):
+        regular_values = [value for value in values if has_form(value)]
+        if least_common(len(values)) <= len(regular_values) and not _form_or_pattern(column, regular_values):
+            regular_values = [value for value in regular_values if _form_or_pattern(column, [value])]
+        is_common = least_common(len(values)) <= len(regular_values)
+        form = _form_or_pattern(column, regular_values) if is_common else None
+        odd_texts = sorted({*map(str, values)} - {*map(str, regular_values)})
+        if form and odd_texts:
+            warning = form.warning(f" in {len(regular_values):,} of {len(values):,} records")
+            return f"{warning} {_REJECTED.format(show_texts(odd_texts))}"
+    return None
+
+
+def _is_like_time(value: Any) -> bool:
+    return are_like_times([str(value)])
+
+
+def _is_like_number(value: Any) -> bool:
+    return _NUMBER.fullmatch(str(value)) is not None
+
+
+def _form_or_pattern(column: Column, values: Sequence[Any]) -> ProposedForm | None:
+    """The form of values, or of texts that are times of one pattern."""
+    type_ = type_of(values) if values else None
+    if type_ and type_[1]:
+        return ProposedForm("looks like a time", "times", replace(column, type=type_[0], pattern=type_[1]))
+    return find_form(column, values)
+
+
 def find_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
-    """The form that texts have if they are numbers, or digits if they are times; ``None`` if they have none.
+    """The form that all values have; ``None`` if they have none.
 
     Identifiers stay as they are: their names say so, or they have a zero in front or more than 15 digits.
     """
-    is_whole = column.type in ("BIGINT", "STRING") and not column.pattern and not column.epoch
-    if not values or not is_whole or is_identifier(column.name):
+    if not values or column.pattern or column.epoch:
         return None
+    if column.type not in ("BIGINT", "STRING"):
+        return _attribute_form(column, values)
+    if not all(isinstance(value, str | Decimal) for value in values):
+        return None
+    if form := _base64_form(column, values):
+        return form
+    if is_identifier(column.name):
+        return None
+    kinds = {type(value) for value in values}
+    return _form_of_both(column, values) if len(kinds) > 1 else _form_of_texts(column, [*map(str, values)])
+
+
+def _form_of_texts(column: Column, texts: Sequence[str]) -> ProposedForm | None:
+    """The form of texts, or of the digits of whole numbers."""
     is_text = column.type == "STRING"
-    texts = [value if is_text else str(value) for value in values]
-    time_format = _format_of_digits(texts)
-    if time_format:
+    if time_format := _format_of_digits(texts):
         type_, pattern = time_format
         time_column = replace(column, type=type_, pattern=pattern, written=None if is_text else "number")
         return ProposedForm("looks like a time in digits", "times", time_column)
@@ -89,6 +177,64 @@ def find_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
     if epoch_form or not is_text:
         return epoch_form
     return _number_form(column, texts) or _unnamed_epoch_form(column, texts)
+
+
+def _form_of_both(column: Column, values: Sequence[Any]) -> ProposedForm | None:
+    """The form of numbers and texts together; ``None`` if no column reads all of them.
+
+    The separators are those of the texts: the numbers of JSON have a decimal point.
+    """
+    form = _form_of_texts(column, [*map(str, values)])
+    if form is None or isinstance(form.column.written, TextNumber):
+        form = _form_of_texts(column, [value for value in values if isinstance(value, str)])
+    if form is None:
+        return None
+    written = form.column.written
+    column_of_both = replace(
+        form.column,
+        type=_with_fractions(form.column.type, [value for value in values if isinstance(value, Decimal)]),
+        written=replace(written, or_number=True) if isinstance(written, TextNumber) else "text_or_number",
+    )
+    return form._replace(column=column_of_both) if _reads(column_of_both, values) else None
+
+
+def _with_fractions(type_: str, numbers: Sequence[Decimal]) -> str:
+    """The type with as many decimal places as the numbers have; unchanged if it is that of a time."""
+    if type_ != "BIGINT" and not type_.startswith("DECIMAL"):
+        return type_
+    places = max((-int(number.as_tuple().exponent) for number in numbers), default=0)
+    precision, scale = (38, 0) if type_ == "BIGINT" else digits_of(type_)
+    return f"DECIMAL({precision},{max(places, scale)})" if places > scale else type_
+
+
+def _reads(column: Column, values: Sequence[Any]) -> bool:
+    """Whether a column reads all values, and one of them as more than NULL."""
+    try:
+        stored_values = [convert_value(value, column.field) for value in values]
+    except Rejection:
+        return False
+    return any(stored_value is not None for stored_value in stored_values)
+
+
+def _attribute_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
+    """The form of arrays that are attributes, each with the kind of its value, as OpenTelemetry has them."""
+    map_column = replace(column, type=_MAP, written="otlp")
+    is_possible = column.type.startswith("ARRAY<STRUCT<key: STRING, value: STRUCT<")
+    return ProposedForm("has attributes", "a map", map_column) if is_possible and _reads(map_column, values) else None
+
+
+def _base64_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
+    """The form of texts in base64. Texts of which none ends with = are perhaps only words."""
+    if not any(isinstance(value, str) and value.endswith("=") for value in values):
+        return None
+    contents = [_read_base64(value) for value in values if len(str(value)) >= _LEAST_LENGTH]
+    if len(contents) < len(values) or None in contents:
+        return None
+    path = column.field.names
+    is_json = all(content is not None and content.startswith(b"{") for content in contents)
+    effect = _JSON_IN_BASE64.format(source_text(path), source_text((*path, "NAME"))) if is_json else ""
+    bytes_column = replace(column, type="BINARY", written="base64")
+    return ProposedForm("looks like bytes in base64", "the bytes", bytes_column, effect)
 
 
 def is_identifier(name: str) -> bool:

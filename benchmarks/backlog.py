@@ -16,7 +16,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.batches import Request, merge_all, plan_next
 from lakehouse.ingest.decode import decode_records
 from lakehouse.kafka import create_topic, delete_topic, read_records
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 
 WARM_UP_RECORDS = 500_000  # records that are merged twice before the measurement
 PLACES = 114  # five million records are five years of hours at each

@@ -18,7 +18,7 @@ from lakehouse.ledger.ledger import read_ledger
 from lakehouse.local.broker import running_broker
 from lakehouse.local.ports import draw_port
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.engine import engine_folder, read_address
 from lakehouse.spark.sessions import build_session, stop_session
 

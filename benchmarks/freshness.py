@@ -16,7 +16,7 @@ from benchmarks.turns import Measurement
 from benchmarks.world import World, new_world
 from lakehouse.ledger.commit_infos import entry_of
 from lakehouse.ledger.log import read_history
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.table_context import merged_ledger
 

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from benchmarks.world import World
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 
 KEY = ("latitude", "longitude", "observed_at")
 SAME_KEY = " AND ".join(f"s.{name} = t.{name}" for name in KEY)

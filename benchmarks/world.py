@@ -18,7 +18,7 @@ from lakehouse.ingest.decode import decode_records
 from lakehouse.kafka import create_topic, publish, read_records
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.sessions import build_session, stop_session
 from lakehouse.storage.row_order import ORDER, merged_layout
 from lakehouse.storage.table_context import TableContext

@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from lakehouse.errors import SettingsError
-from lakehouse.settings.dg_project import read_dg_project
-from lakehouse.settings.project import project_folder
+from lakehouse.settings.project import project_folder, read_dg_project
 
 
 def _find_definitions() -> Any:

@@ -1,17 +1,80 @@
-"""What ``doctor`` finds out about the broker, the topics and the schema registry."""
+"""What ``doctor`` finds out about the broker, the topics, the schema registry and the connector of a change stream."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from lakehouse.cli.connector_parts import examine_connectors
-from lakehouse.cli.examined_part import Part
+from lakehouse.cli.facts import judge_record
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
+    from lakehouse.decoding.formats.format import Schemas
+    from lakehouse.kafka import Record
     from lakehouse.settings import Settings
 
+_NEWEST = 100  # records that are decoded
+_SECONDS = 4.0  # to read them
 _NOT_RUNNING = "Not running; commands that need it start it. lakehouse up keeps it running."
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part: ``ok``, ``broken`` (needed, but does not work) or ``note`` (worth knowing, not needed)."""
+
+    part: str
+    version: str
+    state: Literal["ok", "broken", "note"]
+    detail: str = ""
+
+
+def examine_connectors(settings: "Settings", table: "StreamTable", *, can_read: bool) -> Iterator[Part]:
+    """The settings that the declaration of a change stream requires, and newest records that contradict it.
+
+    None for another table. ``can_read``: the broker answers and has the topic. Records whose schema no merge has stored
+    yet are only named: the registry is not asked.
+    """
+    if table.has_changes:
+        is_ok, text = _check_records(settings, table) if can_read else (False, "No record was read.")
+        detail = f"{connector_text(table)}. {text}"
+        yield Part(f"connector of {table.name}", table.format.declared_as, "ok" if is_ok else "note", detail)
+
+
+def _check_records(settings: "Settings", table: "StreamTable") -> tuple[bool, str]:
+    """Whether the newest records fit the declaration, and what they are."""
+    from lakehouse.ingest.kept_schemas import kept_schemas
+    from lakehouse.kafka import newest_records
+
+    try:
+        records = newest_records(settings, table.topic, _NEWEST, _SECONDS)
+        problems = [*contradictions(table, records, kept_schemas(settings, table))]
+    except LakehouseError as error:
+        return False, f"No record was read: {error}"
+    if problems:
+        return False, f"Rejected among the newest {len(records)} records: {'; '.join(problems)}."
+    return True, "The newest records fit." if records else "The topic has no records."
+
+
+def connector_text(table: "StreamTable") -> str:
+    """The settings of the connector in one line."""
+    return "; ".join(f"{name}={value}" for name, value in table.format.connector_settings(table.fields).items())
+
+
+def contradictions(table: "StreamTable", records: "Sequence[Record]", schemas: "Schemas") -> Iterator[str]:
+    """Yield which records are rejected and why; of records with the same reason, the first one."""
+    from lakehouse.kafka import is_timeless
+
+    rules = table.rules(schemas)
+    details = set[str]()
+    for record in records:
+        if is_timeless(record.milliseconds):
+            continue
+        verdict = judge_record(record, rules)
+        if verdict.reason and verdict.detail not in details:
+            details.add(str(verdict.detail))
+            is_unknown = verdict.reason == "unknown_schema"
+            detail = "no merge has stored its schema yet, so it was not decoded" if is_unknown else verdict.detail
+            yield f"{record.place}, {verdict.reason}: {detail}"
 
 
 def examine_properties(settings: "Settings") -> Iterator[Part]:
@@ -27,7 +90,7 @@ def examine_properties(settings: "Settings") -> Iterator[Part]:
 def examine_broker(settings: "Settings") -> Iterator[Part]:
     """The broker, and of each declared table its topic and its connector; an embedded broker need not run."""
     from lakehouse.kafka import topic_names
-    from lakehouse.settings.broker_address import bootstrap_servers
+    from lakehouse.settings.addresses import bootstrap_servers
 
     kind = "outside" if settings.kafka_bootstrap_servers else "embedded"
     try:

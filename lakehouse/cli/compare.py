@@ -1,20 +1,22 @@
 """``compare``: whether a table equals the table of the database that it follows."""
 
 import re
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, examples, select_table
 from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table
-from lakehouse.cli.pass_figures import PassFigures
 from lakehouse.cli.phases import spinner, track_phases
 from lakehouse.cli.table_session import load_settings
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
     from lakehouse.operations.compare import Comparison, Difference
+    from lakehouse.operations.comparison_passes import Progress
 
+_SECONDS_PER_TEXT = 1.0
 commands = typer.Typer()
 
 DatabaseOption = Annotated[
@@ -37,6 +39,31 @@ WaitOption = Annotated[
 ]
 _MAX_SHOWN = 20
 _SOURCE = re.compile(r"[^.]+(\.[^.]+)?")
+
+
+class PassFigures:
+    """The newest progress; its text changes at most once a second, however often it is asked for."""
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+        self._text, self._next_change = "", 0.0
+
+    def show(self, progress: "Progress") -> None:
+        """Take over a progress."""
+        self._progress = progress
+
+    def __str__(self) -> str:
+        """The progress of at most a second ago; empty before the first."""
+        if self._progress and monotonic() >= self._next_change:
+            self._text, self._next_change = progress_text(self._progress), monotonic() + _SECONDS_PER_TEXT
+        return self._text
+
+
+def progress_text(progress: "Progress") -> str:
+    """The rows of an estimate, and the pass of how many."""
+    expected_text = "" if progress.expected_rows is None else f"{progress.rows:,} of about "
+    rows = count_text(progress.rows if progress.expected_rows is None else progress.expected_rows, "row")
+    return f"{expected_text}{rows} of {progress.table}, pass {progress.number} of at most {progress.max_number}"
 
 
 @commands.command(epilog=examples("lakehouse compare items --database postgresql://reader@db:5432/shop"))

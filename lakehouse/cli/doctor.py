@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from lakehouse.cli.arguments import JsonOption, examples
-from lakehouse.cli.broker_parts import examine_broker, examine_properties, examine_registry
-from lakehouse.cli.examined_part import Part
+from lakehouse.cli.broker_parts import Part, examine_broker, examine_properties, examine_registry
 from lakehouse.cli.output import print_json, print_line, print_table
 from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import LakehouseError
@@ -152,8 +151,7 @@ def _failed_runs(settings: "Settings") -> Iterator[Part]:
     """One part for each failed run of the last day, up to a limit; none without a run storage."""
     from sqlite3 import Error
 
-    from lakehouse.local.dagster_home import dagster_folder
-    from lakehouse.local.failed_runs import failed_runs
+    from lakehouse.local.dagster_home import dagster_folder, failed_runs
 
     ui = "Dagster's UI (lakehouse up) shows"
     try:

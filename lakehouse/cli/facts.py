@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
-    from lakehouse.cli.judged_records import AnyRecord
+    from lakehouse.decoding.judge import Verdict
+    from lakehouse.decoding.rules import Rules
     from lakehouse.ingest.outcomes import Outcome
+    from lakehouse.kafka import Record
     from lakehouse.operations.rejections import Sample
+    from lakehouse.sources.files.newest import FileRecord
+    from lakehouse.sources.generated.newest import GeneratedRecord
+
+    AnyRecord = Record | FileRecord | GeneratedRecord
 
 _HIDDEN_FIELDS = ("other_fields", "accepted", "reason")  # too wide for a column; --json has them
 _MAX_CHARACTERS = 200  # of a key or a value
@@ -71,3 +77,26 @@ def _start_text(raw: bytes | None) -> str | None:
 def seconds(time: Any) -> str:
     """A time to the second; a text stays as it is: DuckDB's form of times before year 1 or after 9999."""
     return time if isinstance(time, str) else f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def judge_record(record: "AnyRecord", rules: "Rules") -> "Verdict":
+    """The row of a record, or why it is rejected; a record without a time is for the caller to reject."""
+    from lakehouse.decoding.judge import judge
+
+    return judge(record.value, record.milliseconds * 1000, rules, _parts_of(record))
+
+
+def judge_rows(record: "AnyRecord", rules: "Rules") -> "list[tuple[int | None, Verdict]]":
+    """Like ``judge_record``, for each row of a record, with its place; ``None`` if the record is judged as a whole."""
+    from lakehouse.decoding.elements import judge_elements
+
+    if rules.rows_from is None:
+        return [(None, judge_record(record, rules))]
+    judged = judge_elements(record.value, record.milliseconds * 1000, rules, _parts_of(record))
+    return [(index if judged.has_elements else None, verdict) for index, verdict in enumerate(judged.verdicts)]
+
+
+def _parts_of(record: "AnyRecord") -> dict[str, bytes | None]:
+    from lakehouse.decoding.record_parts import HEADER
+
+    return {"key": record.key, **{f"{HEADER}{name}": value for name, value in record.headers}}

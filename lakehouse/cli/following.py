@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, examples, select_table
-from lakehouse.cli.help_texts import starts_broker
+from lakehouse.cli.arguments import MaxRecordsOption, TableArgument, examples, select_table, starts_broker
 from lakehouse.cli.output import print_line, print_notice
 from lakehouse.cli.table_session import broker, load_settings, table_context
 from lakehouse.errors import BrokerError, BrokerRefusedError, EngineLostError, SourceUnreachableError

@@ -32,16 +32,15 @@ from lakehouse.cli import (
     query,
     rejected,
     repair_verbs,
-    restore,
     serve,
     show,
     stack,
     topics,
     views,
 )
-from lakehouse.cli.help_texts import PlainGroup, show_plainly
+from lakehouse.cli.arguments import PlainGroup, show_plainly
 from lakehouse.cli.output import print_line, print_notice
-from lakehouse.cli.stopping import INTERRUPTED, end_process, interrupt, interrupt_again
+from lakehouse.cli.table_session import INTERRUPTED, end_process, interrupt, interrupt_again
 from lakehouse.errors import LakehouseError
 from lakehouse.storage.lock_holder import name_work
 
@@ -95,7 +94,6 @@ for module in (
     serve,
     rejected,
     repair_verbs,
-    restore,
     maintenance,
     views,
     exports,

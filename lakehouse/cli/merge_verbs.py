@@ -17,9 +17,9 @@ from lakehouse.cli.arguments import (
     examples,
     select_table,
     select_topic,
+    starts_broker,
 )
 from lakehouse.cli.facts import outcome_fields, table_rows
-from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_partitions, print_table
 from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context
@@ -93,7 +93,7 @@ def merge(
     Merges up to the end of the topic at the start of the command. Later records wait for the next merge. Then refreshes
     the change feed and the rollups.
     """
-    from lakehouse.cli.pace import merge_progress
+    from lakehouse.cli.phases import merge_progress
     from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest import batches
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakehouse.cli.arguments import JsonOption, examples, print_left_out, select_topic
-from lakehouse.cli.facts import record_fields, seconds
-from lakehouse.cli.help_texts import starts_broker
-from lakehouse.cli.judged_records import judge_rows
+from lakehouse.cli.arguments import JsonOption, examples, print_left_out, select_topic, starts_broker
+from lakehouse.cli.facts import judge_rows, record_fields, seconds
 from lakehouse.cli.output import print_json, print_line, print_notice, print_table
 from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.decoding import staged
@@ -19,7 +17,7 @@ from lakehouse.exports.row_texts import value_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakehouse.cli.judged_records import AnyRecord
+    from lakehouse.cli.facts import AnyRecord
     from lakehouse.declaration import StreamTable
     from lakehouse.decoding.judge import Verdict
     from lakehouse.decoding.rules import Rules

@@ -1,11 +1,16 @@
-"""What ``new-table`` proposes a declaration from if there is no topic: the lines of a sample."""
+"""What ``new-table`` proposes a declaration from: the newest records of topics with their schemas, or a sample."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from lakehouse.cli.table_session import broker, registry
+from lakehouse.decoding.formats.shown_options import quote
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
@@ -14,10 +19,26 @@ if TYPE_CHECKING:
     from lakehouse.declaration import FieldIs, HeaderIs
     from lakehouse.declaration.inference.chosen_records import RecordParts
     from lakehouse.declaration.inference.proposal import Proposal
+    from lakehouse.declaration.inference.proposed_changes import KeyedValue
+    from lakehouse.decoding.formats import Format
+    from lakehouse.decoding.formats.format import Schemas
     from lakehouse.decoding.formats.parser import Parser
+    from lakehouse.kafka import Record
+    from lakehouse.settings import Settings
 
 AnyRecord = TypeVar("AnyRecord")
 _TOPIC = "A file does not show the name of its topic: topic= is the name of the table. Check it."
+_MAX_SHOWN = 5  # fingerprints of schemas
+_CHECKED = (
+    "The registry has the schema of these records, and {} of {:,} meet it. To reject records that violate it, write"
+    " format={}."
+)
+_TOPIC_NAME = (
+    "The records come from {} topics. If ids are unique only within a topic, add the name of the topic to the columns"
+    ' and to key=: Column("topic", "STRING", doc="", required=True, source=TopicName()). If records of the same key'
+    " come in several topics, declare version=."
+)
+_PATTERN = "To read each topic whose name begins with {}, also later ones, write topics=TopicPattern({})."
 
 
 def propose_for_lines(lines: "Sequence[bytes | None]", where: str | None) -> "Proposal":
@@ -54,3 +75,148 @@ def read_sample(file: str, count: int) -> list[bytes | None]:
             return [line.strip() for line, _ in zip(lines, range(count), strict=False) if line.strip()]
     except OSError as error:
         raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="--from-sample") from None
+
+
+def propose_for_topics(settings: "Settings", topics: Sequence[str], count: int, where: str | None) -> "Proposal":
+    """Propose columns for the newest records of topics; looks up their schemas in a registry if they refer to any.
+
+    Of several topics, an equal share of ``count`` is read of each. Raises ``RegistryError`` if the registry cannot be
+    reached.
+    """
+    from lakehouse.decoding.formats import likely_formats
+    from lakehouse.kafka import newest_records
+
+    with broker(settings):
+        share = max(1, count // len(topics))
+        records = [record for topic in topics for record in newest_records(settings, topic, share)]
+        values = [record.value for record in records]
+        _require_known_schemas(values, topics[0])
+        forms = likely_formats(values)
+        needs_registry = forms[0].needs_schemas
+        with registry(settings, needed=True) if needs_registry else nullcontext():
+            form, schemas = _usable_format(settings, forms, values)
+            proposal = _propose(settings, records, where, (form, schemas))
+            notes = [*_check_notes(settings, proposal.form, values), *_topic_notes(topics)] if proposal.columns else []
+            return replace(proposal, warnings=(*proposal.warnings, *notes))
+
+
+def _usable_format(
+    settings: "Settings", forms: "Sequence[Format]", values: "Sequence[bytes | None]"
+) -> "tuple[Format, Schemas]":
+    """The format with the most usable schemas; of equal ones, the first, or changes in their envelope."""
+    from lakehouse.ingest.schema_resolution import look_up_schemas
+
+    if not forms[0].needs_schemas:
+        return forms[0], _known_schemas(settings, forms[0], values)
+    schemas = [(form, look_up_schemas(settings, form, values)) for form in forms]
+    return max(schemas, key=lambda candidate: _count_usable(*candidate))
+
+
+def _count_usable(form: "Format", schemas: "Schemas") -> tuple[int, bool]:
+    count = sum(map(form.may_use, schemas.by_id.values()))
+    return count, form.has_changes and count > 0
+
+
+def _known_schemas(settings: "Settings", form: "Format", values: "Sequence[bytes | None]") -> "Schemas":
+    """The schemas of records that are decoded without them, if a registry that is running has any."""
+    from lakehouse.decoding.formats.format import NO_SCHEMAS
+    from lakehouse.errors import RegistryError
+    from lakehouse.ingest.schema_resolution import look_up_schemas
+
+    with suppress(RegistryError):
+        return look_up_schemas(settings, form, values) if form.framed else NO_SCHEMAS
+    return NO_SCHEMAS
+
+
+def _require_known_schemas(values: "Sequence[bytes | None]", topic: str) -> None:
+    """Refuse records in Avro's single-object encoding: their schemas are neither in a registry nor in the records."""
+    from lakehouse.decoding.formats.avro.single_objects import is_single_object, shown_fingerprint, split_single_object
+
+    objects = [value for value in values if value and is_single_object(value)]
+    if len(objects) * 2 > sum(map(bool, values)):
+        fingerprints = sorted({shown_fingerprint(split_single_object(value)[0]) for value in objects})
+        what = "The records are Avro in single-object encoding. The fingerprints of their schemas are"
+        action = (
+            "Declare the table with format=Avro(schemas=[...]), the texts of these schemas: see the page about Avro."
+        )
+        raise LakehouseError(f"{what} {', '.join(fingerprints[:_MAX_SHOWN])}", where=f"topic {topic}", action=action)
+
+
+def _propose(
+    settings: "Settings",
+    records: "Sequence[Record]",
+    where: str | None,
+    reading: "tuple[Format, Schemas]",
+) -> "Proposal":
+    """Propose columns for the values and the keys of the records that are wished for."""
+    from lakehouse.declaration.inference.chosen_records import RecordParts, header_notes
+    from lakehouse.declaration.inference.proposal import propose
+    from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
+
+    form, schemas = reading
+    condition = None
+    if where:
+        parts = [RecordParts(record.value, dict(record.headers)) for record in records]
+        records, condition = choose(records, parts, where, form.for_schemas(schemas).parser(schemas))
+    values = [record.value for record in records]
+    keyed_values = [KeyedValue(record.key, record.value) for record in records]
+    if form.has_changes and not where:
+        return _with_format_notes(propose_changes(keyed_values, form, schemas), values)
+    proposal = replace(propose(values, form, schemas), where=condition)
+    proposal = _with_format_notes(_with_key(settings, proposal, keyed_values, schemas), values)
+    notes = header_notes([dict(record.headers) for record in records]) if proposal.columns else ()
+    return replace(proposal, warnings=(*proposal.warnings, *notes))
+
+
+def _with_format_notes(proposal: "Proposal", values: "Sequence[bytes | None]") -> "Proposal":
+    """The proposal, with why its format was recognised before all other warnings."""
+    notes = proposal.form.notes([value for value in values if value]) if proposal.columns else ()
+    return replace(proposal, warnings=(*notes, *proposal.warnings))
+
+
+def _with_key(
+    settings: "Settings", proposal: "Proposal", records: "Sequence[KeyedValue]", schemas: "Schemas"
+) -> "Proposal":
+    """The proposal with columns for keys, by their schemas if a registry that is running has them."""
+    from lakehouse.declaration.inference.key_columns import with_record_key
+    from lakehouse.declaration.inference.schema_keys import are_framed, with_schema_key
+    from lakehouse.decoding.formats import KEY_FORMATS
+
+    keys = [record.key for record in records]
+    if proposal.form.has_changes:
+        return proposal
+    for encoding, form in KEY_FORMATS.items() if are_framed(keys) else ():
+        can_combine = not proposal.form.needs_schemas or proposal.form.schema_kind == form.schema_kind
+        key_schemas = _known_schemas(settings, form, keys) if can_combine else None
+        if key_schemas and key_schemas.by_id:
+            keyed_proposal = with_schema_key(proposal, records, encoding, key_schemas, schemas)
+            if keyed_proposal is not proposal:
+                return keyed_proposal
+    return with_record_key(proposal, records, schemas)
+
+
+def _check_notes(settings: "Settings", form: "Format", values: "Sequence[bytes | None]") -> Iterator[str]:
+    """How to check records by their schemas, if the registry has schemas that can do that."""
+    from lakehouse.decoding.fields import Rejection
+
+    checked_form = form.with_checks()
+    schemas = _known_schemas(settings, checked_form, values) if checked_form != form else None
+    if not schemas or not schemas.by_id:
+        return
+    parser, accepted = checked_form.parser(schemas), 0
+    for value in values:
+        with suppress(Rejection):
+            accepted += bool(parser(value))
+    shown_count = "all" if accepted == len(values) else f"{accepted:,}"
+    yield _CHECKED.format(shown_count, len(values), checked_form.declared_as)
+
+
+def _topic_notes(topics: Sequence[str]) -> Iterator[str]:
+    """What to decide if there are several topics."""
+    if len(topics) == 1:
+        return
+    yield _TOPIC_NAME.format(len(topics))
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(min(topics), max(topics), strict=False))
+    prefix = "".join(character for character, _ in pairs)
+    if prefix:
+        yield _PATTERN.format(prefix, quote(prefix.replace(".", r"\.") + ".*"))

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.cli.arguments import TableArgument, YesOption, examples, select_table
-from lakehouse.cli.help_texts import starts_broker
+from lakehouse.cli.arguments import TableArgument, YesOption, examples, select_table, starts_broker
 from lakehouse.cli.output import count_text, print_line, print_notice, print_table
 from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context

@@ -35,7 +35,7 @@ def serve(
     settings = load_settings()
     try:
         from lakehouse.serve.database import MEGABYTE
-        from lakehouse.serve.gate import is_loopback
+        from lakehouse.serve.requests import is_loopback
         from lakehouse.serve.server import Limits
         from lakehouse.serve.server import serve as serve_tables
     except ModuleNotFoundError as error:

@@ -1,15 +1,16 @@
 """``up``: the stack on this machine, in one foreground process with one log."""
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakehouse.cli.arguments import examples, print_left_out, readable_declarations
-from lakehouse.cli.log_filter import Detail, LogFilter
 from lakehouse.cli.output import print_line
 from lakehouse.cli.services import Running, Service, broker, dagster, engine, log_line, registry, tables_with_schemas
 from lakehouse.cli.table_session import load_settings
@@ -18,6 +19,10 @@ from lakehouse.errors import LakehouseError, SetupError
 if TYPE_CHECKING:
     from lakehouse.settings import Settings
 
+_TIME = re.compile(r"^\s*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*( [+-]\d{4})?( - )?")
+_EVALUATION = re.compile(r"Checking for new runs for (sensor|schedule)")
+_SKIPPED_TICK = re.compile(r"(Sensor|Schedule) (\S+) skipped")
+_PROBLEM = re.compile(r"\b(WARN(ING)?|ERROR|CRITICAL|FATAL)\b|Traceback|Error:|Exception:")
 commands = typer.Typer()
 
 _POLL = 0.2  # seconds between two reads of the logs
@@ -30,6 +35,45 @@ ServicesArgument = Annotated[
         help="broker, registry, engine, webserver or daemon; default: all, the registry only if a table needs it.",
     ),
 ]
+
+
+class Detail(StrEnum):
+    """How much of the services' logs is shown."""
+
+    quiet = "quiet"
+    events = "events"
+    all = "all"
+
+
+class LogFilter:
+    """Decides line by line, for one service.
+
+    ``events`` hides that a sensor was evaluated, that a tick was skipped for the same reason as before, and a line that
+    repeats the line before it with another time. ``quiet`` shows only warnings and errors.
+    """
+
+    def __init__(self, detail: Detail) -> None:
+        self._detail = detail
+        self._last_text = ""
+        self._last_skips: dict[str, str] = {}
+
+    def shows(self, line: str) -> bool:
+        """Return whether the line is shown, and remember it."""
+        if self._detail is Detail.all:
+            return True
+        if self._detail is Detail.quiet:
+            return bool(_PROBLEM.search(line))
+        text = _TIME.sub("", line)
+        is_new = text != self._last_text and not _EVALUATION.search(text) and self._is_new_reason(text)
+        self._last_text = text
+        return is_new
+
+    def _is_new_reason(self, text: str) -> bool:
+        tick = _SKIPPED_TICK.search(text)
+        if tick is None:
+            return True
+        last_text, self._last_skips[tick[2]] = self._last_skips.get(tick[2]), text
+        return last_text != text
 
 
 @commands.command(epilog=examples("lakehouse up", "lakehouse up broker", "lakehouse up webserver daemon --port 3001"))

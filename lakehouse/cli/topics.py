@@ -9,8 +9,8 @@ from lakehouse.cli.arguments import (
     examples,
     find_declared,
     select_tables,
+    starts_broker,
 )
-from lakehouse.cli.help_texts import starts_broker
 from lakehouse.cli.output import print_json, print_line, print_notice, print_table
 from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.errors import TopicError

@@ -4,25 +4,129 @@ The cursor of the sensor holds what the receiver accepted, which is not sent aga
 is sent too, followed by its recovery.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import dropwhile
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import dagster as dg
+from pydantic import BaseModel, ValidationError
 
-from lakehouse.defs.alert_cursor import AlertCursor, State, first_cursor, parse_cursor
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.check_histories import check_subjects, latest_records, planned_checks, read_histories
 from lakehouse.defs.completions import Completion, Subject, read_error, read_runs
-from lakehouse.defs.finished_runs import sensor_location
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.defs.runs import sensor_location
 from lakehouse.defs.specs import table_specs
 from lakehouse.defs.webhook import Alert, UndeliveredError, send
 from lakehouse.settings import Settings
 
+if TYPE_CHECKING:
+    from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
+
+State = Literal["failed", "recovered"]
+_LIMIT = 20  # newest records to read of each check
+LatestRecords: TypeAlias = "Mapping[dg.AssetCheckKey, AssetCheckExecutionRecord]"
+Histories: TypeAlias = "Mapping[str, Sequence[AssetCheckExecutionRecord]]"
+"""The newest records of checks, planned and evaluated, newest first, by the name of the check."""
 _TICK_INTERVAL = 30  # seconds
 _MOST_ALERTS = 8  # per tick: each may take five seconds, and Dagster ends a tick after a minute
 _MOST_CHARACTERS = 500  # of an error or a description
 _IDLE = "No alert to send: nothing failed or recovered since the last tick."
 _OFF = "No alert is sent: LAKEHOUSE_ALERT_URL is not set."
+
+
+class AlertCursor(BaseModel):
+    """What the sensor sent: the failures that it has dealt with, by subject, and the subjects that failed at last.
+
+    ``newest_check_id`` is the newest evaluation of a check up to which all alerts were sent; -1 before the first. Those
+    of ``planned_checks`` are excepted: an evaluation of them was planned then, and is recorded under its old id.
+    """
+
+    newest_check_id: int = -1
+    planned_checks: set[str] = set()
+    failing: set[str] = set()
+    failure_ids: dict[str, list[int]] = {}
+
+    def changes(self, subject: Subject) -> Iterator[tuple[State, Completion]]:
+        """What to send about a subject. The caller records each change that it sent before it asks for the next."""
+        old_ids = self.failure_ids.get(subject.name, [])
+        failures = (completion for completion in subject.completions if completion.is_failure)
+        failure = next((completion for completion in failures if completion.id not in old_ids), None)
+        if failure and subject.name not in self.failing:
+            yield "failed", failure
+        if not subject.is_failing and subject.name in self.failing:
+            yield "recovered", subject.completions[0]
+
+    def record(self, subject: Subject, state: State) -> None:
+        """Record that this change of a subject was sent."""
+        (self.failing.add if state == "failed" else self.failing.discard)(subject.name)
+
+
+def parse_cursor(text: str | None) -> AlertCursor | None:
+    """Parse the cursor; ``None`` before the first tick, and if a person replaced it by other text."""
+    with suppress(ValidationError):
+        return AlertCursor.model_validate_json(text or "")
+    return None
+
+
+def first_cursor(subjects: Iterable[Subject]) -> AlertCursor:
+    """The cursor before the first tick: failures that are over need no alert, those that are not over need one."""
+    over = {subject.name: dropwhile(lambda c: c.is_failure, subject.completions) for subject in subjects}
+    return AlertCursor(failure_ids={name: [c.id for c in rest if c.is_failure] for name, rest in over.items()})
+
+
+def latest_records(instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]) -> LatestRecords:
+    """Read the latest record of each check, planned or evaluated, in one query."""
+    return instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+
+
+def read_histories(
+    instance: dg.DagsterInstance, latest: LatestRecords, newest_id: int, open_names: Collection[str]
+) -> Histories:
+    """Read the histories of checks that may have changed since the record ``newest_id``.
+
+    Skips a check that is not in ``open_names``, if its latest record passed and is not newer.
+    """
+    names = {key: f"{key.asset_key.to_user_string()}:{key.name}" for key in latest}
+    return {
+        names[key]: instance.event_log_storage.get_asset_check_execution_history(key, _LIMIT)
+        for key, record in latest.items()
+        if record.id > newest_id or names[key] in open_names or not _has_passed(record)
+    }
+
+
+def check_subjects(histories: Histories) -> Iterator[Subject]:
+    """The newest evaluations of each check; a planned evaluation does not count."""
+    for name, records in histories.items():
+        completions = list(_check_completions(records))
+        if completions:
+            yield Subject(name, "check", completions)
+
+
+def planned_checks(histories: Histories) -> set[str]:
+    """The names of checks with a planned evaluation, also below newer ones: its run may still report a failure."""
+    return {name for name, records in histories.items() if any(_evaluation(record) is None for record in records)}
+
+
+def _evaluation(record: "AssetCheckExecutionRecord") -> dg.AssetCheckEvaluation | None:
+    evaluation: object = record.evaluation  # of another type if it is only planned
+    return evaluation if isinstance(evaluation, dg.AssetCheckEvaluation) else None
+
+
+def _has_passed(record: "AssetCheckExecutionRecord") -> bool:
+    evaluation = _evaluation(record)
+    return evaluation is not None and evaluation.passed
+
+
+def _check_completions(records: "Iterable[AssetCheckExecutionRecord]") -> Iterator[Completion]:
+    for record in records:
+        evaluation = _evaluation(record)
+        if evaluation is not None:
+            timestamp = record.event.timestamp if record.event else record.create_timestamp
+            ended_at, run_id = datetime.fromtimestamp(timestamp, UTC), record.run_id or None
+            severity, detail = evaluation.severity.value, evaluation.description or ""
+            yield Completion(record.id, not evaluation.passed, ended_at, run_id, severity, detail)
 
 
 def build_alerts(entry: CatalogEntry) -> dg.Definitions:

@@ -9,14 +9,11 @@ import dagster as dg
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.checks import build_separate_checks
 from lakehouse.defs.cursor import SensorCursor
-from lakehouse.defs.finished_runs import sensor_location
-from lakehouse.defs.freshness import report_freshness, report_lag
-from lakehouse.defs.held import report_held
+from lakehouse.defs.freshness import report_freshness, report_held, report_lag
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import DATA_VERSION
-from lakehouse.defs.retries import keys_behind, reason_to_wait
-from lakehouse.defs.runs import unfinished_run
+from lakehouse.defs.runs import keys_behind, reason_to_wait, sensor_location, unfinished_run
 from lakehouse.defs.waiting import Waiting, is_unavailable, plan_waiting_records, report_planning
 from lakehouse.ledger.positions import SourceState, describe_held, source_words
 

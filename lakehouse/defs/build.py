@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import dagster as dg
@@ -10,12 +11,12 @@ from lakehouse.declaration import Export, StreamTable, View, require_distinct_na
 from lakehouse.defs.alerts import build_alerts
 from lakehouse.defs.assets import build_assets
 from lakehouse.defs.automation import build_automation
-from lakehouse.defs.broken_files import build_broken_files
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.checks import build_checks, build_verification
 from lakehouse.defs.exports import build_exports
 from lakehouse.defs.maintenance_job import build_maintenance
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.defs.views import ViewCatalog, build_views
 from lakehouse.discovery import (
     Declaration,
@@ -24,10 +25,44 @@ from lakehouse.discovery import (
     readable_declarations,
     sort_exports,
 )
-from lakehouse.errors import LakehouseError, SettingsError
+from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
+from lakehouse.ledger.audit import Finding, finding
 from lakehouse.settings import Settings
 
+_KEY = dg.AssetKey(["lakehouse", "declarations"])
+_CHECK = "every_file_loads"
+_TICK_INTERVAL = 60  # seconds: a tick does nothing but fail
 _LAKEHOUSE = LakehouseResource()  # shared: Dagster merges definitions only if a resource name has one object
+
+
+@cache
+def build_broken_files(problems: tuple[str, ...]) -> dg.Definitions:
+    """Build what shows that files fail, with these errors; the same objects for each part of a code location."""
+    if not problems:
+        return dg.Definitions()
+    result = _finding(problems)
+    spec = dg.AssetSpec(_KEY, description=f"Files of declarations. {result.detail}", group_name="declarations")
+
+    @dg.asset_check(name=_CHECK, asset=_KEY, description="Each file of declarations can be loaded.")
+    def check() -> dg.AssetCheckResult:
+        return check_result(result, _KEY)
+
+    @dg.sensor(
+        name="lakehouse_declarations_sensor",
+        minimum_interval_seconds=_TICK_INTERVAL,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Fails while files of declarations fail. The tables of the other files are merged.",
+    )
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        report_if_changed(context.instance, result, _KEY)
+        raise DeclarationError(result.detail)
+
+    return dg.Definitions(assets=[dg.AssetsDefinition(specs=[spec])], asset_checks=[check], sensors=[evaluate])
+
+
+def _finding(problems: tuple[str, ...]) -> Finding:
+    advice = "Correct the files, then reload the code location."
+    return finding(_CHECK, problems, "each file of declarations can be loaded", advice)
 
 
 def build_defs(

@@ -11,8 +11,7 @@ import dagster as dg
 
 from lakehouse.declaration import Rollup, StreamTable, TableRows
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.freshness import promise_checks
-from lakehouse.defs.held import held_checks
+from lakehouse.defs.freshness import held_checks, promise_checks
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.results import check_result
 from lakehouse.defs.waiting import planning_check

@@ -9,8 +9,7 @@ from typing import Literal
 import dagster as dg
 
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.finished_runs import read_finished_runs
-from lakehouse.defs.retries import find_end, written_since
+from lakehouse.defs.runs import find_end, read_finished_runs, written_since
 
 BUTTON_RUNS = "materialization"
 """The beginning of the subject of runs without a job of their own, which names their assets of the table.

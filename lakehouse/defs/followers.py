@@ -6,10 +6,8 @@ from typing import NamedTuple, Protocol
 
 import dagster as dg
 
-from lakehouse.defs.finished_runs import sensor_location
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.defs.retries import reason_to_wait
-from lakehouse.defs.runs import unfinished_run
+from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
 from lakehouse.settings import Settings
 
 TICK_INTERVAL = 15

@@ -14,8 +14,7 @@ import dagster as dg
 from lakehouse.declaration import StreamTable
 from lakehouse.defs import figures, results
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.retries import COMMITTED_AT
-from lakehouse.defs.runs import unfinished_run
+from lakehouse.defs.runs import COMMITTED_AT, unfinished_run
 from lakehouse.defs.specs import table_specs
 from lakehouse.errors import LakehouseError, StoreUnreachableError
 from lakehouse.ledger.audit import Finding, batches_accounted, changes_kept

@@ -1,19 +1,70 @@
-"""Which unfinished runs write an asset."""
+"""The runs of jobs: unfinished ones that write an asset, the newest finished ones, and when a failed one runs again."""
 
 import os
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.remote_origin import RemoteRepositoryOrigin
+from dagster._core.scheduler.instigation import InstigatorType
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from lakehouse.defs.catalog_entries import step_name
-from lakehouse.defs.finished_runs import run_location
 
+_STATUSES = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS]
 _FINISHED = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED}
 _CLOCK_CORRECTION = 10.0  # seconds by which the clock may be corrected while a run starts
 _START_TIME_FIELD = 19  # index of a process's start time in /proc/PID/stat, counted after its name
 _UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _FINISHED]
+COMMITTED_AT = "committed_at"  # metadata of a materialization without a run: when its rows were merged
+_FIRST_PAUSE, _LONGEST = timedelta(minutes=1), timedelta(hours=1)
+_COUNTED_FAILURES = 8  # consecutive failures that reach the longest pause; more make no difference
+
+
+def sensor_location(context: dg.SensorEvaluationContext) -> str | None:
+    """The code location of a sensor, as Dagster labels the runs of it; ``None`` if a test built the context."""
+    origin, repository = context.code_location_origin, context.repository_name
+    if origin is None or repository is None:
+        return None
+    return RemoteRepositoryOrigin(origin, repository).get_label()
+
+
+def schedule_location(instance: dg.DagsterInstance, schedule: str) -> str | None:
+    """The code location that has a schedule of this name, which its context does not say.
+
+    Empty if several have one, and ``None`` if Dagster stored none, as for an instance of a test.
+    """
+    if instance.schedule_storage is None:
+        return None
+    states = instance.all_instigator_state(instigator_type=InstigatorType.SCHEDULE)
+    labels = {state.origin.repository_origin.get_label() for state in states if state.instigator_name == schedule}
+    return next(iter(labels), None) if len(labels) < 2 else ""
+
+
+def run_location(run: dg.DagsterRun) -> str | None:
+    """The code location of a run; ``None`` if Dagster stored none, as for ``dagster job execute``."""
+    return run.remote_job_origin.repository_origin.get_label() if run.remote_job_origin else None
+
+
+def read_finished_runs(
+    instance: dg.DagsterInstance, job: str, limit: int, location: str | None
+) -> Sequence[dg.RunRecord]:
+    """Read the newest runs of a job that failed or succeeded, newest first; canceled runs are left out.
+
+    Reads runs of all code locations if ``location`` is ``None``, otherwise its own. A run without a location counts for
+    each, if it is among the newest ``limit`` runs of all.
+    """
+    newest = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=_STATUSES), limit=limit)
+    if location is None or all(run_location(record.dagster_run) in (None, location) for record in newest):
+        return newest
+    own_filter = dg.RunsFilter(job_name=job, statuses=_STATUSES, tags={REPOSITORY_LABEL_TAG: location})
+    own_records = instance.get_run_records(own_filter, limit=limit)
+    unlabeled_records = [record for record in newest if run_location(record.dagster_run) is None]
+    return sorted([*own_records, *unlabeled_records], key=lambda record: record.storage_id, reverse=True)[:limit]
 
 
 def unfinished_run(
@@ -93,3 +144,84 @@ def _age(pid: int) -> float | None:
     except OSError:
         return None
     return uptime - int(stat_fields[_START_TIME_FIELD]) / os.sysconf("SC_CLK_TCK")
+
+
+def pause_after(failures: int) -> timedelta:
+    """The pause before the next request, after this number of consecutive failures (at least one)."""
+    return min(_FIRST_PAUSE * (1 << min(failures - 1, _COUNTED_FAILURES)), _LONGEST)
+
+
+def reason_to_wait(
+    instance: dg.DagsterInstance, job: str, key: dg.AssetKey, now: datetime, location: str | None = None
+) -> str | None:
+    """Why the sensor does not request a run of the job yet; ``None`` if no run failed, or if the pause is over.
+
+    Counts the failures since the last successful run of the job; canceled runs do not count. Only runs of the code
+    location ``location`` count; ``None`` means all. The pause ends if the asset was written after the newest failure,
+    by any job or without one. Clocks cannot make the pause last: a failure further in the future than its pause does
+    not block, and a write in the future does not end a pause.
+    """
+    failures = _failures(instance, job, location)
+    if not failures or written_since(instance, failures[0], [key], now):
+        return None
+    pause = pause_after(len(failures))
+    due_at = find_end(failures[0]) + pause
+    if not now < due_at <= now + 2 * pause:
+        return None
+    run = failures[0].dagster_run
+    at_least = "at least " if len(failures) == _COUNTED_FAILURES else ""
+    repetition = f", {at_least}{len(failures)} times in a row" if failures[1:] else ""
+    return (
+        f"Run {run.run_id[:8]} of {job} failed{repetition}. The sensor requests it again at {due_at:%H:%M:%S} UTC."
+        " See the error of the run. A run that you start yourself begins at once."
+    )
+
+
+def keys_behind(
+    instance: dg.DagsterInstance, job: str, keys: Sequence[dg.AssetKey], now: datetime, location: str | None = None
+) -> list[dg.AssetKey]:
+    """The assets that a run has to write because the newest finished run of the job failed; empty if there are none.
+
+    ``keys`` begin with the merged table and its rejected records. If the table was written since the failed run
+    started, that run or another one has merged, and only the derived tables are behind that were not written since it
+    ended. Only runs of the code location ``location`` count; ``None`` means all.
+    """
+    failures = _failures(instance, job, location)
+    if not failures or written_since(instance, failures[0], keys, now):
+        return []
+    started_at = failures[0].start_time
+    if started_at is None or not _is_written_after(instance, keys[0], started_at, now):
+        return list(keys)
+    return [key for key in keys[2:] if not written_since(instance, failures[0], [key], now)]
+
+
+def _failures(instance: dg.DagsterInstance, job: str, location: str | None) -> Sequence[dg.RunRecord]:
+    """The failed runs of a job since the last success, newest first, at most ``_COUNTED_FAILURES``."""
+    records = read_finished_runs(instance, job, _COUNTED_FAILURES, location)
+    return list(takewhile(lambda record: record.dagster_run.status is dg.DagsterRunStatus.FAILURE, records))
+
+
+def written_since(
+    instance: dg.DagsterInstance, failed_run: dg.RunRecord, keys: Iterable[dg.AssetKey], now: datetime
+) -> bool:
+    """Whether all assets were written after a run ended, as a run or the sensor reported.
+
+    A time after ``now`` does not count: it comes from a wrong clock.
+    """
+    ended_at = find_end(failed_run).timestamp()
+    return all(_is_written_after(instance, key, ended_at, now) for key in keys)
+
+
+def _is_written_after(instance: dg.DagsterInstance, key: dg.AssetKey, time: float, now: datetime) -> bool:
+    event = instance.get_latest_materialization_event(key)
+    return event is not None and time < _written_at(event) <= now.timestamp()
+
+
+def _written_at(event: dg.EventLogEntry) -> float:
+    committed_at = event.asset_materialization.metadata.get(COMMITTED_AT) if event.asset_materialization else None
+    return committed_at.value if isinstance(committed_at, dg.TimestampMetadataValue) else event.timestamp
+
+
+def find_end(record: dg.RunRecord) -> datetime:
+    """When a run ended; for a run that never started, when its record was last updated."""
+    return datetime.fromtimestamp(record.end_time, UTC) if record.end_time else record.update_timestamp

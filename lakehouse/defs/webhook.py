@@ -10,7 +10,7 @@ from typing import Any, Literal
 import requests
 from urllib3.exceptions import HTTPError
 
-from lakehouse.errors.time_limit import in_time
+from lakehouse.errors.causes import in_time
 from lakehouse.settings import Settings
 
 _LIMIT = 5.0  # seconds for one delivery

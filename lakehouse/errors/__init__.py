@@ -1,9 +1,8 @@
 """The errors of lakehouse: each one says what happened, where, and what to do.
 
-``troubles`` recognises what errors of other programs mean, by their ``signs``; add a new sign there. ``causes`` reads
-such an error as a chain. ``time_limit`` limits the wait for a program that may not respond. Add a new type here only
-if a person has to act differently than for the existing ones. Every package may import this one; it imports nothing of
-lakehouse.
+``troubles`` recognises what errors of other programs mean, by their signs; add a new sign there. ``causes`` reads such
+an error as a chain, and limits the wait for a program that may not respond. Add a new type here only if a person has to
+act differently than for the existing ones. Every package may import this one; it imports nothing of lakehouse.
 
 ::
 

@@ -5,12 +5,15 @@ neither is available. Quoted values, names and paths are masked, because their t
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
 
 SERVER_CAUSES = "causes_of_the_server"
 """The attribute in which ``connect`` stores the chain of an error that came over Spark Connect."""
+T = TypeVar("T")
 
 
 class Cause(NamedTuple):
@@ -213,3 +216,27 @@ def _parse_section(text: str) -> Cause:
     if failure:
         return _parse_section(message[failure.end() :])
     return make_cause(head["kind"] if head else "", "", message.strip("\n"))
+
+
+def in_time(ask: Callable[[], T], limit: float | None = None) -> T:
+    """Return the result of a call, or raise its error; ``None`` means that the call limits itself.
+
+    Raises ``TimeoutError`` after ``limit`` seconds in total. After a timeout or a signal the thread is left behind; it
+    ends with the process.
+    """
+    outcomes: Queue[tuple[T, None] | tuple[None, BaseException]] = Queue()
+
+    def call() -> None:
+        try:
+            outcomes.put((ask(), None))
+        except BaseException as error:
+            outcomes.put((None, error))
+
+    Thread(target=call, daemon=True).start()
+    timeout = TimeoutError(f"no complete answer within {limit or 0:.0f} seconds")
+    outcome: tuple[T, None] | tuple[None, BaseException] = (None, timeout)
+    with suppress(Empty):
+        outcome = outcomes.get(timeout=limit)
+    if outcome[1] is not None:
+        raise outcome[1]
+    return outcome[0]

@@ -7,10 +7,30 @@ it decides. Otherwise the words of the message decide, but never the words that 
 import errno
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from lakehouse.errors.causes import Cause, causes_of, mask_text
-from lakehouse.errors.signs import Signs, of_system
+
+
+@dataclass(frozen=True)
+class Signs:
+    """The signs of a trouble; each name matches all names that begin with it."""
+
+    conditions: tuple[str, ...] = ()
+    conditions_with_pattern: tuple[tuple[str, str], ...] = ()
+    """Conditions that count only if their first line matches the pattern."""
+    classes: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    """gRPC status codes, for errors in which the server sent nothing else."""
+    numbers: tuple[int, ...] = ()
+    patterns: tuple[str, ...] = ()
+    """Matched against the class and the message if neither a condition nor a known class decides."""
+
+
+def of_system(text: str) -> str:
+    """Return a pattern for a message of the system as Java quotes it: at the end, alone or after a path."""
+    return rf"(^|: |\(){text}\)?$"
 
 
 class Trouble(Enum):

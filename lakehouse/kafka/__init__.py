@@ -1,12 +1,11 @@
 """Kafka: the identity and the contents of a topic, its creation, publishing, and ranges of records as a DataFrame.
 
-``state`` and ``metadata`` describe a topic, ``incarnation`` holds its identity, and ``admin`` creates and widens it.
-``publish`` sends records, whole ones as ``raw_records`` reads them. ``newest_records`` shows the last ones, ``read``
-gives ranges of records to Spark, ``few_records`` reads few of many partitions itself, within ``batch_limits``, and
-``timeless`` reads what Spark cannot; ``arrow_records`` has the columns of both. ``record_times`` finds the offsets at
-which a time begins, ``lost_ends`` whether the last records that were merged are still there. ``clients``,
-``connection`` and ``security`` connect to a broker; ``connection_causes`` and ``failures`` explain why that failed.
-``registry_client`` calls a schema registry, and ``writing`` chooses the schema by which lines are written. New
+``state`` and ``metadata`` describe a topic and its identity, and ``admin`` creates and widens it. ``publish`` sends
+records, by the schema of a registry if they need one, and whole ones as ``raw_records`` reads them. ``newest_records``
+shows the last ones, ``read`` gives ranges of records to Spark, or reads few of many partitions itself, within
+``batch_limits``, and ``timeless`` reads what Spark cannot. ``record_times`` finds the offsets at which a time begins,
+``lost_ends`` whether the last records that were merged are still there. ``clients`` and ``connection`` connect to a
+broker; ``connection_causes`` and ``failures`` explain why that failed. ``registry_client`` calls a schema registry. New
 requests to a broker belong in this package.
 
 Every function is synchronous and ends within a time limit, even if the broker hangs. No function needs a JVM except
@@ -17,8 +16,8 @@ arithmetic of offsets in ``ledger``, and on the wire protocol in ``local``. It k
 from lakehouse.kafka.admin import add_partitions, create_named_topic, create_topic, delete_topic
 from lakehouse.kafka.clients import only_in_spark
 from lakehouse.kafka.failures import TimelessRecordError, read_failures, require_same_source
-from lakehouse.kafka.incarnation import Incarnation, TopicState
 from lakehouse.kafka.lost_ends import MergedEnds, with_lost_ends
+from lakehouse.kafka.metadata import Incarnation, TopicState
 from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, publish_raw, require_own_keys
 from lakehouse.kafka.read import read_records

@@ -24,7 +24,7 @@ from lakehouse.errors import BrokerError, BrokerRefusedError
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection_causes import Cause, find_cause
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 
 Answer = TypeVar("Answer")
 

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from lakehouse.errors.causes import Cause as ErrorCause
 from lakehouse.errors.causes import mask_text
-from lakehouse.kafka.security import ssl_context, uses_tls
-from lakehouse.local.wire import API_VERSIONS, SASL_HANDSHAKE, send_request
+from lakehouse.kafka.clients import ssl_context, uses_tls
+from lakehouse.local.ports import API_VERSIONS, SASL_HANDSHAKE, send_request
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 
 
 class Cause(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from lakehouse.kafka.incarnation import TopicState
+from lakehouse.kafka.metadata import TopicState
 from lakehouse.kafka.record_times import FirstRecord, first_records
 from lakehouse.kafka.timeless import is_exact_in_spark
 from lakehouse.ledger.commit_values import LastRecord, LastRecords, standing_records

@@ -12,7 +12,14 @@ from aiokafka.errors import MessageSizeTooLargeError
 
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.format import UnwritableError
+from lakehouse.decoding.formats.format import (
+    NO_SCHEMAS,
+    RegisteredSchema,
+    Schemas,
+    UnusableSchemaError,
+    UnwritableError,
+    WriterSchema,
+)
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.record_parts import INDEX, KEY, PARSED_KEY, VALUE
@@ -22,6 +29,7 @@ from lakehouse.kafka.admin import create_topic
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.kafka.raw_records import RawRecord
+from lakehouse.kafka.registry_client import Registry, registry, writer_schema_of
 from lakehouse.settings import Settings
 
 _PRODUCER_ARGUMENTS = {
@@ -109,7 +117,6 @@ def _make_value_writer(settings: Settings, table: StreamTable, options: PublishO
             raise TopicError(what, where=f"table {table.name}", action=f"Omit the {option}.")
     if not table.format.framed:
         return ValueWriter(table.format.writer(), table.format.parser())
-    from lakehouse.kafka.writing import choose_value_writer  # noqa: PLC0415 - the registry client is slow to import
 
     return ValueWriter(*choose_value_writer(settings, table, options.schema, options.subject))
 
@@ -227,3 +234,44 @@ def record_key(value: bytes, fields: tuple[Field, ...], parser: Parser = _JSON) 
 
 def _text(value: Any) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def choose_value_writer(
+    settings: Settings, table: StreamTable, schema: str | None, subject: str | None = None
+) -> tuple[Callable[[bytes], bytes], Parser]:
+    """Return the function that turns a line into the value of a record, and the one that parses it again.
+
+    The schema is registered under ``subject``, by default ``TOPIC-value``: ``schema``, or the newest one of that
+    subject, or one generated from the declaration. Raises ``RegistryError`` if the registry refuses it as incompatible
+    with the schemas before it, and ``TopicError`` if no value can be written by it.
+    """
+    subject, record_format = subject or f"{table.topic}-value", table.format
+    with registry(settings) as client:
+        try:
+            schema_id, writer_schema = _choose_schema(client, subject, schema, table)
+        except UnusableSchemaError as error:
+            raise TopicError(
+                f"The schema cannot be used for writing: {error}",
+                where=f"subject {subject}",
+                action="Nothing was sent. Name another schema with --schema FILE.",
+            ) from None
+    schemas = Schemas({schema_id: writer_schema}, {}) if writer_schema else NO_SCHEMAS
+    return record_format.writer(schema_id, writer_schema), record_format.parser(schemas)
+
+
+def _choose_schema(
+    client: Registry, subject: str, text: str | None, table: StreamTable
+) -> tuple[int, WriterSchema | None]:
+    """Return the id of the schema for the records, and the schema itself if values are written by it."""
+    record_format = table.format
+    newest_id = None if text else client.newest_id(subject)
+    if newest_id is not None:
+        newest_schema = writer_schema_of(client, newest_id, record_format) if record_format.needs_schemas else None
+        if newest_schema or not record_format.needs_schemas:
+            return newest_id, newest_schema
+    if text is None and record_format.needs_schemas and table.has_elements:
+        raise UnusableSchemaError("a declaration with rows_from does not describe whole records")
+    text = text or record_format.declared_schema(table.name, table.fields)
+    kind = record_format.schema_kind or ""
+    schema = record_format.writer_schema(RegisteredSchema(text, (), kind)) if record_format.needs_schemas else None
+    return client.register(subject, text, kind), schema

@@ -14,9 +14,9 @@ from urllib3.exceptions import HTTPError
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import DEFAULT_KIND, RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError
-from lakehouse.errors.time_limit import in_time
+from lakehouse.errors.causes import in_time
 from lakehouse.settings import Settings
-from lakehouse.settings.registry_address import registry_url
+from lakehouse.settings.addresses import registry_url
 
 _CONNECT, _READ, _ANSWER = 3.0, 5.0, 10.0  # seconds to connect, without a byte, and for one answer
 _PATIENCE, _PAUSE = 15.0, 0.5  # seconds that one client waits in total, so that a restarted registry does not fail it

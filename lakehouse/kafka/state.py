@@ -13,8 +13,7 @@ from aiokafka.errors import KafkaError
 from lakehouse.errors import TopicError
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
-from lakehouse.kafka.incarnation import TopicState
-from lakehouse.kafka.metadata import TopicMetadata, describe_topics, require_ids
+from lakehouse.kafka.metadata import TopicMetadata, TopicState, describe_topics, require_ids
 from lakehouse.ledger.positions import HeldPart
 from lakehouse.settings import Settings
 

@@ -1,16 +1,14 @@
 """The log of a Delta table: its progress, and the proof that every record is accounted for.
 
 ``positions`` is pure arithmetic of ranges, progress, gaps and plans, for any kind of source; ``planning`` plans a
-batch, and ``shares`` divides its limit. ``log`` opens the log of a table and reads it commit by commit (``log_files``,
-``log_entries``), ``log_cache`` keeps results until the log changes, ``active_files`` lists the files and rows of the
-newest version, and ``past_versions`` finds a version by its number or a time. ``commits`` defines the metadata of our
-commits (``commit_values``), and ``commit_infos`` reads it; ``understood`` stops at metadata that this process cannot
-read. ``ledger`` has the progress of a table, ``several_sources`` that of each of its topics, ``attempts`` the commit of
-an attempt, ``known_progress`` whether the log shows the progress, ``reached`` the furthest positions that were ever
-read, ``restores`` the effect of a RESTORE, ``row_versions`` the versions that changed a row, ``consumption`` those that
-consumers have read. ``audit`` proves that every record is accounted for; ``differences`` and ``accounting`` describe
-exceptions. ``durability`` syncs commits to a local disk. ``table_failures`` turns failures of a log or its store into
-our errors, and ``restore_advice`` has the command that restores a table.
+batch. ``log`` opens the log of a table and reads it commit by commit, ``log_files`` reads its files and caches what
+they say, ``active_files`` lists the files and rows of the newest version, and ``past_versions`` finds a version by its
+number or a time. ``commits`` defines the metadata of our commits (``commit_values``), and ``commit_infos`` reads it.
+``ledger`` has the progress of a table, ``several_sources`` that of each of its topics, ``reached`` the furthest
+positions that were ever read, ``restores`` the effect of a RESTORE, ``consumption`` the versions that consumers have
+read. ``audit`` proves that every record is accounted for; ``differences`` and ``accounting`` describe exceptions.
+``durability`` syncs commits to a local disk. ``table_failures`` turns failures of a log or its store into our errors,
+and ``restore_advice`` has the command that restores a table.
 
 Add a new count or field of a commit to ``commits``. This package needs no JVM, Spark, Kafka or declaration.
 """

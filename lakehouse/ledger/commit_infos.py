@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from lakehouse.errors import LedgerError
 from lakehouse.ledger.commits import VERSION, Commit, Entry, Kind, Metrics, Upkeep
 
 _APPENDING: Final = ("batch", "derived", "load", "rewrite")
@@ -25,6 +26,12 @@ _MERGED_ROWS: Final = {
     "updated": ("numTargetRowsUpdated", "num_target_rows_updated"),
     "deleted": ("numTargetRowsDeleted", "num_target_rows_deleted"),
 }
+OLDER = "was written by a lakehouse before 0.1.0"
+LOAD_AGAIN = (
+    "Continue with the lakehouse that wrote it, or load the table again: move aside and keep the folders of all tables"
+    " of its declaration, load the base files, and merge. Records that the topic no longer holds, and the recorded"
+    " changes, are only in the old folders."
+)
 
 
 @dataclass(frozen=True)
@@ -104,3 +111,28 @@ def _metrics(operation: str, kind: Kind, counts: Mapping[str, Any]) -> Metrics:
 
 def _first_count(counts: Mapping[str, Any], names: Iterable[str]) -> int:
     return next((int(counts[name]) for name in names if name in counts), 0)
+
+
+def require_readable(history: Iterable[Mapping[str, Any]], uri: str) -> None:
+    """Raise ``LedgerError`` if the metadata of a lakehouse commit is newer, older or damaged."""
+    for info in history:
+        metadata = metadata_of(info)
+        if not isinstance(metadata, UnreadableMetadata):
+            continue
+        if metadata.is_newer:
+            raise LedgerError(
+                f"Version {info['version']} was committed by a newer lakehouse (metadata {metadata.metadata};"
+                f" this process reads {VERSION})",
+                where=uri,
+                action="Upgrade this process to the version of lakehouse that wrote it; nothing was changed.",
+            )
+        if metadata.is_older:
+            versions = f"metadata {metadata.metadata}; this process reads {VERSION}"
+            message = f"Version {info['version']} of the table {OLDER} ({versions})"
+            raise LedgerError(message, where=uri, action=LOAD_AGAIN)
+        raise LedgerError(
+            f"The metadata of the commit of version {info['version']} cannot be read ({metadata.problem}): another"
+            " lakehouse wrote it, or it is damaged",
+            where=f"{uri}/_delta_log/{info['version']:020d}.json",
+            action="Use the lakehouse that wrote it, or restore an older backup; nothing was changed.",
+        )

@@ -8,23 +8,63 @@ commits compares them with their files. If the marker is lost, or belongs to ano
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from lakehouse.errors import TableDamagedError
-from lakehouse.ledger.log_entries import Action, is_cut
 from lakehouse.ledger.log_files import LOG
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 
+Action = dict[str, Any]
+# Spark's Delta counts files of changes separately, deltalake together with the others
+_COUNTERS: Final = (
+    (("numTargetFilesAdded", "numAddedFiles"), ("add",)),
+    (("numTargetChangeFilesAdded", "numAddedChangeFiles"), ("cdc",)),
+    (("num_target_files_added", "num_added_files"), ("add", "cdc")),
+    (("numTargetFilesRemoved", "numRemovedFiles", "num_target_files_removed", "num_removed_files"), ("remove",)),
+)
 _MAX_COMPARED = 1_000  # of the newest entries, if no marker shows which were synced
 _THREADS = 8  # that sync files at the same time
 _PARQUET_ENDS = (b"PAR1", b"PARE")
+
+
+def is_cut(actions: Sequence[Action]) -> bool:
+    """Whether an entry names fewer files, or files with fewer rows, than its commit counted.
+
+    Checks only lakehouse commits, since other programs may count differently. An entry may name more files
+    than counted.
+    """
+    from lakehouse.ledger.commit_infos import metadata_of  # noqa: PLC0415 - pydantic is slow, and a query needs none
+
+    kinds = Counter(next(iter(action), "") for action in actions)
+    info: Action = next((action["commitInfo"] for action in actions if action.get("commitInfo")), {})
+    if metadata_of(info) is None:
+        return False
+    counters = info.get("operationMetrics") or {}
+    rows = _count(counters, "numOutputRows") if info.get("operation") == "WRITE" else 0
+    has_too_few_files = any(
+        _count(counters, name) > sum(kinds[kind] for kind in of_kinds)
+        for names, of_kinds in _COUNTERS
+        for name in names
+    )
+    return has_too_few_files or _has_too_few_rows(actions, rows)
+
+
+def _count(counters: Mapping[str, Any], name: str) -> int:
+    return int(counters.get(name, 0))
+
+
+def _has_too_few_rows(actions: Sequence[Action], row_count: int) -> bool:
+    """Compare rows, since Spark's count of the files of a WRITE may include an empty file that the entry omits."""
+    counts = [json.loads(action["add"].get("stats") or "{}").get("numRecords") for action in actions if "add" in action]
+    return None not in counts and sum(counts) < row_count
 
 
 class _Damage(NamedTuple):

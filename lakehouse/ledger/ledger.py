@@ -4,28 +4,30 @@ The newest entry is enough to continue; the whole history is the proof.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.ledger.commit_infos import entry_of
+from lakehouse.errors import LedgerError
+from lakehouse.ledger.commit_infos import entry_of, metadata_of, require_readable
 from lakehouse.ledger.commit_values import Consumed, LastRecords, Totals
-from lakehouse.ledger.commits import Commit, Entry, Kind
+from lakehouse.ledger.commits import Commit, Entry, Kind, Upkeep
 from lakehouse.ledger.differences import unaccounted_versions
-from lakehouse.ledger.log import history_of, open_table
-from lakehouse.ledger.log_cache import LogCache
+from lakehouse.ledger.log import history_of, open_table, read_commit
+from lakehouse.ledger.log_files import LogCache
 from lakehouse.ledger.positions import Progress, Range, SourceId
 from lakehouse.ledger.reached import ReachedEnds, merge_reached, reached_beyond
+from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
-from lakehouse.ledger.row_versions import unchanged_versions
 from lakehouse.ledger.several_sources import ends_of, names_of_progress, of_stream, still_awaited
 from lakehouse.ledger.table_failures import log_failures
-from lakehouse.ledger.understood import require_readable
 from lakehouse.settings import Settings
 
+_OPERATIONS = ("OPTIMIZE", "VACUUM START", "VACUUM END")  # they change no row, no matter which program runs them
+_KINDS = ("maintenance", "purge", "rewrite", "acceptance", "wait")  # lakehouse commits that change no row
 _CARRIED = (
     *("stream", "source", "progress", "left_out", "last_records", "versions_before", "other_sources"),
     *("consumed", "folder", "deletes_table", "rejected_table", "consumed_tables"),
@@ -35,6 +37,19 @@ _CARRIED = (
 _PLANNED = ("number", "table_version", "rows_version", "totals_before", "truncate")
 """The fields of a commit that change if a commit without records comes before it."""
 _NEWEST_COMMITS = 100  # read first: they nearly always contain the entry in question
+
+
+def unchanged_versions(history: Iterable[Mapping[str, Any]]) -> frozenset[int]:
+    """Return the versions that changed no row, according to their operation or to a later lakehouse commit."""
+    unchanged: set[int] = set()
+    for info in history:
+        version, metadata, entry = int(info["version"]), metadata_of(info), entry_of(info)
+        if entry and entry.commit.rows_version is not None:
+            unchanged.update(range(entry.commit.rows_version + 1, entry.commit.table_version + 1))
+        keeps_rows = str(info.get("operation")) in _OPERATIONS or (entry and entry.commit.kind in _KINDS)
+        if keeps_rows or isinstance(metadata, Upkeep):
+            unchanged.add(version)
+    return frozenset(unchanged)
 
 
 @dataclass(frozen=True)
@@ -258,3 +273,38 @@ def _read_history(
 
 def _oldest_version(history: Sequence[Mapping[str, Any]]) -> int:
     return int(history[-1]["version"]) if history else -1
+
+
+def require_progress(ledger: Ledger, name: str) -> Ledger:
+    """Return the ledger, or raise ``LedgerError`` if the log no longer shows the progress of the table."""
+    if ledger.unknown_restore is not None:
+        raise LedgerError(
+            f"Cannot determine which version of {name} the RESTORE in version {ledger.unknown_restore} restored: it"
+            " names no version, and no version in the log has the files of the table",
+            where=ledger.uri,
+            action=f"See and record the progress that its rows show: lakehouse recover-progress {name} - or restore the"
+            f" intended version again, by its number. {restore_advice(ledger.uri)}",
+        )
+    if ledger.newest is None and ledger.transaction and not ledger.complete:
+        raise LedgerError(
+            f"The log of {name} no longer holds a commit that records its progress",
+            where=ledger.uri,
+            action=f"See and record the progress that its rows show with: lakehouse recover-progress {name}",
+        )
+    return ledger
+
+
+def find_attempt(uri: str, name: str, attempt: str) -> Entry | None:
+    """Return the entry that an attempt committed; ``None`` if it did not commit."""
+    return next((entry for entry in read_ledger(uri, name).entries if entry.commit.attempt == attempt), None)
+
+
+def find_commit(uri: str, name: str, commit: Commit) -> Entry | None:
+    """Return the entry of a commit that was just made; ``None`` if the commit is not valid.
+
+    A commit directly after the version on which it was planned is valid, regardless of the rest of the history.
+    """
+    version = commit.table_version + 1
+    info = read_commit(uri, version)
+    entry = entry_of(info | {"version": version}) if info else None
+    return entry if entry and entry.commit.attempt == commit.attempt else find_attempt(uri, name, commit.attempt)

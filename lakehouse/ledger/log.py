@@ -11,11 +11,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from lakehouse.errors import TableDamagedError, TableError
-from lakehouse.errors.time_limit import in_time
+from lakehouse.errors.causes import in_time
 from lakehouse.errors.troubles import Trouble
 from lakehouse.ledger.durability import require_undamaged
-from lakehouse.ledger.log_cache import LogCache
-from lakehouse.ledger.log_files import LOG, Action, LogFiles
+from lakehouse.ledger.log_files import LOG, Action, LogCache, LogFiles
 from lakehouse.ledger.table_failures import damaged_log_error, disk_failure, explain_error, log_failures
 from lakehouse.settings.store import Store
 

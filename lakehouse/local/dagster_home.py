@@ -1,14 +1,24 @@
-"""The folder of Dagster's state, with settings for one machine."""
+"""Dagster on one machine: the folder of its state, a run in a process of its own, and the runs that failed."""
 
+import json
 import os
+import re
+import sqlite3
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, TextIO
 from uuid import uuid4
 
-from lakehouse.errors import SettingsError, SetupError
-from lakehouse.local.locks import hold_lock
+from lakehouse.errors import LakehouseError, SettingsError, SetupError
+from lakehouse.local.process import hold_lock
 from lakehouse.settings import Settings
+from lakehouse.settings.project import project_folder
 
 _STORAGE_SECONDS = 120.0
 _DAGSTER_YAML = """\
@@ -44,6 +54,24 @@ run_monitoring:
   poll_interval_seconds: 30
   # without this, a killed run would keep its table locked
   free_slots_after_run_end_seconds: 30
+"""
+_FINISHED_STEP = re.compile(r'STEP_SUCCESS - Finished execution of step "(\w+)" in ([^"]+?)\.?$')
+_CAUSE = re.compile(r"\b[a-z_]+\.[\w.]*(?:Error|Failure|Exception): (.+)")
+_PATIENCE = 1.0  # seconds to wait for a storage that another process has locked
+_DAY_SECONDS = 24 * 3600.0
+_WAL_MODE = b"\2"  # the byte of SQLite's header that marks WAL mode
+_OTHER_STORAGE = re.compile(r"^(storage|run_storage|instance_class)\s*:", re.MULTILINE)
+_IMPLICIT_JOB_PREFIX = "__"  # Dagster's own jobs, for example the one that materializes selected assets
+_MAX_RUNS = 100  # the newest failed runs; each is compared with the later runs of its job
+# The plus stops SQLite from using the index of the status: with it, SQLite would read every successful run.
+_QUERY = """
+SELECT run_id, COALESCE(pipeline_name, '') AS job,
+COALESCE(end_time, strftime('%s', update_timestamp)) + 0.0 AS ended FROM runs
+WHERE status = 'FAILURE' AND ended BETWEEN ? AND ? AND run_id IS NOT NULL
+AND (job = '' OR job GLOB '__*' OR NOT EXISTS (
+    SELECT 1 FROM runs AS later WHERE later.pipeline_name = runs.pipeline_name AND later.id > runs.id
+    AND +later.status = 'SUCCESS'
+)) ORDER BY id DESC LIMIT ?
 """
 
 
@@ -113,3 +141,93 @@ def _make_folder(folder: Path) -> Path:
 def _folder_error(folder: str, cause: str) -> SettingsError:
     message = f"The folder in DAGSTER_HOME cannot be used: {cause}"
     return SettingsError(message, where=folder, action="Correct it, or unset DAGSTER_HOME.")
+
+
+def materialize(
+    settings: Settings, assets: Sequence[str], config: Mapping[str, Any], on_step: Callable[[str, str], None]
+) -> None:
+    """Materialize the assets in one run, in a new process, and wait for its end.
+
+    ``config`` maps an asset to its run configuration. ``on_step`` gets the name and the duration of each finished
+    step. Raises ``LakehouseError`` if the run fails. Call ``migrate_dagster_storage`` first.
+    """
+    run_config = {"ops": {name: {"config": values} for name, values in config.items()}}
+    command = [sys.executable, "-m", "dagster", "asset", "materialize", "-m", "lakehouse.definitions"]
+    command += ["--select", ",".join(assets), "--config-json", json.dumps(run_config)]
+    log = settings.log_file("runs.log")
+    environment = {**os.environ, "DAGSTER_HOME": str(prepare_dagster_home(settings))}
+    with (
+        log.open("a", encoding="utf-8") as log_file,
+        subprocess.Popen(
+            command,
+            cwd=project_folder(),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process,
+    ):
+        try:
+            cause = _read_output(process.stdout or (), log_file, on_step)
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode:
+        message = f"The Dagster run failed: {cause or 'it reported no cause'}"
+        raise LakehouseError(
+            message, where=str(log), action="Read the end of that log. Then run the same command again."
+        )
+
+
+def _read_output(lines: Iterable[str], log: TextIO, on_step: Callable[[str, str], None]) -> str:
+    """Copy every line to the log, call ``on_step`` for each finished step, and return the last error's text."""
+    cause = ""
+    for line in lines:
+        log.write(line)
+        step, error = _FINISHED_STEP.search(line), _CAUSE.search(line)
+        if step:
+            on_step(step[1], step[2])
+        cause = error[1].strip() if error else cause
+    return cause
+
+
+@dataclass(frozen=True)
+class FailedRun:
+    """A failed run, after which no run of its job succeeded."""
+
+    run: str
+    job: str
+    ended_at: datetime
+
+    def __str__(self) -> str:
+        """The run in one sentence."""
+        is_declared = self.job and not self.job.startswith(_IMPLICIT_JOB_PREFIX)
+        job = self.job if is_declared else "A run of assets without a declared job"
+        return f"{job} failed at {self.ended_at:%Y-%m-%d %H:%M} UTC"
+
+
+def failed_runs(folder: Path) -> list[FailedRun] | None:
+    """Return the newest failed runs of the last day, except those whose job has succeeded since.
+
+    ``folder`` is Dagster's folder. A failed run of assets without a declared job is always included: a success of
+    other assets does not repair it. The result is empty if Dagster has no storage yet, and ``None`` if its runs are in
+    another storage. Nothing is created or written. Raises ``sqlite3.Error`` if the storage is locked, or has other
+    tables than those of the installed Dagster.
+    """
+    settings, storage = folder / "dagster.yaml", folder / "history" / "runs.db"
+    if settings.exists() and _OTHER_STORAGE.search(settings.read_text(encoding="utf-8", errors="replace")):
+        return None
+    if not storage.exists():
+        return []
+    now = time.time()
+    with closing(sqlite3.connect(_storage_uri(storage), uri=True, timeout=_PATIENCE)) as connection:
+        rows = connection.execute(_QUERY, [now - _DAY_SECONDS, now + _DAY_SECONDS, _MAX_RUNS])
+        return [FailedRun(run, job, datetime.fromtimestamp(end_time, UTC)) for run, job, end_time in rows]
+
+
+def _storage_uri(storage: Path) -> str:
+    """The URI that opens a storage without new files next to it: its owner might not be able to write those."""
+    with storage.open("rb") as file:
+        is_in_wal_mode = file.read(19)[18:] == _WAL_MODE
+    is_unused = is_in_wal_mode and not storage.with_name(f"{storage.name}-wal").exists()
+    return f"{storage.absolute().as_uri()}?mode=ro&{'immutable=1' if is_unused else 'readonly_shm=1'}"

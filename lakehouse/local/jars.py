@@ -9,18 +9,22 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from lakehouse.errors import LakehouseError, SetupError
-from lakehouse.local.ivy import fetch
-from lakehouse.local.locks import hold_lock
+from lakehouse.local.java import find_java
+from lakehouse.local.process import hold_lock
 from lakehouse.settings import Settings
 
+_HERE = Path(__file__).parent
+_LIMIT_SECONDS = 900.0
 Group = Literal["broker", "registry", "spark"]
 State = Literal["sound", "missing", "damaged"]
 GROUPS: tuple[Group, ...] = ("broker", "spark")
@@ -28,6 +32,48 @@ GROUPS: tuple[Group, ...] = ("broker", "spark")
 _LOCK_SECONDS = 1000.0  # to wait for another process that fetches jars, which has its own limit
 _SECOND = 1_000_000_000  # nanoseconds
 _LIST = Path(__file__).parent / "jars.sha256"
+
+
+def fetch(group: str, folder: Path) -> None:
+    """Fetch the jars of one configuration of ``ivy.xml`` into ``folder/<group>/``.
+
+    After an interruption, only missing jars are fetched. Raises ``SetupError`` if there is no network, no Java or no
+    pyspark package.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "ivy.log"
+    with log.open("wb") as output:
+        try:
+            subprocess.run(_command(group, folder), stdout=output, stderr=output, timeout=_LIMIT_SECONDS, check=True)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            raise SetupError(
+                f"Jars of the group {group} are missing from the cache and could not be fetched",
+                where=f"details in {log}",
+                action="Connect to the network once and run the same command again.",
+            ) from None
+
+
+def _command(group: str, folder: Path) -> list[str]:
+    return [
+        *(str(find_java().path), "-jar", str(_ivy_jar())),
+        *("-settings", str(_HERE / "ivysettings.xml")),
+        *("-ivy", str(_HERE / "ivy.xml")),
+        *("-confs", group),
+        *("-cache", str(folder / "cache")),
+        *("-retrieve", f"{folder}/[conf]/[artifact]-[revision].[ext]"),
+    ]
+
+
+def _ivy_jar() -> Path:
+    package = find_spec("pyspark")
+    folders = package.submodule_search_locations if package else None
+    jars = [jar for folder in folders or [] for jar in Path(folder).glob("jars/ivy-*.jar")]
+    if not jars:
+        raise SetupError(
+            "The pyspark package is missing or contains no Ivy",
+            action="Install lakehouse again (in its repository: make install).",
+        )
+    return jars[0]
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,13 @@
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from lakehouse.errors import SetupError
 
 # The shell becomes the program, so that signals and the exit code are those of the program. A guard process
 # reads a pipe from the parent: the end of the parent, even by SIGKILL, closes the pipe. The program leads its
@@ -78,3 +82,42 @@ class Child:
     def _signal_group(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
+
+
+@contextmanager
+def hold_lock(file: Path, limit: float) -> Iterator[None]:
+    """Hold the lock of a file. The end of the process releases it too.
+
+    Raises ``SetupError`` if another process keeps it for more than ``limit`` seconds, ``OSError`` if the disk refuses
+    the lock.
+    """
+    lock = FileLock(file, timeout=limit)
+    try:
+        lock.acquire()
+    except Timeout:
+        message = f"Another process has kept this lock for {limit:.0f} seconds"
+        action = "Check what that process waits for, or end it. Then run it again."
+        raise SetupError(message, where=str(file), action=action) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class Tail:
+    """New lines of a file. The file may not exist yet, or be replaced by a new one."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._end = file.stat().st_size if file.exists() else 0
+
+    def lines(self) -> list[str]:
+        """Return the complete lines appended since the last call; an incomplete line waits for its end."""
+        if not self._file.exists():
+            return []
+        with self._file.open("rb") as log:
+            self._end = self._end if self._end <= self._file.stat().st_size else 0
+            log.seek(self._end)
+            new_lines, line_end, _ = log.read().rpartition(b"\n")
+        self._end += len(new_lines) + len(line_end)
+        return new_lines.decode(errors="replace").splitlines()

@@ -14,11 +14,11 @@ from lakehouse.errors import RegistryError
 from lakehouse.local.embedded import Embedded, wait
 from lakehouse.local.jars import ensure_jars
 from lakehouse.local.java import find_java
-from lakehouse.local.locks import hold_lock
 from lakehouse.local.ports import draw_port, is_free
+from lakehouse.local.process import hold_lock
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import LOOPBACK
-from lakehouse.settings.registry_address import (
+from lakehouse.settings.addresses import (
+    LOOPBACK,
     PORT_FILE,
     registry_folder,
     registry_url,

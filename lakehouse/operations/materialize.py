@@ -14,7 +14,7 @@ from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.operations.view_news import find_news, read_table_ledgers, require_local_tables
 from lakehouse.query.connections import quoted_name, view_refusal
-from lakehouse.query.declared_views import open_versions
+from lakehouse.query.queries import open_versions
 from lakehouse.settings import Settings
 from lakehouse.storage.delta_rs_writer import replace_all
 from lakehouse.storage.first_rows import create_with_rows

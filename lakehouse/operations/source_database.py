@@ -10,7 +10,7 @@ from lakehouse.declaration import Column, StreamTable
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.operations.canonical_rows import DatabaseColumn, Texts, bucket_sql, canonical_sql, row_sql
-from lakehouse.settings.database_url import require_clear_database_url
+from lakehouse.settings.shapes import require_clear_database_url
 
 _COLUMNS = (
     "SELECT column_name, CASE WHEN typtype = 'e' THEN 'enum' ELSE udt_name END, character_maximum_length,"

@@ -17,7 +17,7 @@ from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import HeldPart, Progress, SourceState, source_words
 from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.table_context import merged_ledger
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 import duckdb
 
 from lakehouse.errors import LakehouseError, QueryError, SetupError, TableError
-from lakehouse.errors.time_limit import in_time
+from lakehouse.errors.causes import in_time
 from lakehouse.ledger.past_versions import TableVersion
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store

@@ -1,18 +1,23 @@
 """Runs SQL over the tables, and gives its rows at once or in parts."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+from duckdb import StatementType
 
-from lakehouse.declaration.view import View
+from lakehouse.declaration.view import View, find_inputs
+from lakehouse.decoding.fields import is_text
 from lakehouse.errors import QueryError
 from lakehouse.ledger.log import is_table
 from lakehouse.ledger.past_versions import Point, TableVersion, find_version
 from lakehouse.query.connections import (
+    QUOTES,
     connect,
     interruptible,
     lock_connection,
@@ -22,13 +27,121 @@ from lakehouse.query.connections import (
     refusal,
     run_statement,
     scan_sql,
+    view_refusal,
 )
-from lakehouse.query.declared_views import DeclaredViews
-from lakehouse.query.statements import CORRECT, require_reading, words_of
 from lakehouse.settings import Settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_READING_WORDS = {
+    "SELECT",
+    "WITH",
+    "FROM",
+    "VALUES",
+    "TABLE",
+    "DESCRIBE",
+    "DESC",
+    "SHOW",
+    "SUMMARIZE",
+    "PIVOT",
+    "UNPIVOT",
+}
+_WORD = re.compile(r'\w+|"[^"]*"|.', re.DOTALL)
+_OPENING_FUNCTIONS = re.compile(r"DELTA_(SCAN|LIST|DOMAIN|GET|SET|FILTER)\w*|QUERY")
+"""Functions that open a table by its path, or that run SQL text, which could call such a function."""
+CORRECT = "Correct the query; it is in DuckDB's SQL."
+_ADVICE = "Use one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
+
+
+def require_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Refuse everything but one statement that reads."""
+    if not is_text(sql):
+        raise QueryError("The query is not UTF-8", action=CORRECT)
+    try:
+        types = [statement.type for statement in connection.extract_statements(sql)]
+    except duckdb.Error as error:
+        raise refusal(error, f"{CORRECT} {_ADVICE} {QUOTES}") from None
+    words = words_of(sql)
+    is_pivot = words[:1] == ["PIVOT"] and types == [StatementType.CREATE, StatementType.SELECT]  # as DuckDB splits it
+    if len(types) != 1 and not is_pivot:
+        count_text = f"contains {len(types)}" if types else "is empty"
+        raise QueryError(f"A query must be one statement, but this one {count_text}", action=_ADVICE)
+    query_words = _explained_words(words) if words[0] == "EXPLAIN" else words
+    first_word = next((word for word in query_words if word not in "(;"), "")
+    if first_word not in _READING_WORDS:
+        raise QueryError(f"This statement does not only read: {sql.strip()[:40]!r}", action=_ADVICE)
+    if any(_OPENING_FUNCTIONS.fullmatch(word) and next_word == "(" for word, next_word in pairwise(words)):
+        raise QueryError("A query cannot open a table by its path", action="Use its name; SHOW TABLES lists all names.")
+
+
+def _explained_words(words: Sequence[str]) -> Sequence[str]:
+    """The words after EXPLAIN and its options; with ANALYZE, DuckDB runs that statement."""
+    if words[1:2] == ["ANALYZE"]:
+        return words[2:]
+    has_options = words[1:2] == ["("] and words[2] in ("ANALYZE", "FORMAT") and ")" in words
+    return words[words.index(")") + 1 :] if has_options else words[1:]
+
+
+def words_of(sql: str) -> list[str]:
+    """Return the words and signs of a statement, in capitals, without comments, quotes and the text of literals."""
+    text = sql.encode()  # tokens are counted in bytes
+    literal = duckdb.token_type.string_const
+    parts = ["'" if kind == literal else text[start:].decode(errors="replace") for start, kind in duckdb.tokenize(sql)]
+    matches = (_WORD.match(part) for part in parts)
+    return [match[0].strip('"').upper() for match in matches if match]
+
+
+@dataclass(frozen=True)
+class DeclaredViews:
+    """Declared views, each after those that it reads. A materialized view is a table of its name."""
+
+    views: Sequence[View]
+
+    def named_in(self, sql: str) -> list[View]:
+        """Return the views that a query names, by their words."""
+        words = {*words_of(sql)} if self.views else set[str]()
+        return [view for view in self.views if view.name.upper() in words]
+
+    def tables_of(self, sql: str) -> set[str]:
+        """Return the tables that the views in a query are computed from."""
+        return {table for view in self._plain_in(sql) for table in find_inputs(view, self.views).tables}
+
+    def create(self, connection: duckdb.DuckDBPyConnection, tables: Sequence[str], sql: str) -> Iterator[str]:
+        """Create the views, and yield the names of those that can be read.
+
+        A view that cannot be read, as before its tables exist, is an error only if the query needs it.
+        """
+        for view in self.named_in(sql):
+            if view.materialized and view.name not in tables:
+                action = f"Store its rows first: lakehouse materialize {view.name}"
+                raise QueryError(f"View {view.name} is materialized, but its rows are not stored yet", action=action)
+        plain_views = self._plain_in(sql)
+        inner_views = {inner.name for view in plain_views for inner in find_inputs(view, self.views).views}
+        needed_names = {*inner_views, *(view.name for view in plain_views)}
+        for view in self.views:
+            try:
+                if not view.materialized:
+                    run_statement(connection, f"CREATE OR REPLACE VIEW {quoted_name(view.name)} AS {view.sql}")
+                    yield view.name
+            except duckdb.Error as error:
+                if view.name in needed_names:
+                    action = "If a table does not exist yet, run lakehouse merge or lakehouse materialize first."
+                    raise view_refusal(error, action, f"View {view.name} cannot be read") from None
+
+    def _plain_in(self, sql: str) -> list[View]:
+        return [view for view in self.named_in(sql) if not view.materialized]
+
+
+@contextmanager
+def open_versions(settings: Settings, versions: Mapping[str, int]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a connection in which each table is a view of one version; it opens no file outside of the tables."""
+    with connect(settings) as connection:
+        for name, number in versions.items():
+            scan = scan_sql(TableVersion(name, settings.table_uri(name), number, None))
+            run_statement(connection, f"CREATE VIEW {quoted_name(name)} AS {scan}")
+        lock_connection(connection, settings.tables_root)
+        yield connection
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """The tables over HTTP, read-only: what ``lakehouse serve`` starts.
 
-``server`` listens, ``app`` puts the parts together, and ``routes`` has the paths with their
-``options``. A request passes ``gate`` (its size, its host, the token); ``serving`` is what all of them use.
-``snapshots`` finds the version of the table that it is answered from, ``filters`` turns its parameters into conditions,
-and ``statements`` writes the SQL: names come from the columns of the table, values are parameters. ``database`` runs it
-within its limits, ``pages`` continues at the same version, and ``changes`` reads the change feed. ``answers`` has the
-forms of JSON and ETags, ``problems`` the errors of RFC 9457, and ``models`` the schemas of the OpenAPI document.
+``server`` puts the parts together and listens, and ``routes`` has the paths. A request first meets the rules of
+``requests`` (its size, its host, the token). ``snapshots`` finds the version of the table or of its feed that it is
+answered from, ``filters`` turns its parameters into conditions, and ``statements`` writes the SQL: names come from the
+columns of the table, values are parameters. ``database`` runs it within its limits, and ``pages`` continues at the same
+version. ``answers`` has the forms of JSON and ETags, ``problems`` the errors of RFC 9457, and ``models`` the schemas of
+the OpenAPI document.
 
 Only this package imports FastAPI. It needs no JVM and writes nothing.
 """

@@ -11,7 +11,7 @@ import duckdb
 from pydantic_core import to_json
 
 from lakehouse.errors import LakehouseError, TableError
-from lakehouse.errors.time_limit import in_time
+from lakehouse.errors.causes import in_time
 from lakehouse.exports.json_values import json_ready
 from lakehouse.ledger.past_versions import TableVersion
 from lakehouse.query.connections import connect, missing_files, refusal, run_statement

@@ -12,12 +12,19 @@ from lakehouse.operations.status import status
 from lakehouse.operations.status_fields import status_fields
 from lakehouse.serve import models
 from lakehouse.serve.answers import answer, answer_without_version
-from lakehouse.serve.changes import changes_after, find_feed, order_of_changes
 from lakehouse.serve.filters import choose_grouping, read_condition, read_order, require_numeric
-from lakehouse.serve.options import AggregateOptions, ChangeOptions, PageOptions, RowOptions, TableOptions
 from lakehouse.serve.pages import parse_page, rows_before, show_page
-from lakehouse.serve.serving import Serving
-from lakehouse.serve.snapshots import Snapshot, declared_table, existing_tables, find_snapshot
+from lakehouse.serve.requests import AggregateOptions, ChangeOptions, PageOptions, RowOptions, TableOptions
+from lakehouse.serve.snapshots import (
+    Serving,
+    Snapshot,
+    changes_after,
+    declared_table,
+    existing_tables,
+    find_feed,
+    find_snapshot,
+    order_of_changes,
+)
 from lakehouse.serve.statements import Part, Statement, aggregate_rows, count_rows, select_rows
 
 _DOCUMENTED_FILTERS = {

@@ -4,17 +4,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from fastapi import Request
+from pydantic import SecretStr
+
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.misspelt import spelling_hint
 from lakehouse.discovery import find_tables, find_views
-from lakehouse.ledger.log import open_table
+from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.ledger import ledger_as_of, ledger_of
+from lakehouse.ledger.log import open_table, open_version
 from lakehouse.ledger.past_versions import TableVersion, find_version
 from lakehouse.query import table_names
-from lakehouse.query.connections import scan_sql
+from lakehouse.query.connections import quoted_name, scan_sql
 from lakehouse.serve.database import Database
 from lakehouse.serve.problems import RequestError, wrong_parameter
 from lakehouse.serve.statements import Statement
 from lakehouse.settings import Settings
+
+_VERSION, _TABLE_ID = "source_version", "source_table_id"
 
 
 @dataclass(frozen=True)
@@ -92,3 +99,56 @@ def find_snapshot(settings: Settings, database: Database, name: str, number: int
     columns = database.fetch(Statement(f"DESCRIBE {scan_sql(version)}"), version)
     types = {str(column["column_name"]): str(column["column_type"]) for column in columns}
     return Snapshot(version, str(table.metadata().id) if table else "", types)
+
+
+@dataclass(frozen=True)
+class Serving:
+    """The state of a server."""
+
+    settings: Settings
+    database: Database
+
+    @property
+    def token(self) -> SecretStr | None:
+        """The token that requests need; ``None`` if they need none."""
+        return self.settings.serve_token
+
+    @staticmethod
+    def of(request: Request) -> "Serving":
+        """Return the state of the server of a request."""
+        state: Serving = request.app.state.serving
+        return state
+
+
+def find_feed(settings: Settings, database: Database, name: str, number: int | None) -> tuple[Snapshot, Consumed]:
+    """Find a version of the change feed of a table, and the version of the table that it has read.
+
+    ``RequestError`` if the table has no feed, or if nothing was merged into the feed yet.
+    """
+    require_table(settings, name)
+    feed_name = f"{name}_changes"
+    if feed_name not in existing_tables(settings):
+        raise _without_feed(name, "Log tables have none; of other tables, lakehouse merge creates it.")
+    snapshot = find_snapshot(settings, database, feed_name, number)
+    ledger = ledger_of(settings, feed_name)
+    if ledger.version != snapshot.version.number:
+        uri = snapshot.version.uri
+        ledger = ledger_as_of(open_version(uri, snapshot.version.number), uri, feed_name)
+    if ledger.consumed is None or not {_VERSION, _TABLE_ID} <= {*snapshot.columns}:
+        raise _without_feed(name, f"{feed_name} is another table, or has read no version yet.")
+    return snapshot, ledger.consumed
+
+
+def _without_feed(name: str, action: str) -> RequestError:
+    return RequestError(HTTPStatus.NOT_FOUND, f"Table {name} has no change feed", where="path", action=action)
+
+
+def changes_after(condition: Statement, consumed: Consumed, since: int) -> Statement:
+    """Return the condition, of changes of the table that the feed follows, after one of its versions."""
+    sql = f"{quoted_name(_VERSION)} > ? AND {quoted_name(_TABLE_ID)} = ? AND ({condition.sql})"
+    return Statement(sql, [since, consumed.table_id, *condition.values])
+
+
+def order_of_changes(snapshot: Snapshot) -> list[tuple[str, bool]]:
+    """Return the order of changes: by the version that made them, and then a total one."""
+    return [(_VERSION, False), *((name, False) for name in snapshot.columns if name != _VERSION)]

@@ -1,17 +1,18 @@
 """The class ``Settings``: the only code that reads the environment."""
 
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
 from lakehouse.settings.project import declarations_of_project, one_project
 from lakehouse.settings.properties import parse_properties
-from lakehouse.settings.remote import RemoteAddress, parse_remote
 from lakehouse.settings.shapes import (
     DatabaseUrl,
     Declarations,
@@ -23,6 +24,7 @@ from lakehouse.settings.shapes import (
     PemFile,
     Properties,
     Remote,
+    RemoteAddress,
     Root,
     Secret,
     SecretText,
@@ -31,14 +33,41 @@ from lakehouse.settings.shapes import (
     SparkConf,
     Text,
     Url,
+    parse_remote,
     require_declarations,
 )
 from lakehouse.settings.spark_conf import is_of_session, parse_spark_conf
 from lakehouse.settings.store import Store
 from lakehouse.settings.variables import ADVICE, ENV_FILE, PREFIX, require_known, variables_in_file
-from lakehouse.settings.wrong_values import describe_error, variable_of
 
+_CAUSES = {
+    "value_error": "{error}",
+    "literal_error": "it must be {expected}",
+    "bool_parsing": "it must be true or false",
+}
+"""Our sentence for each type of error that pydantic has for a text; ``value_error`` is one of our own rules."""
+_WRONG_TYPE = "it must be text"
+"""For values that a program passes: a variable is always text."""
 _FILE_SYSTEM_FOLDER = "lost+found"
+
+
+def variable_of(name: str) -> str:
+    """The variable of a setting."""
+    return f"{PREFIX}{name.upper()}"
+
+
+def describe_error(error: Any, fields: Mapping[str, FieldInfo]) -> str:
+    """Name the variable, its value unless that may be a secret, the cause, and what the setting is for."""
+    cause = _CAUSES.get(error["type"], _WRONG_TYPE).format(**error.get("ctx", {}))
+    if not error["loc"]:
+        return cause  # a rule about several settings names them itself
+    name = str(error["loc"][0]).removeprefix(PREFIX.lower())
+    field = fields[name]
+    value = str(error["input"])
+    is_pasted_key = "-----BEGIN" in value  # the user set the key itself, not its file
+    is_hidden = "SecretStr" in repr(field.annotation) or name == "tables" or is_pasted_key or {"@", "?"} & {*value}
+    shown_value = "" if is_hidden else f"={value!r}"
+    return f"{variable_of(name)}{shown_value} cannot be used: {cause}. {field.description}"
 
 
 class Settings(BaseSettings):

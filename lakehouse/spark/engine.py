@@ -26,7 +26,7 @@ from lakehouse.local.java import find_java
 from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import LOOPBACK
+from lakehouse.settings.addresses import LOOPBACK
 from lakehouse.settings.spark_conf import HIDDEN_TEXT, TEXT_REDACTION, text_redaction_pattern
 
 ENGINE = "spark.lakehouse.engine"  # the setting that holds the folder of the engine of a session

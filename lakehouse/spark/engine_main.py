@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pyspark import SparkContext
 
 from lakehouse.errors import SetupError
-from lakehouse.settings.broker_address import LOOPBACK
+from lakehouse.settings.addresses import LOOPBACK
 from lakehouse.settings.spark_conf import HIDDEN_TEXT, REDACTION, TEXT_REDACTION, join_patterns
 from lakehouse.spark.engine import read_launch_conf, write_address
 from lakehouse.spark.own_spark import start_spark

@@ -10,11 +10,10 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from lakehouse.errors import ConflictError, TableError
 from lakehouse.errors.troubles import Trouble, has_trouble
-from lakehouse.ledger.attempts import find_commit
 from lakehouse.ledger.commit_infos import metadata_of
 from lakehouse.ledger.commits import MERGED, Commit, Entry, Upkeep
 from lakehouse.ledger.durability import require_undamaged, sync_commits
-from lakehouse.ledger.ledger import app_id
+from lakehouse.ledger.ledger import app_id, find_commit
 from lakehouse.ledger.log import open_uncached, read_history
 from lakehouse.ledger.restores import named_version
 from lakehouse.storage.layout import Layout

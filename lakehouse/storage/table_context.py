@@ -10,8 +10,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
 from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.consumption import is_consumed
-from lakehouse.ledger.known_progress import require_progress
-from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.ledger import Ledger, ledger_of, require_progress
 from lakehouse.ledger.several_sources import progress_by_stream
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout

@@ -6,8 +6,8 @@ from typing import Any
 
 import dagster as dg
 
+from lakehouse.defs.assets import MergeConfig
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.config import MergeConfig
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings

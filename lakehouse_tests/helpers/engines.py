@@ -10,9 +10,9 @@ from urllib.request import urlopen
 import grpc
 
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
-from lakehouse.spark.connect.channel import open_channel
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.connect.orphans import SessionWork
+from lakehouse.spark.connect.session import open_channel
 from lakehouse.spark.engine import EngineProcess
 from lakehouse.spark.sessions import engine_conf, fingerprint
 from lakehouse.storage.writer_note import Writer

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, sync_playwright
 from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.waiting import wait_until
 

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.sensors import World
 
 

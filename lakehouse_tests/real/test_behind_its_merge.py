@@ -5,7 +5,7 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
-from lakehouse.defs import retries
+from lakehouse.defs import runs
 from lakehouse_tests.helpers.sensors import World
 
 TABLES = ("temperatures", "temperatures_rejected", "temperatures_changes", "temperatures_by_location")
@@ -31,7 +31,7 @@ def test_a_failed_run_is_requested_again_after_the_pause(world: World, monkeypat
     result = world.tick()
     assert not result.run_requests
     assert f"Run {failed_run.run_id[:8]} of merge_temperatures failed" in result.skip_message
-    monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
+    monkeypatch.setattr(runs, "_LONGEST", timedelta(0))
     (request,) = world.tick().run_requests
     assert dg.validate_run_config(world.defs.resolve_job_def("merge_temperatures"), request.run_config)
 

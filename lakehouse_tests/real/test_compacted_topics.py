@@ -15,7 +15,7 @@ from lakehouse.ingest.batches import plan_next
 from lakehouse.ledger.commit_values import LastRecord
 from lakehouse.operations import repair
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import send
 from lakehouse_tests.helpers.tables.merged_topics import write_merged_table

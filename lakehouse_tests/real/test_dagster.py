@@ -10,12 +10,12 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.cli.figures import Figures
+from lakehouse.cli.demo import Figures
 from lakehouse.declaration import Check, Column
 from lakehouse.defs.build import build_defs
 from lakehouse.kafka import publish
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.dagster_runs import FIRST, Lakehouse, all_runs, checks, facts
 
 TABLES = (

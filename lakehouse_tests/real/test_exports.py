@@ -20,7 +20,7 @@ from lakehouse.exports.manifests import read_manifest, read_newest
 from lakehouse.kafka import publish
 from lakehouse.operations.maintain import maintain
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.storage.spark_writer import run_restore
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.maintained_streams import MaintainedStream

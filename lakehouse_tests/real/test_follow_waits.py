@@ -14,7 +14,7 @@ from lakehouse.errors import TopicError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic, delete_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.sockets import free_address
 
 pytestmark = pytest.mark.invariant("12.3")

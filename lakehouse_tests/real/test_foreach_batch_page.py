@@ -15,7 +15,7 @@ from lakehouse.ingest.batches import merge_all
 from lakehouse.kafka import create_topic
 from lakehouse.ledger.audit import audit
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.settings.spark_conf import DELTA
 from lakehouse.spark.own_session import is_classic
 from lakehouse.storage.table_context import TableContext

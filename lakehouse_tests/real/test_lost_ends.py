@@ -12,7 +12,7 @@ from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations import repair
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.streams import hour, record, unique_table
 from lakehouse_tests.helpers.tables.merged_topics import last_record, write_merged_table
 

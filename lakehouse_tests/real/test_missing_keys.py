@@ -13,7 +13,7 @@ from lakehouse.declaration import Column, FieldIs, HeaderIs, RecordHeader, Recor
 from lakehouse.errors import ConflictError, DataLossError, DeclarationError, LakehouseError
 from lakehouse.ingest.missing_keys import delete_missing, find_missing_keys, require_tombstones
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, unique_table
 from lakehouse_tests.helpers.commands import lakehouse_says

@@ -13,8 +13,7 @@ from lakehouse.cli import main
 from lakehouse.discovery import _declared_in
 from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
-from lakehouse.settings.registry_address import registry_url
+from lakehouse.settings.addresses import bootstrap_servers, registry_url
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, encode_records, order_table, register
 

@@ -18,7 +18,7 @@ from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.positions import SourceId
 from lakehouse.operations import repair
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.storage.table_context import TableContext, merged_ledger
 from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.brokers.streams import record, unique_table

@@ -15,7 +15,7 @@ from lakehouse.discovery import _declared_in
 from lakehouse.errors import TopicError
 from lakehouse.kafka import create_topic, newest_records, read_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 
 TABLE = """

@@ -13,7 +13,7 @@ import pytest
 from lakehouse.cli import main
 from lakehouse.kafka import Record, create_named_topic, newest_records
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 
 
 @pytest.fixture

@@ -17,15 +17,14 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from dagster._core.events import EngineEventData
 
-from lakehouse.cli.broker_parts import examine_topic
-from lakehouse.cli.examined_part import Part
-from lakehouse.defs import retries
+from lakehouse.cli.broker_parts import Part, examine_topic
+from lakehouse.defs import runs
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, publish, read_topic, read_topics
 from lakehouse.ledger.positions import SourceId
 from lakehouse.operations.status import Status, status
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sources import topic as topic_source
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.sockets import free_address
@@ -118,7 +117,7 @@ def test_a_failed_run_is_requested_again_after_a_pause(world, monkeypatch):
     assert not result.run_requests
     failure = f"Run {failed_run.run_id[:8]} of merge_temperatures failed"
     assert f"Offsets to merge: {len(LINES)}. {failure}" in result.skip_message
-    monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
+    monkeypatch.setattr(runs, "_LONGEST", timedelta(0))
     assert len(world.tick().run_requests) == 1
 
 
@@ -265,6 +264,6 @@ def test_a_run_whose_process_died_is_ended_and_requested_again(broker, tmp_path,
         assert not world.tick().run_requests
         process.communicate(b"\n")
         assert f"Run {run.run_id[:8]} of merge_temperatures failed" in world.tick().skip_message
-        monkeypatch.setattr(retries, "_LONGEST", timedelta(0))
+        monkeypatch.setattr(runs, "_LONGEST", timedelta(0))
         assert len(world.tick().run_requests) == 1
         assert instance.get_run_by_id(run.run_id).status is dg.DagsterRunStatus.FAILURE

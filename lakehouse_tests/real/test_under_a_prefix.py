@@ -13,7 +13,7 @@ from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.kafka import publish
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.dagster_runs import checks, facts
 
 ORDERS = StreamTable(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from lakehouse.cli import services, stack, stopping
+from lakehouse.cli import services, stack, table_session
 from lakehouse.cli import table_session as cli_session
 from lakehouse.errors import BrokerError, RegistryError, SetupError
 from lakehouse.examples.tables.temperatures import temperatures
@@ -29,7 +29,7 @@ from lakehouse.kafka import (
     written_ends,
 )
 from lakehouse.kafka.newest_records import newest_records
-from lakehouse.local import dagster_home, embedded, ivy, jars, kafka_server, registry
+from lakehouse.local import broker, dagster_home, embedded, jars, registry
 from lakehouse.local.process import Child
 from lakehouse.operations import status
 from lakehouse.settings import Settings
@@ -141,10 +141,10 @@ def test_a_locked_service_is_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_a_download_of_jars_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ivy, "_command", lambda *_: SLEEP)
-    monkeypatch.setattr(ivy, "_LIMIT_SECONDS", 0.2)
+    monkeypatch.setattr(jars, "_command", lambda *_: SLEEP)
+    monkeypatch.setattr(jars, "_LIMIT_SECONDS", 0.2)
     with pytest.raises(SetupError, match="could not be fetched"):
-        ivy.fetch("spark", tmp_path)
+        jars.fetch("spark", tmp_path)
 
 
 def test_the_wait_for_a_silent_dagster_storage_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +158,9 @@ def test_the_wait_for_a_silent_dagster_storage_ends(tmp_path: Path, monkeypatch:
 
 
 def test_formatting_the_data_of_a_broker_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_server.Kafka, "_java", lambda *_: SLEEP)
-    monkeypatch.setattr(kafka_server, "_FORMAT_SECONDS", 0.2)
-    assert not kafka_server.Kafka(settings(tmp_path), tmp_path).format()
+    monkeypatch.setattr(broker.Kafka, "_java", lambda *_: SLEEP)
+    monkeypatch.setattr(broker, "_FORMAT_SECONDS", 0.2)
+    assert not broker.Kafka(settings(tmp_path), tmp_path).format()
 
 
 class SilentServer(embedded.Embedded):
@@ -230,7 +230,7 @@ def test_the_table_lists_the_actual_limits() -> None:
         "the end of an interrupted statement that writes": statement._PATIENCE,
         "the end of a write that another process left in its own Java process": writer_note._PATIENCE,
         "a Spark that a command started, to stop": cli_session._STOP_SECONDS,
-        "the end of a command that uses Spark, after Ctrl-C or SIGTERM": stopping._LIMIT,
+        "the end of a command that uses Spark, after Ctrl-C or SIGTERM": table_session._LIMIT,
         "the lock of a table": lock._PATIENCE,
         "the broker, by `status`": status._LOOK_LIMIT,
         "the broker, by `topics`, `doctor`, a repair or a check": inspect.signature(read_topic)

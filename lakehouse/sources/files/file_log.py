@@ -17,7 +17,7 @@ from lakehouse.decoding.files.fault import FileChangedError
 from lakehouse.errors import SourceError
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.ledger.log import open_table
-from lakehouse.ledger.log_cache import LogCache
+from lakehouse.ledger.log_files import LogCache
 from lakehouse.ledger.positions import SourceId
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings

@@ -15,8 +15,7 @@ from pyspark.sql.connect.client import ChannelBuilder, SparkConnectClient
 from pyspark.sql.connect.client.retries import RetryPolicy
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-from lakehouse.errors.causes import SERVER_CAUSES, Cause, causes_of_task, make_cause
-from lakehouse.errors.time_limit import in_time
+from lakehouse.errors.causes import SERVER_CAUSES, Cause, causes_of_task, in_time, make_cause
 
 FIRST_ANSWER = 30.0  # seconds for the first answer of a server that accepts connections
 _SILENCE = 300.0  # seconds to wait for the answer to a small request before giving up the server

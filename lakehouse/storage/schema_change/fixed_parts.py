@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.errors import TableError
-from lakehouse.ledger.understood import LOAD_AGAIN, OLDER
+from lakehouse.ledger.commit_infos import LOAD_AGAIN, OLDER
 from lakehouse.storage.layout import KEY, NO_VERSION, ROWS, VERSION_COLUMN, Layout, paths
 
 ColumnPath = tuple[str, ...]

@@ -19,7 +19,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
 from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, hour, record
 from lakehouse_tests.helpers.histories.upsets import assert_all_is_right, undo_afterwards

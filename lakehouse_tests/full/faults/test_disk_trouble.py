@@ -13,7 +13,7 @@ from lakehouse.errors import TableError
 from lakehouse.ingest.load import load_base
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
 from lakehouse_tests.helpers.brokers.streams import hour, record

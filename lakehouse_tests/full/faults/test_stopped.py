@@ -18,7 +18,7 @@ import pytest
 from lakehouse.kafka import create_topic
 from lakehouse.local.dagster_home import prepare_dagster_home
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.engine import engine_folder, read_address
 from lakehouse_tests.helpers.attacks.stoppable import GATE, NAMES, Gate, compiled, tables
 from lakehouse_tests.helpers.brokers.streams import Stream, delete, hour, record

@@ -16,7 +16,7 @@ from lakehouse.kafka import create_topic, publish, read_topic
 from lakehouse.local.broker import EmbeddedBroker, running_broker
 from lakehouse.local.ports import broker_answers
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.waiting import wait_until
 
 OWNER = """

@@ -8,11 +8,11 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.defs.config import MergeConfig, RangeConfig
+from lakehouse.defs.assets import MergeConfig, RangeConfig
 from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import publish
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, checks, facts
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import LakehouseError
-from lakehouse.local.dagster_run import materialize
+from lakehouse.local.dagster_home import materialize
 from lakehouse.settings import Settings
 
 

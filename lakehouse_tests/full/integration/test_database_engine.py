@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.engine import EngineProcess, engine_folder, read_address
 from lakehouse_tests.helpers.databases import many_rows
 from lakehouse_tests.helpers.databases.connect import Connect, connector_of

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from lakehouse.errors import LakehouseError
 from lakehouse.kafka import read_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.databases.connect import Connect
 from lakehouse_tests.helpers.databases.encodings import PAGE
 from lakehouse_tests.helpers.databases.postgres import Postgres

@@ -10,7 +10,7 @@ from lakehouse.ingest.batches import merge_all
 from lakehouse.kafka import publish, read_topic
 from lakehouse.ledger.positions import Range
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, Lakehouse, facts

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from lakehouse.declaration import StreamTable
 from lakehouse.examples.tables import temperatures as examples
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, record, unique_table
 from lakehouse_tests.helpers.histories.surroundings import make_topic

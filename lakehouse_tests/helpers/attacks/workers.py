@@ -12,8 +12,7 @@ from typing import Any
 
 from lakehouse.errors import RegistryError
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
-from lakehouse.settings.registry_address import registry_url
+from lakehouse.settings.addresses import bootstrap_servers, registry_url
 from lakehouse_tests.helpers.attacks.worker import Job, Point, command
 
 _END_SECONDS = 30.0

@@ -9,7 +9,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from lakehouse.kafka import read_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 
 
 def with_client(client: type, broker: Settings, work: Callable[[Any], Awaitable[Any]], **options: Any) -> Any:

@@ -10,11 +10,11 @@ from typing import Any
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.admin import CreateAclsRequest
 
-from lakehouse.local.kafka_server import Kafka, new_cluster_id
+from lakehouse.local.broker import Kafka, new_cluster_id
 from lakehouse.local.ports import broker_answers, draw_ports
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import LOOPBACK, Ports
+from lakehouse.settings.addresses import LOOPBACK, Ports
 from lakehouse_tests.helpers.brokers.certificates import Authority
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.waiting import wait_until

@@ -25,7 +25,7 @@ from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.operations import repair
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
 

@@ -12,7 +12,7 @@ from lakehouse.local.java import find_java
 from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.databases.postgres import Postgres
 from lakehouse_tests.helpers.waiting import wait_until
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lakehouse.declaration import Avro, Debezium
 from lakehouse.settings import Settings
-from lakehouse.settings.registry_address import registry_url
+from lakehouse.settings.addresses import registry_url
 from lakehouse_tests.helpers.databases.workload import COLUMNS, TEXT_NUMBERS, TYPED_COLUMNS, DatabaseColumn
 from lakehouse_tests.helpers.pages import read_steps
 from lakehouse_tests.helpers.places import ROOT

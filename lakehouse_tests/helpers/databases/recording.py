@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from lakehouse.kafka import read_topic
 from lakehouse.local.broker import running_broker
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.databases import workload
 from lakehouse_tests.helpers.databases.connect import Connect, connector_of
 from lakehouse_tests.helpers.databases.postgres import running_postgres

@@ -24,7 +24,7 @@ from lakehouse.kafka import read_topic
 from lakehouse.ledger.audit import audit
 from lakehouse.operations.repair import propose_gap, record
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.storage.table_context import TableContext, merged_ledger
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.servers import OneServer

@@ -18,7 +18,7 @@ from lakehouse.errors import TopicError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import read_topic
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import unique_table
 from lakehouse_tests.helpers.histories.model_values import LATE_AFTER, Key, Position, Record, Rules

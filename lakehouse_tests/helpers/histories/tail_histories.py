@@ -21,7 +21,7 @@ from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Plan
 from lakehouse.operations.repair import propose_gap
 from lakehouse.settings import Settings
-from lakehouse.settings.broker_address import bootstrap_servers
+from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.table_context import merged_ledger
 from lakehouse_tests.helpers.brokers.servers import OneServer

@@ -14,8 +14,7 @@ from lakehouse.kafka import registry_client as registries
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.operations.verify import verify_rollup
-from lakehouse.settings.broker_address import bootstrap_servers
-from lakehouse.settings.registry_address import registry_url
+from lakehouse.settings.addresses import bootstrap_servers, registry_url
 from lakehouse_tests.helpers.brokers.avro_orders import NOON, order, totals
 from lakehouse_tests.helpers.brokers.registries import FIRST, SECOND, encode_records, register
 from lakehouse_tests.helpers.brokers.streams import Stream, counts

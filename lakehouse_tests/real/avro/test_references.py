@@ -15,7 +15,7 @@ from lakehouse.decoding.formats.avro.schemas import fingerprint, writer_schema
 from lakehouse.kafka import create_topic
 from lakehouse.kafka import registry_client as registries
 from lakehouse.settings import Settings
-from lakehouse.settings.registry_address import registry_url
+from lakehouse.settings.addresses import registry_url
 from lakehouse_tests.helpers.brokers.registries import COLUMNS, FIRST, encode_records, order_table
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lakehouse.cli.figures import Figures
+from lakehouse.cli.demo import Figures
 from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings

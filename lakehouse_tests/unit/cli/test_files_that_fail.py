@@ -34,7 +34,7 @@ def sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, lis
         topics.append((topic, list(records)))  # type: ignore[call-overload]
         return 1
 
-    for module in ("raw_records", "topics"):
+    for module in ("publish", "topics"):
         monkeypatch.setattr(f"lakehouse.cli.{module}.broker", lambda *_, **__: nullcontext("127.0.0.1:9"))
     monkeypatch.setattr("lakehouse.kafka.read_topic", lambda *_: type("State", (), {"end": {0: 0}}))
     monkeypatch.setattr("lakehouse.kafka.publish_raw", send)

@@ -11,7 +11,7 @@ from typer.main import get_command
 from lakehouse.cli import main
 from lakehouse.cli.merge_verbs import NOTHING_TO_DO
 from lakehouse.cli.show import NOT_UP_TO_DATE
-from lakehouse.cli.stopping import INTERRUPTED
+from lakehouse.cli.table_session import INTERRUPTED
 from lakehouse_tests.helpers.commands import COMMANDS
 from lakehouse_tests.helpers.places import ROOT
 

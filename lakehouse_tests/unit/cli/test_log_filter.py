@@ -1,6 +1,6 @@
 """The log lines of the services that ``up`` shows."""
 
-from lakehouse.cli.log_filter import Detail, LogFilter
+from lakehouse.cli.stack import Detail, LogFilter
 
 AT = "2026-11-25 14:44:{second:02d} +0000 - dagster.daemon.SensorDaemon - {level} - {text}"
 EVALUATION = "Checking for new runs for sensor: a_sensor"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from lakehouse.cli.raw_records import open_lines
+from lakehouse.cli.publish import open_lines
 
 
 def test_a_pipe_is_refused_because_its_lines_are_checked_before_they_are_sent(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lakehouse.cli import pass_figures
-from lakehouse.cli.pass_figures import PassFigures, progress_text
+from lakehouse.cli import compare
+from lakehouse.cli.compare import PassFigures, progress_text
 from lakehouse.cli.phases import spinner
 from lakehouse.operations.comparison_passes import Progress
 
@@ -17,7 +17,7 @@ def test_the_text_has_the_rows_of_an_estimate_and_the_pass_of_how_many() -> None
 
 def test_the_text_changes_at_most_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(pass_figures, "monotonic", lambda: now)
+    monkeypatch.setattr(compare, "monotonic", lambda: now)
     figures = PassFigures()
     assert str(figures) == ""
     texts = list[str]()

@@ -71,7 +71,7 @@ def test_a_restore_to_before_the_start_says_that_it_is_looked_up_again(
     table: WrittenTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declared_table = replace(temperatures, start="latest")
-    monkeypatch.setattr("lakehouse.cli.restore.select_tables", lambda *_: (declared_table,))
+    monkeypatch.setattr("lakehouse.cli.maintenance.select_tables", lambda *_: (declared_table,))
     assert "looks up the start again" not in restore(1).err
     result = restore(0)
     assert "The next merge looks up the start again: start='latest'." in " ".join(result.err.split())

@@ -9,12 +9,12 @@ import pytest
 
 _HANGS = """
 import os, signal, sys, threading
-from lakehouse.cli import stopping
-stopping._LIMIT = 0.5
+from lakehouse.cli import table_session
+table_session._LIMIT = 0.5
 for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, stopping.interrupt)
+    signal.signal(number, table_session.interrupt)
 never = threading.Event()
-with stopping.stops_soon():
+with table_session.stops_soon():
     while True:
         try:
             print(1, flush=True)
@@ -37,11 +37,11 @@ def test_a_command_ends_even_if_spark_does_not_stop(number: signal.Signals) -> N
 
 _STOPS = """
 import os, signal, sys, time
-from lakehouse.cli import stopping
-stopping._LIMIT = 0.2
-signal.signal(signal.SIGINT, stopping.interrupt)
+from lakehouse.cli import table_session
+table_session._LIMIT = 0.2
+signal.signal(signal.SIGINT, table_session.interrupt)
 try:
-    with stopping.stops_soon():
+    with table_session.stops_soon():
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(30)
 except KeyboardInterrupt:
@@ -79,14 +79,14 @@ main.main()
 
 _TWO_SIGNALS = """
 import os, signal
-from lakehouse.cli import stopping
+from lakehouse.cli import table_session
 
-class Timer(stopping.Timer):
+class Timer(table_session.Timer):
     def start(self):
         os.kill(os.getpid(), signal.SIGTERM)
         super().start()
 
-stopping.Timer = Timer
+table_session.Timer = Timer
 """
 
 

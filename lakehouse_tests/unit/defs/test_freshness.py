@@ -18,8 +18,7 @@ from dagster._core.scheduler.instigation import (
 
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.cursor import SensorCursor, read_cursor
-from lakehouse.defs.freshness import FRESH, LAG, promise_checks, report_freshness, report_lag
-from lakehouse.defs.held import HELD_CHECK, report_held
+from lakehouse.defs.freshness import FRESH, HELD_CHECK, LAG, promise_checks, report_freshness, report_held, report_lag
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.waiting import Waiting
 from lakehouse.examples.tables.temperatures import temperatures

@@ -9,7 +9,7 @@ import pytest
 
 from lakehouse.cli.services import _has_definitions
 from lakehouse.errors import SettingsError
-from lakehouse.settings.dg_project import PROJECT_DEFINITIONS, read_dg_project
+from lakehouse.settings.project import PROJECT_DEFINITIONS, read_dg_project
 from lakehouse_tests.helpers.dg_projects import PROJECT_FILE, write_files
 
 SECTION = '[tool.lakehouse]\ndeclarations = "tables"\n'

@@ -14,7 +14,7 @@ from lakehouse.defs.build import build_defs
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.figures import entries_of_run
 from lakehouse.defs.reported import CommitReporter, known_version
-from lakehouse.defs.retries import keys_behind, reason_to_wait
+from lakehouse.defs.runs import keys_behind, reason_to_wait
 from lakehouse.defs.specs import table_specs
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit, Kind

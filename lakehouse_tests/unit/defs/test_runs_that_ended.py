@@ -18,7 +18,7 @@ from dagster._core.scheduler.instigation import (
 from dagster._core.test_utils import create_run_for_test
 
 from lakehouse.defs import runs
-from lakehouse.defs.finished_runs import schedule_location
+from lakehouse.defs.runs import schedule_location
 from lakehouse_tests.helpers.code_locations import repository_of
 
 pytestmark = pytest.mark.invariant("12.2", "12.4")

@@ -11,8 +11,7 @@ import pytest
 
 from lakehouse.declaration import Files
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.freshness import LAG
-from lakehouse.defs.held import HELD_CHECK
+from lakehouse.defs.freshness import HELD_CHECK, LAG
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.waiting import CHECK
 from lakehouse.errors import SourceError

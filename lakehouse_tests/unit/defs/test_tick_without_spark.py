@@ -13,7 +13,7 @@ from lakehouse.declaration import Generated, StreamTable
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka.incarnation import TopicState
+from lakehouse.kafka.metadata import TopicState
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse.settings import Settings

@@ -8,8 +8,7 @@ import dagster as dg
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.defs.broken_files import build_broken_files
-from lakehouse.defs.build import build_defs
+from lakehouse.defs.build import build_broken_files, build_defs
 from lakehouse.discovery import find_exports, readable_declarations
 from lakehouse.errors import DeclarationError, LakehouseError
 from lakehouse.settings import Settings

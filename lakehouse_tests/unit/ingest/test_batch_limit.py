@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.defs.config import MergeConfig
+from lakehouse.defs.assets import MergeConfig
 from lakehouse.defs.waiting import Waiting
 from lakehouse.errors import DeclarationError
 from lakehouse.examples.tables.temperatures import temperatures

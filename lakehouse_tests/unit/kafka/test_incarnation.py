@@ -1,6 +1,6 @@
 """The identity of a topic, and the terms for its kind of source."""
 
-from lakehouse.kafka.incarnation import Incarnation
+from lakehouse.kafka.metadata import Incarnation
 from lakehouse.ledger.positions import SourceId, SourceWords, source_words
 
 

@@ -13,8 +13,7 @@ from aiokafka.errors import KafkaError
 from lakehouse.errors import TopicError
 from lakehouse.kafka import clients as kafka_clients
 from lakehouse.kafka import read_topic, read_topics, state
-from lakehouse.kafka.incarnation import Incarnation
-from lakehouse.kafka.metadata import TopicMetadata
+from lakehouse.kafka.metadata import Incarnation, TopicMetadata
 from lakehouse.settings import Settings
 
 SETTINGS = Settings(kafka_bootstrap_servers="127.0.0.1:1", _env_file=None)

@@ -16,8 +16,7 @@ from lakehouse.decoding.formats.avro.writing import line_writer
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, UnwritableError
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.errors import TopicError
-from lakehouse.kafka.publish import PublishOptions, publish
-from lakehouse.kafka.writing import choose_value_writer
+from lakehouse.kafka.publish import PublishOptions, choose_value_writer, publish
 from lakehouse_tests.helpers.brokers.registries import (
     COLUMNS,
     RECORD,

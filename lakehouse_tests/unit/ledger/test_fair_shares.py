@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.planning import Bounds, plan_batch
-from lakehouse.ledger.positions import Progress, SourceId
-from lakehouse.ledger.shares import divide_limit
+from lakehouse.ledger.positions import Progress, SourceId, divide_limit
 
 pytestmark = pytest.mark.invariant("2.5")
 

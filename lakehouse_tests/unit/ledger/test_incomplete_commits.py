@@ -12,10 +12,9 @@ from deltalake import DeltaTable
 
 from lakehouse.errors import TableDamagedError
 from lakehouse.ledger.commits import Commit
-from lakehouse.ledger.durability import require_undamaged
+from lakehouse.ledger.durability import is_cut, require_undamaged
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_uncached
-from lakehouse.ledger.log_entries import is_cut
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly
 from lakehouse.storage.layout import Layout

@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.errors import StoreRefusedError
-from lakehouse.ledger import log_cache
+from lakehouse.ledger import log_files
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_table
-from lakehouse.ledger.log_cache import _MAX_VALUES, LogCache
+from lakehouse.ledger.log_files import _MAX_VALUES, LogCache
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
@@ -26,7 +26,7 @@ Change = Callable[[Layout, Path], None]
 @pytest.fixture(autouse=True)
 def no_clock_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that a test has just written count as old."""
-    monkeypatch.setattr(log_cache, "_CLOCK_TICK", -(10**12))
+    monkeypatch.setattr(log_files, "_CLOCK_TICK", -(10**12))
 
 
 def commit(layout: Layout, _: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_commit_that_is_changed_during_the_read_is_not_cached(
 
 
 def test_a_log_is_cached_once_its_last_change_is_old_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_cache, "_CLOCK_TICK", 10**9)
+    monkeypatch.setattr(log_files, "_CLOCK_TICK", 10**9)
     layout, read = create_table(tmp_path, PARIS), CachedReads(*[0] * 1_000)
     assert [read(layout), read(layout)] == [0, 0]
     assert len(read.versions) == 998, "its last change is too new"

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from lakehouse.kafka import Incarnation, TopicState
 from lakehouse.ledger.planning import Bounds, lag_of, plan_batch
-from lakehouse.ledger.positions import Gap, Plan, Progress, Range, SourceId, find_gap
-from lakehouse.ledger.shares import divide_limit
+from lakehouse.ledger.positions import Gap, Plan, Progress, Range, SourceId, divide_limit, find_gap
 
 LAGS = st.dictionaries(st.integers(0, 20), st.integers(0, 10_000), min_size=1, max_size=8)
 

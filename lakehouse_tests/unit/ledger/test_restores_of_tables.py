@@ -7,8 +7,7 @@ import pytest
 
 from lakehouse.errors import LedgerError
 from lakehouse.ledger import restores
-from lakehouse.ledger.known_progress import require_progress
-from lakehouse.ledger.ledger import read_ledger
+from lakehouse.ledger.ledger import read_ledger, require_progress
 from lakehouse.ledger.log import file_changes
 from lakehouse_tests.helpers.tables.logs import NAME
 

@@ -7,9 +7,8 @@ import pytest
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Upkeep
 from lakehouse.ledger.consumption import is_consumed
-from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.ledger import Ledger, unchanged_versions
 from lakehouse.ledger.restores import valid_history
-from lakehouse.ledger.row_versions import unchanged_versions
 from lakehouse_tests.helpers.tables.infos import commit, maintained, merged, own_info
 
 

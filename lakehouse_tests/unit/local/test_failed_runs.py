@@ -12,7 +12,7 @@ import pytest
 
 from lakehouse.cli import main
 from lakehouse.cli.doctor import _failed_runs
-from lakehouse.local import failed_runs
+from lakehouse.local import dagster_home
 from lakehouse.settings import Settings
 
 RecordRun = Callable[[str, dg.DagsterRunStatus], str]
@@ -167,7 +167,7 @@ def test_an_older_storage_does_not_fail_doctor(fault: str, folder: Path, record_
 def test_a_locked_or_damaged_storage_does_not_fail_doctor(
     folder: Path, record_run: RecordRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failed_runs, "_PATIENCE", 0.1)
+    monkeypatch.setattr(dagster_home, "_PATIENCE", 0.1)
     storage = folder / "history" / "runs.db"
     with closing(sqlite3.connect(storage)) as runs:
         runs.execute("PRAGMA journal_mode=DELETE")

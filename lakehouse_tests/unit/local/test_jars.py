@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from lakehouse.errors import SetupError
-from lakehouse.local import ivy as ivy_module
+from lakehouse.local import jars as ivy_module
 from lakehouse.local import jars as jars_module
 from lakehouse.local.jars import GROUPS, ensure_jars, jar_states, required_jars
 from lakehouse.local.java import find_java
@@ -225,10 +225,10 @@ def test_an_empty_cache_without_a_network_is_reported_in_one_line(tmp_path: Path
 FETCHER = """
 import sys
 from pathlib import Path
-from lakehouse.local import ivy
+from lakehouse.local import jars
 from lakehouse.local.jars import ensure_jars
 from lakehouse.settings import Settings
-ivy._HERE = Path(sys.argv[2])
+jars._HERE = Path(sys.argv[2])
 assert len(ensure_jars(Settings(jars=sys.argv[1]), "spark")) == 9
 """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.local import ports
-from lakehouse.settings.broker_address import remembered_ports
+from lakehouse.settings.addresses import remembered_ports
 
 
 def test_a_broker_and_its_controller_get_different_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

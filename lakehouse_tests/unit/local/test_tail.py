@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lakehouse.local.tail import Tail
+from lakehouse.local.process import Tail
 
 
 def test_only_new_lines_are_returned_and_only_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from lakehouse.declaration import Column
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka.incarnation import TopicState
+from lakehouse.kafka.metadata import TopicState
 from lakehouse.ledger.positions import SourceId
 from lakehouse.operations.verify import producer_time
 from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.declaration import TopicPattern
-from lakehouse.defs.config import MergeConfig, RangeConfig
+from lakehouse.defs.assets import MergeConfig, RangeConfig
 from lakehouse.defs.cursor import SensorCursor
 from lakehouse.defs.figures import count_records, entries_of_run, read_ranges
 from lakehouse.defs.waiting import Waiting, plan_waiting_records, source_hash

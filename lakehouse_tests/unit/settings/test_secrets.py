@@ -13,9 +13,9 @@ from urllib.parse import quote
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.kafka.security import spark_security
+from lakehouse.kafka.clients import spark_security
 from lakehouse.settings import Settings
-from lakehouse.settings.remote import parse_remote
+from lakehouse.settings.shapes import parse_remote
 from lakehouse.spark.connect import client
 from lakehouse_tests.helpers.brokers.sockets import free_address
 

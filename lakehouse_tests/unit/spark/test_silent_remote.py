@@ -26,13 +26,13 @@ main()
 """
 STATEMENT = """
 import sys
-from lakehouse.cli import main, stopping
+from lakehouse.cli import main, table_session
 from lakehouse.spark.connect import join
 from lakehouse.settings import Settings
 
 def run(_):
     try:
-        with stopping.stops_soon():
+        with table_session.stops_soon():
             session = join(Settings(spark_remote=sys.argv[1], _env_file=None), {})
             try:
                 print("asking", flush=True)

@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.ingest.counts import Counts
-from lakehouse.kafka.incarnation import Incarnation
+from lakehouse.kafka.metadata import Incarnation
 from lakehouse.settings import Settings
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.eligibility import MOST_ROWS, can_append_quickly, can_merge_quickly

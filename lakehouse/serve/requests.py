@@ -1,21 +1,24 @@
-"""What a request must meet before it is read: its size, its host and the token."""
+"""What a request must meet before it is read, and the parameters of each path that are not filters."""
 
 import hmac
 import re
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakehouse.serve.problems import RequestError, problem_of
-from lakehouse.serve.serving import Serving
+from lakehouse.serve.snapshots import Serving
 
 MAX_TARGET = 8_192  # bytes of path and query
 _LOCAL_NAME = "localhost"
 _HOST = re.compile(r"(?:\[(?P<address>[^]]*)\]|(?P<name>[^]:[]*))(?::[0-9]*)?")
+_MAX_ROWS = 10_000
+_GREATEST_VERSION = 2**53 - 1
 
 
 def is_loopback(host: str) -> bool:
@@ -83,3 +86,46 @@ async def require_token(
             where="header Authorization",
             action="Send Authorization: Bearer TOKEN, with the value of LAKEHOUSE_SERVE_TOKEN of the server.",
         )
+
+
+class VersionOption(BaseModel):
+    """Which version is read."""
+
+    version: int | None = Field(
+        None, ge=0, le=_GREATEST_VERSION, description="The number of a version; default: the newest."
+    )
+
+
+class TableOptions(VersionOption):
+    """Which version of a table is shown; there are no filters, so another parameter is misspelt."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class PageOptions(BaseModel):
+    """Which part of the result is read."""
+
+    limit: int = Field(1_000, ge=1, le=_MAX_ROWS, description="Rows, groups or changes of a page.")
+    page: str | None = Field(None, max_length=300, description="Where a page begins, from next of an answer.")
+
+
+class RowOptions(PageOptions, VersionOption):
+    """How rows are read."""
+
+    columns: list[str] = Field([], description="Columns of the answer; default: all.")
+    order: list[str] = Field([], description="Columns to order by; -COLUMN for the greatest first. NULL is last.")
+
+
+class AggregateOptions(PageOptions, VersionOption):
+    """How a column is aggregated."""
+
+    column: str = Field(description="A numeric column.")
+    by: list[str] = Field([], description="Columns: the rows of a group have equal values in them.")
+    period: Literal["hour", "day", "month", "year"] | None = Field(None, description="Groups share it, UTC.")
+    time: str | None = Field(None, description="The column of the period; default: the only one that has times.")
+
+
+class ChangeOptions(PageOptions):
+    """Which changes are read."""
+
+    since: int = Field(ge=-1, le=_GREATEST_VERSION, description="Changes after this version of the table; -1 for all.")

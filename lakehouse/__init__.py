@@ -17,74 +17,16 @@ The flow, package by package::
 answers requests over HTTP, ``cli`` is the command line, ``defs`` (through ``definitions``) is for Dagster, ``spark``
 has the session, ``local`` the stack on one machine.
 
-The names in ``__all__`` are public and stable; everything else may change. Importing this package imports nothing else:
-each name is looked up at its first use.
+The names in ``__all__`` are public and stable; everything else may change: the classes of ``declaration``, and a few
+others. Importing this package imports nothing else: each name is looked up at its first use.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lakehouse.declaration import (
-        Avro,
-        AvroSamples,
-        BaseSamples,
-        BigEndian,
-        BrokerTime,
-        Check,
-        Choice,
-        Column,
-        Compressed,
-        ConnectJson,
-        Counter,
-        Csv,
-        Day,
-        Debezium,
-        Delete,
-        Element,
-        ElementIndex,
-        Export,
-        FieldIs,
-        Files,
-        Generated,
-        Hash,
-        HeaderIs,
-        Hour,
-        Json,
-        KeyValues,
-        Late,
-        Logfmt,
-        Measure,
-        Month,
-        ParentField,
-        Protobuf,
-        RecordHeader,
-        RecordKey,
-        Reference,
-        Reject,
-        Rejection,
-        Rollup,
-        Rows,
-        SampleRecords,
-        Samples,
-        SchemaIs,
-        StreamTable,
-        TableRows,
-        Text,
-        TextBoolean,
-        TextNumber,
-        Tombstone,
-        TopicName,
-        TopicPattern,
-        Truncate,
-        UnmappedFields,
-        Value,
-        ValueOrObject,
-        Version,
-        View,
-        Year,
-        Zone,
-    )
+    from lakehouse import declaration
+    from lakehouse.declaration import *  # noqa: F403 - its names are those of its __all__
     from lakehouse.decoding.formats.writer_schemas import writer_schema
     from lakehouse.defs.build import build_defs
     from lakehouse.defs.component import LakehouseTables
@@ -96,77 +38,20 @@ if TYPE_CHECKING:
     from lakehouse.query.reading import Reading, read
     from lakehouse.settings import Settings
 
-__all__ = [
-    "Avro",
-    "AvroSamples",
-    "BaseSamples",
-    "BigEndian",
-    "BrokerTime",
-    "Check",
-    "Choice",
-    "Column",
-    "Compressed",
-    "ConnectJson",
-    "Counter",
-    "Csv",
-    "Day",
-    "Debezium",
-    "Delete",
-    "Element",
-    "ElementIndex",
-    "Export",
-    "FieldIs",
-    "Files",
-    "Generated",
-    "Hash",
-    "HeaderIs",
-    "Hour",
-    "Json",
-    "KeyValues",
-    "LakehouseError",
-    "LakehouseResource",
-    "LakehouseTables",
-    "Late",
-    "Logfmt",
-    "Measure",
-    "Month",
-    "OpenMeteoFiles",
-    "ParentField",
-    "Protobuf",
-    "Reading",
-    "RecordHeader",
-    "RecordKey",
-    "Reference",
-    "Reject",
-    "Rejection",
-    "Rollup",
-    "Rows",
-    "SampleRecords",
-    "Samples",
-    "SchemaIs",
-    "Settings",
-    "StreamTable",
-    "TableRows",
-    "Text",
-    "TextBoolean",
-    "TextNumber",
-    "Tombstone",
-    "TopicName",
-    "TopicPattern",
-    "Truncate",
-    "UnmappedFields",
-    "Value",
-    "ValueOrObject",
-    "Version",
-    "View",
-    "Year",
-    "Zone",
-    "build_defs",
-    "declared_tables",
-    "foreach_batch",
-    "read",
-    "writer_schema",
-]
+    __all__ = [
+        "LakehouseError",
+        "LakehouseResource",
+        "LakehouseTables",
+        "OpenMeteoFiles",
+        "Reading",
+        "Settings",
+        "build_defs",
+        "declared_tables",
+        "foreach_batch",
+        "read",
+        "writer_schema",
+    ]
+    __all__ += declaration.__all__
 
 _MODULES_BY_NAME = {
     "LakehouseError": "lakehouse.errors",
@@ -184,10 +69,15 @@ _MODULES_BY_NAME = {
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name in _MODULES_BY_NAME:
+        return getattr(import_module(_MODULES_BY_NAME[name]), name)
+    declared_names = import_module("lakehouse.declaration").__all__
+    if name == "__all__":
+        return sorted([*_MODULES_BY_NAME, *declared_names])
+    if name not in declared_names:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES_BY_NAME.get(name, "lakehouse.declaration")), name)
+    return getattr(import_module("lakehouse.declaration"), name)

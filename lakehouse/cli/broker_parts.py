@@ -42,7 +42,7 @@ def examine_connectors(settings: "Settings", table: "StreamTable", *, can_read: 
 
 def _check_records(settings: "Settings", table: "StreamTable") -> tuple[bool, str]:
     """Whether the newest records fit the declaration, and what they are."""
-    from lakehouse.ingest.kept_schemas import kept_schemas
+    from lakehouse.ingest.schema_resolution import kept_schemas
     from lakehouse.kafka import newest_records
 
     try:

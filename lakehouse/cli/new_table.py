@@ -77,7 +77,7 @@ def new_table(
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.cli.proposals import propose_for_lines, propose_for_topics, read_sample
-    from lakehouse.declaration import require_distinct_names
+    from lakehouse.declaration.table import require_distinct_names
     from lakehouse.discovery import find_readable_tables
 
     settings = load_settings()

@@ -157,8 +157,7 @@ def _load_rules(settings: "Settings", table: "StreamTable", records: "Sequence[A
 
     schemas = NO_SCHEMAS
     if table.schema_format:
-        from lakehouse.ingest.kept_schemas import kept_schemas
-        from lakehouse.ingest.schema_resolution import look_up_schemas
+        from lakehouse.ingest.schema_resolution import kept_schemas, look_up_schemas
 
         parts = [record.value for record in records] if table.format.needs_schemas else []
         parts += [record.key for record in records] if table.key_format else []

@@ -21,7 +21,7 @@ from lakehouse.declaration.generated import Generated
 from lakehouse.declaration.partitions import Day, Hour, Month, Value, Year
 from lakehouse.declaration.references import Reference
 from lakehouse.declaration.reject import Reject
-from lakehouse.declaration.table import StreamTable, require_distinct_names
+from lakehouse.declaration.table import StreamTable
 from lakehouse.declaration.table_rows import TableRows
 from lakehouse.declaration.topics import TopicPattern
 from lakehouse.declaration.view import View
@@ -126,5 +126,4 @@ __all__ = [
     "View",
     "Year",
     "Zone",
-    "require_distinct_names",
 ]

@@ -7,7 +7,8 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import Export, StreamTable, View, require_distinct_names
+from lakehouse.declaration import Export, StreamTable, View
+from lakehouse.declaration.table import require_distinct_names
 from lakehouse.defs.alerts import build_alerts
 from lakehouse.defs.assets import build_assets
 from lakehouse.defs.automation import build_automation

@@ -18,8 +18,7 @@ from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError, SourceUnreachableError, TopicError
 from lakehouse.ingest.gaps import plan_table
-from lakehouse.ingest.start import with_start
-from lakehouse.ingest.topics import split_by_topic
+from lakehouse.ingest.topics import split_by_topic, with_start
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import HeldPart, Plan, SourceId, SourceState, source_words

@@ -76,7 +76,7 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
                 source_count = count_rows(source.uri, source.partition_by, partitions)
                 with rows_expected(spark, changed_count, source_count):
                     rows = _recompute_groups(upstream, rollup, groups, partitions).localCheckpoint()
-                    entry = rollup_table.merge_keyed(rows, rollup.by, _IS_GONE, commit, ExpectedRows(changed_count))
+                    entry = rollup_table.upsert(rows, rollup.by, _IS_GONE, commit, ExpectedRows(changed_count))
                 return replace(derived_from(layout.name, upstream, entry, rebuilt=False), computed_groups=rows)
     # a column: with a literal, Spark would find no equality to join by
     rows = recompute(upstream, rollup).withColumns({"_can_match": F.lit(False), _IS_GONE: F.lit(False)})

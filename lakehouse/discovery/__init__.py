@@ -13,9 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from lakehouse.declaration import Export, StreamTable, View, require_distinct_names
+from lakehouse.declaration import Export, StreamTable, View
 from lakehouse.declaration.export import ExportedTable, check_exports
 from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.table import require_distinct_names
 from lakehouse.declaration.view import sort_views
 from lakehouse.discovery.modules import SETTING, import_modules, refuse
 from lakehouse.errors import DeclarationError, LakehouseError

@@ -10,32 +10,29 @@ from pyspark.sql import DataFrame
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, ReadLossError
-from lakehouse.ingest.accounting_check import require_accounted
-from lakehouse.ingest.append import append_records
-from lakehouse.ingest.around_timeless import stage_around_timeless
-from lakehouse.ingest.counts import Counts, count_batch, with_counts
-from lakehouse.ingest.data_files import (
+from lakehouse.ingest.append import (
     WrittenRecords,
+    append_records,
     count_data_files,
     removed_on_failure,
     take_data_files,
     with_data_files,
     write_failures,
 )
-from lakehouse.ingest.deletes import deletes_layout, merge_by_key
-from lakehouse.ingest.equal_versions import equal_order
+from lakehouse.ingest.change_positions import note_origins, note_snapshot_end, require_greater_positions
+from lakehouse.ingest.counts import Counts, count_batch, with_counts
+from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.kept_rejections import name_rejections, require_kept_rejections
 from lakehouse.ingest.load import load_named_references, merge_base
+from lakehouse.ingest.merge import merge_by_key
+from lakehouse.ingest.newest_per_key import equal_order
 from lakehouse.ingest.order_times import order_records
-from lakehouse.ingest.origins import note_origins
-from lakehouse.ingest.outcomes import Outcome
+from lakehouse.ingest.outcomes import Outcome, require_accounted
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
-from lakehouse.ingest.snapshots import note_snapshot_end, require_greater_positions
-from lakehouse.ingest.staging import stage_records
-from lakehouse.ingest.start import with_start
-from lakehouse.ingest.topics import split_by_topic, split_context
+from lakehouse.ingest.staging import stage_around_timeless, stage_records
+from lakehouse.ingest.topics import split_by_topic, split_context, with_start
 from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, require_same_source
 from lakehouse.ledger.active_files import count_rows
@@ -233,7 +230,7 @@ def run_batch(
     stored_rows += count_rows(settings.table_uri(table.deletes_name)) if table.delete_rule else 0
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
     with rows_expected(spark, counts.rows, stored_rows):
-        entry = merge_decided(context, DecodedBatch(records, plan, commit, ledger, files), counts)
+        entry = commit_batch(context, DecodedBatch(records, plan, commit, ledger, files), counts)
     return MergedBatch(entry, plan, state_after, counts.unmapped_fields)
 
 
@@ -274,7 +271,7 @@ def _stage(
     return plan, *(take_data_files(records) if are_written else (records, []))
 
 
-def merge_decided(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
+def commit_batch(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
     """Merge the valid records in one commit, and store the others at a time when a crash does no harm."""
     table, rejected_table = context.table, context.stored_table(rejected_layout)
     if table.has_changes:

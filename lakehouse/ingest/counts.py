@@ -12,7 +12,7 @@ from lakehouse.declaration import Column as DeclaredColumn
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError
-from lakehouse.ingest.equal_versions import with_equal_versions
+from lakehouse.ingest.newest_per_key import with_equal_versions
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.layout import TEXT_BOUND, TEXT_TYPES, literal, text_literal

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.around_timeless import read_around_timeless
 from lakehouse.ingest.replay import find_merged_ranges, ranges_after
-from lakehouse.ingest.start import first_positions
+from lakehouse.ingest.staging import read_around_timeless
+from lakehouse.ingest.topics import first_positions
 from lakehouse.kafka import TimelessRecordError, first_records, offsets_at, read_failures, read_records
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Positions, Range, SourceId, describe_deleted

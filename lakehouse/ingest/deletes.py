@@ -16,20 +16,14 @@ from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError, LedgerError
-from lakehouse.ingest.counts import Counts
-from lakehouse.ingest.merge import merge_rows
-from lakehouse.ingest.merge_target import Target
-from lakehouse.ingest.newest_per_key import newest_per_key
-from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.commit_values import Consumed
-from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.consumption import has_consumed_version, version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
 from lakehouse.settings import Settings
-from lakehouse.storage.bounds import NO_BOUNDS, bounds_of
 from lakehouse.storage.layout import NO_VERSION, Layout
 from lakehouse.storage.row_order import merged_layout, order_columns
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
@@ -172,48 +166,8 @@ def _counted_version(ledger: Ledger, deletes_ledger: Ledger) -> int:
     return named_deletes.version
 
 
-def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
-    """Store the deletes of a batch, then merge its rows in one commit; raises what ``merge_rows`` raises."""
-    table = context.table
-    is_row = f"{staged.REASON} IS NULL" + (f" AND NOT {staged.ROWLESS}" if table.has_truncates else "")
-    rows = batch.records.where(is_row).selectExpr("*", f"CAST(NULL AS BIGINT) AS {staged.BASE}")
-    newest_rows = newest_per_key(
-        rows,
-        table,
-        batch.plan.source,
-        has_unique_keys=not counts.duplicate,
-        # offsets of several partitions do not order the records of a key
-        bounds=NO_BOUNDS if counts.moved_keys else bounds_of(batch.commit),
-    )
-    return store_rows(context, newest_rows, counts, batch.commit, settle_deletes(context, batch.ledger))
-
-
-def store_rows(
-    context: TableContext, newest_rows: DataFrame, counts: Counts, commit: Commit, deletes: Deletes | None
-) -> Entry:
-    """Merge rows, one for each key, in one commit that names the deletes that count; raises like ``merge_rows``.
-
-    New deletes among the rows are stored before it, in a version that only this commit names.
-    """
-    if deletes is None:
-        return merge_rows(Target(context.table, context.merged), newest_rows, counts, commit)
-    commit = commit.with_fields(deletes_table=deletes.counted_version)
-    target = Target(context.table, context.merged, deletes.rows, bounds_of(commit), counts.deleted_keys > 0)
-    if not counts.deleted_keys:
-        return merge_rows(target, newest_rows, counts, commit)
-
-    def store_new_deletes(compared_rows: DataFrame, commit: Commit) -> Commit:
-        new_deletes = compared_rows.where(f"{staged.DELETE} IS NOT NULL")
-        if new_deletes.isEmpty():
-            return commit
-        expected = ExpectedRows(counts.deleted_keys, counts.text_from(commit.source))
-        return commit.with_fields(deletes_table=store_deletes(context.table, deletes, new_deletes, expected, commit))
-
-    return merge_rows(target, newest_rows, counts, commit, store_new_deletes)
-
-
 def store_deletes(
-    table: StreamTable, deletes: Deletes, rows: DataFrame, expected: ExpectedRows, commit: Commit
+    table: TableParts, deletes: Deletes, rows: DataFrame, expected: ExpectedRows, commit: Commit
 ) -> Consumed:
     """Store the delete (``_delete``) of each of these rows, which is the newest of its key; return the new version.
 
@@ -224,7 +178,7 @@ def store_deletes(
     version = [f"{staged.DELETE}.version AS `{table.version_column}`"] if table.version_column else []
     new_deletes = rows.selectExpr(*(f"`{name}`" for name in table.key), *version, f"struct({record}) AS {RECORD}")
     deletes_commit = deletes.ledger.next_commit("deletes", commit.run).with_fields(source=commit.source)
-    entry = stored_table.merge_keyed(
+    entry = stored_table.upsert(
         new_deletes.withColumn(staged.REMOVES, F.lit(False)), table.key, staged.REMOVES, deletes_commit, expected
     )
     ledger = stored_table.ledger()

@@ -17,7 +17,8 @@ from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.decode import with_computed
-from lakehouse.ingest.deletes import settle_deletes, store_rows
+from lakehouse.ingest.deletes import settle_deletes
+from lakehouse.ingest.merge import merge_newest
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejecting_rules import named_references, read_known, require_accepted
 from lakehouse.ingest.sources import read_reference, read_reference_rows
@@ -252,4 +253,4 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         declaration=table.fingerprint,
     )
     newest_rows = newest_per_key(rows, table, None, has_unique_keys=not counts.duplicate)
-    return store_rows(context, newest_rows, counts, commit, settle_deletes(context, ledger))
+    return merge_newest(context, newest_rows, counts, commit, settle_deletes(context, ledger))

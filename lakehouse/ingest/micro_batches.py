@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.ingest.batches import prepare
 from lakehouse.ingest.gaps import plan_table
-from lakehouse.ingest.start import with_start
+from lakehouse.ingest.topics import with_start
 from lakehouse.kafka import PATIENCE, first_records, is_exact_in_spark, written_ends
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Plan, Positions, Range, SourceState, first_of

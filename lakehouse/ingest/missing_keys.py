@@ -19,7 +19,7 @@ from lakehouse.errors import ConflictError, DeclarationError, LakehouseError
 from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.deletes import settle_deletes, store_deletes
 from lakehouse.ingest.gaps import plan_table, shows_deletes
-from lakehouse.ingest.kept_schemas import kept_schemas
+from lakehouse.ingest.schema_resolution import kept_schemas
 from lakehouse.kafka import PATIENCE, TimelessRecordError, read_records
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger

@@ -13,16 +13,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.batches import merge_decided, prepare
+from lakehouse.ingest.batches import commit_batch, prepare
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
 from lakehouse.ingest.kept_rejections import require_kept_rejections
 from lakehouse.ingest.order_times import with_order_times
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_elements import keep_unresolved, records_with_bytes
-from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
+from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected, unresolved_sql
 from lakehouse.ingest.staging import stage_records
-from lakehouse.ingest.unresolved_rejections import unresolved_sql
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId
@@ -147,7 +146,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     if counts.are_all_rejected and not (unresolved and unresolved.opened_count):
         store_rejected(context.table, context.stored_table(rejected_layout), batch)
         return None
-    entry: Entry = merge_decided(context, batch, counts)
+    entry: Entry = commit_batch(context, batch, counts)
     return Outcome(entry, None, 0, 0, time.monotonic() - start_time, unmapped_fields=counts.unmapped_fields)
 
 

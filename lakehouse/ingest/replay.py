@@ -7,12 +7,11 @@ from functools import partial
 
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import Request, prepare, run_batch
-from lakehouse.ingest.former_times import FormerTimes
 from lakehouse.ingest.gaps import data_loss_error
 from lakehouse.ingest.kept_rejections import settle_rejections
+from lakehouse.ingest.order_times import FormerTimes
 from lakehouse.ingest.outcomes import Outcome
-from lakehouse.ingest.start import first_positions
-from lakehouse.ingest.topics import split_context
+from lakehouse.ingest.topics import first_positions, split_context
 from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.commit_values import LastRecords
 from lakehouse.ledger.positions import Plan, Range, SourceState, find_gap, source_words

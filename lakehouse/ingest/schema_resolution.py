@@ -4,23 +4,69 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from lakehouse.declaration import Rejection, StreamTable
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, UnusableSchemaError, WriterSchema
 from lakehouse.decoding.formats.framing import split_frame
 from lakehouse.errors import RegistryError
-from lakehouse.ingest.kept_schemas import COLUMNS, kept_schemas, schemas_layout
 from lakehouse.kafka.registry_client import Registry, SchemaRefusedError, registry, writer_schema_of
+from lakehouse.ledger.ledger import ledger_of
+from lakehouse.ledger.log import open_table
+from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
+from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
 from lakehouse.storage.table_context import TableContext
 
+COLUMNS = (
+    TableColumn("id", "BIGINT", "Id of the schema in the registry."),
+    TableColumn("fingerprint", "STRING", "SHA-256 of its meaning, independent of its formatting."),
+    TableColumn("schema", "STRING", "The schema, as JSON with full names."),
+    TableColumn("references", "ARRAY<STRING>", "Schemas that it refers to, each after those it refers to itself."),
+)
 MAX_REQUESTED_IDS = 1_000
 """Maximum number of unknown ids that are requested for one batch: bytes of another format may look like any id."""
 MAX_REQUESTS = 2_000
 """Requests of one batch after which no other unknown id is requested: a schema may refer to hundreds of others."""
 _MAX_CONFIRMED = 100  # of the first and of the last ids
 _ID_LIMIT = 2**31  # the ids of a registry are lower
+
+
+def schemas_layout(table: StreamTable, settings: Settings) -> Layout:
+    """Return the layout of the schemas: one row for each id, never changed."""
+    doc = f"Schemas with which records of {table.topic_text} were decoded: one row per id."
+    uri = settings.table_uri(table.schemas_name)
+    return Layout(
+        table.schemas_name,
+        uri,
+        doc,
+        COLUMNS,
+        retention=table.retention,
+        anchors=["id", "schema"],
+        sync=settings.sync,
+    )
+
+
+def kept_schemas(settings: Settings, table: StreamTable) -> Schemas:
+    """Return the schemas that are kept for a table, without a JVM; none if its records have no schema ids.
+
+    Raises ``LedgerError`` if another version of lakehouse wrote them.
+    """
+    kind = table.schema_format.schema_kind if table.schema_format else None
+    if kind is None:
+        return NO_SCHEMAS
+    ledger_of(settings, table.schemas_name)
+    uri = settings.table_uri(table.schemas_name)
+    with log_failures(uri):
+        schema_table = open_table(uri)
+        rows = (
+            pa.table(schema_table.to_pyarrow_table(columns=["id", "schema", "references"])).to_pylist()
+            if schema_table
+            else []
+        )
+    return Schemas({row["id"]: WriterSchema(row["schema"], tuple(row["references"] or ()), kind) for row in rows}, {})
 
 
 def resolve_schemas(context: TableContext, known_schemas: Schemas, ids: Sequence[int], *, confirm: bool) -> Schemas:

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 
 from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError
+from lakehouse.ingest.compared_rows import fields_of
 from lakehouse.ingest.counts import Counts
-from lakehouse.ingest.found_order import greatest_order
-from lakehouse.ingest.merge import fields_of
+from lakehouse.ingest.horizon import greatest_order
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.storage.bounds import NO_BOUNDS, bounds_after

@@ -6,9 +6,9 @@ from lakehouse.declaration import StreamTable
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.rollup import rollup_layout
 from lakehouse.ingest.deletes import deletes_layout
-from lakehouse.ingest.kept_schemas import schemas_layout
 from lakehouse.ingest.load import base_layout, reference_layout
 from lakehouse.ingest.rejected_records import rejected_layout
+from lakehouse.ingest.schema_resolution import schemas_layout
 from lakehouse.settings import Settings
 from lakehouse.sources.files.file_log import files_layout
 from lakehouse.storage.layout import Layout

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from lakehouse.declaration import Export
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.purge import purge_deletes
+from lakehouse.ingest.horizon import purge_deletes
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import active_files, read_history
 from lakehouse.operations.layouts import layouts_of

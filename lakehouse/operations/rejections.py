@@ -5,7 +5,7 @@ from datetime import datetime
 
 from lakehouse.declaration import StreamTable
 from lakehouse.ingest.kept_rejections import find_lost_rejections
-from lakehouse.ingest.unresolved_rejections import unresolved_sql
+from lakehouse.ingest.rejected_records import unresolved_sql
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.ledger.log import open_table
 from lakehouse.operations.open_rejections import quoted_text

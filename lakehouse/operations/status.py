@@ -8,8 +8,7 @@ from lakehouse.errors import DataLossError, DeclarationError, LakehouseError, To
 from lakehouse.exports.progress import ExportStatus, export_status
 from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.kept_rejections import find_lost_rejections
-from lakehouse.ingest.start import with_start
-from lakehouse.ingest.topics import known_topics, split_by_topic
+from lakehouse.ingest.topics import known_topics, split_by_topic, with_start
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.consumption import is_consumed
 from lakehouse.ledger.ledger import Ledger, ledger_of

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
-from lakehouse.ingest.merge import fields_of
+from lakehouse.ingest.compared_rows import fields_of
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.operations.verify import find_rows

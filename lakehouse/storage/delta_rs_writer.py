@@ -91,7 +91,7 @@ def add_files(layout: Layout, files: Sequence[DataFile], commit: Commit) -> Entr
     return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
 
-def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_column: str, commit: Commit) -> Entry:
+def upsert_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_column: str, commit: Commit) -> Entry:
     """Merge rows, one for each key, in one commit that carries ``commit``.
 
     A row is deleted if its ``deleted_column`` is true, updated if a column outside the key differs, inserted if its key
@@ -113,7 +113,7 @@ def merge_quickly(layout: Layout, rows: pa.Table, key: Sequence[str], deleted_co
     return commit_without_spark(layout, commit, lambda: _write_planned(layout, commit.table_version, write))
 
 
-def store_quickly(
+def write_quickly(
     layout: Layout, rows: pa.Table, key: Sequence[str], partitions: Collection[str] | None, commit: Commit
 ) -> Entry:
     """Insert, replace or remove rows, one for each key, in one commit that carries ``commit``.

@@ -6,7 +6,7 @@ rows are the same.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,13 @@ from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.spark.few_rows import collect_rows
 from lakehouse.storage.data_file import DataFile
-from lakehouse.storage.delta_rs_writer import add_files, append_nothing, append_quickly, merge_quickly, store_quickly
+from lakehouse.storage.delta_rs_writer import (
+    add_files,
+    append_nothing,
+    append_quickly,
+    upsert_quickly,
+    write_quickly,
+)
 from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_merge_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
@@ -62,12 +68,22 @@ class ComparedRows(NamedTuple):
     counts: Mapping[str, int]
 
 
-BeforeCommit = Callable[[DataFrame, Commit], Commit]
+class Comparison(Protocol):
+    """New rows, one for each key of a table, which its stored rows are compared with.
 
+    - ``compare_few`` returns the rows to store: every column, and whether the row is stale (``_stale``); if deletes are
+      declared, also whether the stored row is removed (``_removes``), and whether a delete found none (``_no_row``); if
+      a version is, whether the stored row has the same one and other values (``_equal_version``).
+    - The MERGE of ``compare_many`` must match a row only with the stored row that it was compared with.
+    - ``before_commit`` receives the compared rows and returns the commit to make, for what has to be stored elsewhere
+      first. It receives each delete of the batch that has to be stored (``_delete``).
+    """
 
-def keep_commit(_: DataFrame, commit: Commit) -> Commit:
-    """Return the commit: nothing has to be stored before it."""
-    return commit
+    def compare_few(self, stored_rows: DataFrame) -> DataFrame: ...  # noqa: D102 - as above
+
+    def compare_many(self, stored_rows: DataFrame) -> ComparedRows: ...  # noqa: D102
+
+    def before_commit(self, compared_rows: DataFrame, commit: Commit) -> Commit: ...  # noqa: D102
 
 
 def _with_counts(commit: Commit, counts: Mapping[str, int]) -> Commit:
@@ -145,7 +161,7 @@ class StoredTable:
         """MERGE rows by ``spec`` in one commit that carries ``commit``; raises what ``commit_merge`` raises."""
         return commit_merge(self.spark, self.layout, rows, spec, commit)
 
-    def merge_keyed(
+    def upsert(
         self, rows: DataFrame, by: Sequence[str], deleted_column: str, commit: Commit, expected: ExpectedRows
     ) -> Entry:
         """Merge rows, one for each value of ``by``, in one commit that carries ``commit``.
@@ -156,41 +172,23 @@ class StoredTable:
         is_eligible = can_merge_quickly(self.layout, expected.rows, text=expected.text)  # rows may be in any partition
         arrow_rows = collect_rows(rows) if is_eligible else None
         if arrow_rows is not None:
-            return merge_quickly(self.layout, arrow_rows, by, deleted_column, commit)
+            return upsert_quickly(self.layout, arrow_rows, by, deleted_column, commit)
         return self.merge(rows, keyed_spec(self.layout.names, by, deleted_column), commit)
 
-    def store_compared(
-        self,
-        compare_few: Callable[[DataFrame], DataFrame],
-        compare_many: Callable[[DataFrame], ComparedRows],
-        commit: Commit,
-        expected: ExpectedRows,
-        before_commit: BeforeCommit = keep_commit,
-    ) -> Entry:
+    def write_compared(self, comparison: Comparison, commit: Commit, expected: ExpectedRows) -> Entry:
         """Compare new rows, one for each key of the layout, with the stored rows, and store them in one commit.
 
-        Both functions receive stored rows. ``compare_few`` returns the rows to store: every column, and whether the row
-        is stale (``_stale``); if deletes are declared, also whether the stored row is removed (``_removes``), and
-        whether a delete found none (``_no_row``); if a version is, whether the stored row has the same one and other
-        values (``_equal_version``). The MERGE of ``compare_many`` must match a row only with the stored row that it was
-        compared with. ``before_commit`` receives the compared rows and returns the commit to make, for what has to be
-        stored elsewhere first. Raises what ``commit_merge`` raises, and ``ValueError`` if the layout has no key.
+        Raises what ``commit_merge`` raises, and ``ValueError`` if the layout has no key.
         """
         if not self.layout.key:
             raise ValueError(f"{self.layout.name} has no key to compare rows by")
-        entry = self._store_few(compare_few, commit, expected, before_commit)
+        entry = self._write_few(comparison, commit, expected)
         if entry is not None:
             return entry
-        rows, spec, counts = compare_many(self.rows())
-        return self.merge(rows, spec, before_commit(rows, _with_counts(commit, counts)))
+        rows, spec, counts = comparison.compare_many(self.rows())
+        return self.merge(rows, spec, comparison.before_commit(rows, _with_counts(commit, counts)))
 
-    def _store_few(
-        self,
-        compare_few: Callable[[DataFrame], DataFrame],
-        commit: Commit,
-        expected: ExpectedRows,
-        before_commit: BeforeCommit,
-    ) -> Entry | None:
+    def _write_few(self, comparison: Comparison, commit: Commit, expected: ExpectedRows) -> Entry | None:
         """Compare rows with the version that the commit was planned on, and commit on that version without Spark.
 
         Returns ``None``, and writes nothing, if Spark has to write.
@@ -198,7 +196,7 @@ class StoredTable:
         count, partitions = expected.rows, expected.partitions
         if not count or not can_merge_quickly(self.layout, count, partitions, expected.text):
             return None
-        rows = collect_rows(compare_few(self.rows_covering(commit.table_version, partitions)))
+        rows = collect_rows(comparison.compare_few(self.rows_covering(commit.table_version, partitions)))
         if rows is None or rows.nbytes > MOST_MEMORY:  # kept values from stored rows add to the expected size
             return None
         # a duplicate key, which Delta refuses, or no row to store, for which deltalake makes no commit
@@ -208,10 +206,11 @@ class StoredTable:
         commit = _with_counts(commit, {name: pc.sum(rows[name]).as_py() for name in counted_names})
         rows = rows.drop_columns(counted_names)
         if DELETE in rows.column_names:
-            commit = before_commit(self.spark.createDataFrame(rows.select([*self.layout.key, DELETE])), commit)
-            return store_quickly(self.layout, rows.drop_columns([DELETE]), self.layout.key, partitions, commit)
+            deletes = self.spark.createDataFrame(rows.select([*self.layout.key, DELETE]))
+            commit = comparison.before_commit(deletes, commit)
+            return write_quickly(self.layout, rows.drop_columns([DELETE]), self.layout.key, partitions, commit)
         try:
-            return store_quickly(self.layout, rows, self.layout.key, partitions, commit)
+            return write_quickly(self.layout, rows, self.layout.key, partitions, commit)
         except LockedError:
             raise
         except ConflictError:  # Spark can still commit if the other commit changed none of its rows

@@ -9,8 +9,7 @@ import pytest
 
 from lakehouse.errors import ConflictError, LedgerError
 from lakehouse.ingest.counts import Counts
-from lakehouse.ingest.merge import merge_rows
-from lakehouse.ingest.merge_target import Target
+from lakehouse.ingest.merge import merge_newest
 from lakehouse.kafka import read_topic
 from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.positions import Range
@@ -49,8 +48,8 @@ def progress_of(stream: Stream) -> int:
 def empty_commit(stream: Stream, number: int) -> None:
     """Commit without rows under a number, as a second writer would."""
     commit = stream.ledger.next_commit("replay", "other writer").model_copy(update={"number": number})
-    target = Target(stream.table, stream.context.merged)
-    merge_rows(target, target.merged.rows().where("false"), Counts(0, 0, 0, 0), commit)
+    no_rows = stream.context.merged.rows().where("false")
+    merge_newest(stream.context, no_rows, Counts(0, 0, 0, 0), commit, deletes=None)
 
 
 @pytest.mark.invariant("1.1")

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, Debezium, StreamTable
-from lakehouse.ingest import purge
-from lakehouse.ingest.purge import purge_deletes
+from lakehouse.ingest import horizon
+from lakehouse.ingest.horizon import purge_deletes
 from lakehouse.ingest.redrive import redrive
 from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
@@ -83,7 +83,7 @@ def test_a_purge_that_dies_between_its_commits_forgets_nothing(stream: Stream, m
         raise DiedError
 
     with monkeypatch.context() as patch:
-        patch.setattr(purge, "version_to_consume", die)
+        patch.setattr(horizon, "version_to_consume", die)
         with pytest.raises(DiedError):
             age(stream, now)
     assert stored_deletes(stream) == 0

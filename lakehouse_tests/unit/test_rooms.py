@@ -39,7 +39,7 @@ def imported_names(source: str) -> set[str]:
 
 def imports_past_stored_table(source: str) -> list[str]:
     """The imports of functions that only ``StoredTable`` calls, or of their modules."""
-    functions = r"(ensure_table|read_table|read_rows|read_changes|run_upkeep|commit_\w+|(append|merge|store)_quickly"
+    functions = r"(ensure_table|read_table|read_rows|read_changes|run_upkeep|commit_\w+|(append|upsert|write)_quickly"
     functions += r"|rewrite_table|restrict_statistics|run_statement)"
     module = r"lakehouse\.storage\.(schema_change\.(apply|rewrite)|table_files|delta_rs_writer|spark_writer|statement)"
     private_import = re.compile(rf"{module}|{module}\.{functions}")
@@ -50,7 +50,7 @@ def imports_past_stored_table(source: str) -> list[str]:
     "source",
     [
         "from lakehouse.storage.spark_writer import commit_merge",
-        "from lakehouse.storage.delta_rs_writer import store_quickly as store",
+        "from lakehouse.storage.delta_rs_writer import write_quickly as store",
         "from lakehouse.storage import spark_writer",
         "import lakehouse.storage.schema_change.apply",
     ],

@@ -78,7 +78,7 @@ CASES = [
     Case("between the tables", Point("storage.schema_change.apply._create", "after")),
     Case("before the table of deletes is created", Point("storage.schema_change.apply._create", "after", nth=1)),
     Case("after the tables are created", Point("storage.schema_change.apply._create", "after", nth=2)),
-    Case("after reading", Point("ingest.batches.merge_decided")),
+    Case("after reading", Point("ingest.batches.commit_batch")),
     Case("rejected write: first data file", write("file", "_rejected")),
     Case("rejected write: log entry", write("version", "_rejected")),
     *(Case(f"deletes: first data file, batch {nth + 1}", write("file", "_deletes", nth)) for nth in (0, 1)),

@@ -15,7 +15,7 @@ from lakehouse_tests.helpers.tables.rows import rows_of
 pytestmark = pytest.mark.invariant("3.2")
 
 
-@pytest.fixture(params=["commit_merge", "store_quickly"])
+@pytest.fixture(params=["commit_merge", "write_quickly"])
 def writer(request):
     """The function that stores the rows of a batch: Spark's, or that of deltalake for few rows."""
     with by_spark(request.param == "commit_merge"):
@@ -41,7 +41,7 @@ def run_before_the_write(monkeypatch: pytest.MonkeyPatch, work: Any) -> list[str
 
         return interfere_and_store
 
-    for writer in ("commit_merge", "store_quickly"):
+    for writer in ("commit_merge", "write_quickly"):
         monkeypatch.setattr(stored_table, writer, interfere_with(writer, getattr(stored_table, writer)))
     return attempts
 

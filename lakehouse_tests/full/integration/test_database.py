@@ -111,7 +111,7 @@ def is_awaited(server: Postgres, transaction: psycopg.Connection[Any]) -> bool:
 ROWS, ROUNDS = 20_000, 5
 DEATHS = (
     Point("ingest.batches.store_rejected"),
-    Point("ingest.deletes.store_deletes", "after"),
+    Point("ingest.merge.store_deletes", "after"),
     Point("ingest.batches.require_accounted"),
 )
 

@@ -36,12 +36,12 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
             *CREATION,  # the table of rejected records
             *CREATION,  # the table of deletes
             Point("sources.topic.read_records"),
-            Point("ingest.batches.merge_decided"),
+            Point("ingest.batches.commit_batch"),
             write("before", "_rejected"),
             write("after", "_rejected"),
             *DELETES_STORED,
             *DELETES_STORED,  # the next attempt first restores the deletes that count
-            Point("ingest.deletes.store_rows"),
+            Point("ingest.merge.merge_newest"),
             write("before"),
             write("after"),
         ),

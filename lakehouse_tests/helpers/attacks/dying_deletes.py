@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.ingest import deletes
+from lakehouse.ingest import deletes, merge
 
 
 class DiedError(Exception):
@@ -23,5 +23,5 @@ def dying_after_deletes() -> Iterator[None]:
         raise DiedError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deletes, "store_deletes", store_and_die)
+        patch.setattr(merge, "store_deletes", store_and_die)
         yield

@@ -9,8 +9,8 @@ from hypothesis.stateful import initialize, precondition, rule
 from lakehouse.declaration import FieldIs, StreamTable
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import Request
+from lakehouse.ingest.horizon import purge_deletes
 from lakehouse.ingest.outcomes import Outcome
-from lakehouse.ingest.purge import purge_deletes
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.attacks.dying_deletes import DiedError, dying_after_deletes
 from lakehouse_tests.helpers.histories.histories import Histories

@@ -9,7 +9,7 @@ import pytest
 from lakehouse.cli import main
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
-from lakehouse.ingest.kept_schemas import kept_schemas
+from lakehouse.ingest.schema_resolution import kept_schemas
 from lakehouse.kafka import registry_client as registries
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.rejections import list_rejected

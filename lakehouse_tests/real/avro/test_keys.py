@@ -8,9 +8,9 @@ import pytest
 from lakehouse.declaration import Column, Json, RecordKey, Tombstone
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.errors import RegistryError
-from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
+from lakehouse.ingest.schema_resolution import kept_schemas
 from lakehouse.kafka import registry_client as registries
 from lakehouse.kafka.registry_client import registry as registry_of
 from lakehouse.settings import Settings

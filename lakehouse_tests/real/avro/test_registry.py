@@ -9,9 +9,9 @@ from lakehouse.declaration import Column, Json
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.errors import RegistryError
 from lakehouse.ingest import schema_resolution
-from lakehouse.ingest.kept_schemas import kept_schemas
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
+from lakehouse.ingest.schema_resolution import kept_schemas
 from lakehouse.kafka import registry_client as registries
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext

@@ -18,8 +18,8 @@ from lakehouse.declaration import (
     StreamTable,
     Value,
     Year,
-    require_distinct_names,
 )
+from lakehouse.declaration.table import require_distinct_names
 from lakehouse.defs.build import build_defs
 from lakehouse.derived.feed import changes_layout
 from lakehouse.errors import DeclarationError

@@ -8,7 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTable, require_distinct_names
+from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTable
+from lakehouse.declaration.table import require_distinct_names
 from lakehouse.defs.build import build_defs
 from lakehouse.errors import DeclarationError
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Day, Export, Hour, Month, Value, View, require_distinct_names
+from lakehouse.declaration import Column, Day, Export, Hour, Month, Value, View
+from lakehouse.declaration.table import require_distinct_names
 from lakehouse.discovery import sort_exports
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.views.orders import CUSTOMERS, ORDERS

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest import around_timeless
+from lakehouse.ingest import staging
 from lakehouse.kafka import CutPlan, Record, TimelessRecordError, read_failures
 from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.settings import Settings
@@ -25,8 +25,8 @@ def timeless_error(error: Exception) -> TimelessRecordError:
 
 def stage(monkeypatch: pytest.MonkeyPatch, failure: TimelessRecordError, *timeless_records: Record) -> None:
     no_session: Any = None
-    monkeypatch.setattr(around_timeless, "cut_around", lambda *_: CutPlan(PLAN, (PLAN,), (), timeless_records))
-    around_timeless.stage_around_timeless(TableContext(no_session, Settings(), temperatures), PLAN, "batch", failure)
+    monkeypatch.setattr(staging, "cut_around", lambda *_: CutPlan(PLAN, (PLAN,), (), timeless_records))
+    staging.stage_around_timeless(TableContext(no_session, Settings(), temperatures), PLAN, "batch", failure)
 
 
 @pytest.mark.invariant("8.7")
@@ -44,7 +44,7 @@ def test_another_overflow_without_timeless_records_is_raised_unchanged(monkeypat
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(around_timeless, "_stage_cut", fail)
+    monkeypatch.setattr(staging, "_stage_cut", fail)
     with pytest.raises(PySparkException) as raised:
         stage(monkeypatch, timeless_error(PySparkException(OVERFLOW)), TIMELESS)
     assert raised.value is error

@@ -3,7 +3,7 @@
 import pytest
 
 from lakehouse.decoding.formats.debezium.position import source_origin
-from lakehouse.ingest.origins import Positions, before_others
+from lakehouse.ingest.change_positions import Positions, before_others
 
 A, B = 1, 2
 

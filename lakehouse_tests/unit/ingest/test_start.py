@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from lakehouse.defs.figures import count_commits
 from lakehouse.errors import DataLossError, DeclarationError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest import start
+from lakehouse.ingest import topics
 from lakehouse.ingest.gaps import gap_commit, plan_table
-from lakehouse.ingest.start import with_start
+from lakehouse.ingest.topics import with_start
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.audit import audit
@@ -40,14 +40,14 @@ def index(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
         assert (topic, [*partitions], time) == ("temperatures", [0, 1, 2], NOON)
         return offsets
 
-    monkeypatch.setattr(start, "offsets_at", look_up)
+    monkeypatch.setattr(topics, "offsets_at", look_up)
     return offsets
 
 
 @pytest.fixture(autouse=True)
 def broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that does not say what the broker answers does not ask it."""
-    monkeypatch.setattr(start, "offsets_at", None)
+    monkeypatch.setattr(topics, "offsets_at", None)
 
 
 def plan(declared_start: Any, ledger: Ledger = NEW, state: TopicState = STATE, **options: Any) -> Plan:

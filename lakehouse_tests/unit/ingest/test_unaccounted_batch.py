@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.errors import AccountingError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.accounting_check import require_accounted
+from lakehouse.ingest.outcomes import require_accounted
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 
 

@@ -23,7 +23,7 @@ APPEND = """
 import sys
 from pathlib import Path
 from lakehouse.storage.layout import Layout, TableColumn
-from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly
+from lakehouse.storage.delta_rs_writer import append_quickly, upsert_quickly
 from lakehouse_tests.helpers.tables.plain_tables import COLUMNS, OSLO, next_commit, rows
 columns = [TableColumn(name, type_, "d") for name, type_ in COLUMNS.items()]
 layout = Layout("t", sys.argv[1], "d", columns, "at", statistics=("place",), sync=sys.argv[2] == "synced")

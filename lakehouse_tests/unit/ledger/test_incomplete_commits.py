@@ -16,7 +16,7 @@ from lakehouse.ledger.durability import is_cut, require_undamaged
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.restore_advice import restore_advice
-from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly
+from lakehouse.storage.delta_rs_writer import append_quickly, upsert_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.spark_writer import commit_without_spark, write_alone
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, next_commit, rows
@@ -105,7 +105,7 @@ def test_an_entry_that_is_truncated_after_a_line_is_reported(tmp_path: Path) -> 
 def test_a_merge_with_missing_files_is_reported(tmp_path: Path, line_count: int) -> None:
     layout = synced_table(tmp_path)
     changed_rows = rows((*PARIS[:3], 9, False), (*OSLO, False))
-    merge_quickly(replace(layout, sync=False), changed_rows, ["place"], "gone", next_commit(layout))
+    upsert_quickly(replace(layout, sync=False), changed_rows, ["place"], "gone", next_commit(layout))
     require_undamaged(layout.uri)
     lines = entry(layout, 2).read_bytes().splitlines(keepends=True)
     assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "add", "remove", "txn"]
@@ -217,7 +217,7 @@ def test_without_a_valid_marker_more_entries_are_compared(tmp_path: Path, state:
 @pytest.mark.invariant("11.9")
 def test_removed_files_may_be_missing(tmp_path: Path) -> None:
     layout = commit_unsynced(synced_table(tmp_path))
-    merge_quickly(replace(layout, sync=False), rows((*OSLO[:3], 9, False)), ["place"], "gone", next_commit(layout))
+    upsert_quickly(replace(layout, sync=False), rows((*OSLO[:3], 9, False)), ["place"], "gone", next_commit(layout))
     for file in {*DeltaTable(layout.uri, version=2).file_uris()} - {*DeltaTable(layout.uri).file_uris()}:
         Path(file).unlink()
     require_undamaged(layout.uri)

@@ -8,8 +8,8 @@ import pytest
 
 from lakehouse.errors import AccountingError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.accounting_check import require_accounted
 from lakehouse.ingest.counts import Counts
+from lakehouse.ingest.outcomes import require_accounted
 from lakehouse.ledger.accounting import describe_counts, figures, shown_totals
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.commit_infos import parse_metadata

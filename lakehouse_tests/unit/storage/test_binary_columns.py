@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.decoding.staged import STALE
-from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
+from lakehouse.storage.delta_rs_writer import append_quickly, upsert_quickly, write_quickly
 from lakehouse.storage.eligibility import MOST_ROWS, can_append_quickly, can_merge_quickly
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.parquet_properties import ROW_GROUP, writer_properties
@@ -46,10 +46,10 @@ def test_each_writer_stores_exact_bytes_and_no_statistics_of_them(tmp_path: Path
     layout = binary_table(tmp_path, EVERY_BYTE, b"", None)
     append_quickly(layout, photo_rows((3, b"\xff\x00")), next_commit(layout))
     new_rows = photo_rows((0, b"new"), (1, b""), (4, EVERY_BYTE)).append_column("gone", pa.array([False, False, False]))
-    merge_quickly(layout, new_rows, ["n"], "gone", next_commit(layout))
+    upsert_quickly(layout, new_rows, ["n"], "gone", next_commit(layout))
     assert photos_in(layout) == {0: b"new", 1: b"", 2: None, 3: b"\xff\x00", 4: EVERY_BYTE}
     stale = pa.array([False, True])
-    store_quickly(
+    write_quickly(
         layout, photo_rows((2, EVERY_BYTE), (3, None)).append_column(STALE, stale), ["n"], None, next_commit(layout)
     )
     assert photos_in(layout) == {0: b"new", 1: b"", 2: EVERY_BYTE, 3: b"\xff\x00", 4: EVERY_BYTE}
@@ -60,7 +60,7 @@ def test_a_merge_of_equal_bytes_writes_no_file(tmp_path: Path) -> None:
     layout = binary_table(tmp_path, EVERY_BYTE, b"", None)
     files_before = DeltaTable(layout.uri).file_uris()
     same_rows = photo_rows((0, EVERY_BYTE), (1, b""), (2, None)).append_column("gone", pa.array([False] * 3))
-    merge_quickly(layout, same_rows, ["n"], "gone", next_commit(layout))
+    upsert_quickly(layout, same_rows, ["n"], "gone", next_commit(layout))
     assert DeltaTable(layout.uri).file_uris() == files_before
 
 

@@ -14,7 +14,7 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.staged import STALE
 from lakehouse.errors import ConflictError, TableError
 from lakehouse.ledger.ledger import app_id
-from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
+from lakehouse.storage.delta_rs_writer import append_quickly, upsert_quickly, write_quickly
 from lakehouse.storage.layout import TEXT_BOUND, Layout, TableColumn
 from lakehouse.storage.spark_writer import write_alone
 from lakehouse_tests.helpers.tables.plain_tables import (
@@ -44,7 +44,7 @@ def test_an_append_is_one_commit_with_its_number_and_metadata(tmp_path: Path) ->
 def test_a_merge_deletes_updates_and_inserts_differing_rows_and_copies_all_others_unchanged(tmp_path: Path) -> None:
     layout = create_table(tmp_path, PARIS, NULL_PLACE, OSLO, ("Rome", Decimal(0), FAR, 4))
     new_rows = rows((*NULL_PLACE[:3], 7, False), (*OSLO, True), (*PARIS, False), ("Bern", None, FAR, 0, False))
-    entry = merge_quickly(layout, new_rows, ["place", "at"], "gone", next_commit(layout))
+    entry = upsert_quickly(layout, new_rows, ["place", "at"], "gone", next_commit(layout))
     metrics = entry.metrics
     assert (metrics.source_rows, metrics.inserted, metrics.updated, metrics.deleted) == (4, 1, 1, 1)
     expected = [PARIS, (*NULL_PLACE[:3], 7), ("Bern", None, FAR, 0), ("Rome", Decimal("0.000000"), FAR, 4)]
@@ -57,7 +57,7 @@ def test_a_merge_that_changes_nothing_is_a_commit_without_a_file(tmp_path: Path,
     """The commit records the consumed version."""
     layout = create_table(tmp_path, PARIS)
     files_before = DeltaTable(layout.uri).file_uris()
-    entry = merge_quickly(layout, rows(row), ["place", "at"], "gone", next_commit(layout))
+    entry = upsert_quickly(layout, rows(row), ["place", "at"], "gone", next_commit(layout))
     assert (entry.version, entry.metrics.inserted, entry.metrics.updated, entry.metrics.deleted) == (1, 0, 0, 0)
     assert DeltaTable(layout.uri).file_uris() == files_before and read_stored(layout) == [PARIS]
 
@@ -76,7 +76,7 @@ def test_a_merge_rewrites_no_file_in_which_nothing_changes(tmp_path: Path) -> No
     (unchanged_file,) = (
         f for f in DeltaTable(layout.uri).file_uris() if pq.read_table(f)["place"].to_pylist() == ["Paris"]
     )
-    merge_quickly(layout, rows((*PARIS, False), (*OSLO[:3], 2, False)), ["place", "at"], "gone", next_commit(layout))
+    upsert_quickly(layout, rows((*PARIS, False), (*OSLO[:3], 2, False)), ["place", "at"], "gone", next_commit(layout))
     assert unchanged_file in DeltaTable(layout.uri).file_uris()
     assert read_stored(layout) == sorted([PARIS, (*OSLO[:3], 2)], key=str)
 
@@ -131,7 +131,7 @@ def test_rows_that_were_planned_on_another_version_are_not_written(tmp_path: Pat
     with pytest.raises(ConflictError):
         append_quickly(layout, rows(OSLO), commit)
     with pytest.raises(ConflictError):
-        merge_quickly(layout, rows((*OSLO, False)), ["place", "at"], "gone", commit)
+        upsert_quickly(layout, rows((*OSLO, False)), ["place", "at"], "gone", commit)
     assert read_stored(layout) == [PARIS]
 
 
@@ -145,7 +145,7 @@ def test_a_concurrent_commit_of_another_writer_is_kept(tmp_path: Path, monkeypat
     with pytest.raises(ConflictError):
         append_quickly(layout, rows(NULL_PLACE), commit)
     with pytest.raises(ConflictError):
-        merge_quickly(layout, rows((*NULL_PLACE, False)), ["place", "at"], "gone", commit)
+        upsert_quickly(layout, rows((*NULL_PLACE, False)), ["place", "at"], "gone", commit)
     assert read_stored(layout) == sorted([PARIS, OSLO], key=str)
 
 
@@ -167,7 +167,7 @@ def test_an_unreadable_data_file_is_not_reported_as_an_error_of_the_log(tmp_path
     content[4 : len(content) // 2] = b"\xff" * (len(content) // 2 - 4)
     file.write_bytes(content)
     with pytest.raises(TableError, match="rows could not be written") as raised:
-        merge_quickly(layout, rows((*PARIS[:3], 9, False)), ["place", "at"], "gone", next_commit(layout))
+        upsert_quickly(layout, rows((*PARIS[:3], 9, False)), ["place", "at"], "gone", next_commit(layout))
     assert "log" not in str(raised.value)
 
 
@@ -207,7 +207,7 @@ def test_rows_replace_stored_rows_with_their_keys_and_stale_rows_are_only_counte
     layout = create_partitioned(tmp_path, ("Paris", 1, JANUARY), ("Oslo", 1, JANUARY), ("Rome", 1, None))
     paris, oslo = ("Paris", 2, MARCH, False), ("Oslo", 2, JANUARY, True)
     new_rows = (paris, oslo, ("Bern", 2, None, False), ("Graz", 2, MARCH, True))
-    entry = store_quickly(layout, rows_by_month(*new_rows), ["place"], None, next_commit(layout, "batch"))
+    entry = write_quickly(layout, rows_by_month(*new_rows), ["place"], None, next_commit(layout, "batch"))
     metrics = entry.metrics
     assert (metrics.source_rows, metrics.inserted, metrics.updated, metrics.deleted, entry.stale) == (4, 1, 1, 0, 2)
     expected = [("Paris", 2, MARCH), ("Oslo", 1, JANUARY), ("Rome", 1, None), ("Bern", 2, None)]
@@ -242,7 +242,7 @@ def test_files_are_skipped_only_if_their_bounds_exclude_the_key(
     for table in tables[1:]:
         write_deltalake(layout.uri, table, mode="append")
     new_rows = pa.table({"k": tables[1]["k"], "n": pa.array([2]), STALE: pa.array([False])})
-    metrics = store_quickly(layout, new_rows, ["k"], None, next_commit(layout, "batch")).metrics
+    metrics = write_quickly(layout, new_rows, ["k"], None, next_commit(layout, "batch")).metrics
     assert (metrics.updated, metrics.inserted) == (1, 0)
     assert sorted(DeltaTable(layout.uri).to_pyarrow_table()["n"].to_pylist()) == [1, 1, 2]
 
@@ -253,7 +253,7 @@ def test_a_partition_without_new_rows_is_not_read(tmp_path: Path) -> None:
     with write_alone(layout):
         pass  # the files on the disk are not checked again after this
     file.unlink()
-    store_quickly(
+    write_quickly(
         layout, rows_by_month(("Paris", 2, JANUARY, False)), ["place"], ["2023-01-01"], next_commit(layout, "batch")
     )
     assert DeltaTable(layout.uri).to_pyarrow_table(filters=[("month", "=", JANUARY)])["n"].to_pylist() == [2]
@@ -262,12 +262,12 @@ def test_a_partition_without_new_rows_is_not_read(tmp_path: Path) -> None:
 def test_no_commit_is_made_if_all_rows_are_stale(tmp_path: Path) -> None:
     layout = create_partitioned(tmp_path, ("Paris", 1, JANUARY))
     with pytest.raises(ConflictError):
-        store_quickly(layout, rows_by_month(("Paris", 2, JANUARY, True)), ["place"], None, next_commit(layout, "batch"))
+        write_quickly(layout, rows_by_month(("Paris", 2, JANUARY, True)), ["place"], None, next_commit(layout, "batch"))
     assert DeltaTable(layout.uri).version() == 0
 
 
 def test_the_log_has_only_the_first_characters_of_a_text_key(tmp_path: Path) -> None:
     layout, secret = create_partitioned(tmp_path, ("Paris", 1, JANUARY)), "secret " * 20
-    store_quickly(layout, rows_by_month((secret, 2, JANUARY, False)), ["place"], None, next_commit(layout, "batch"))
+    write_quickly(layout, rows_by_month((secret, 2, JANUARY, False)), ["place"], None, next_commit(layout, "batch"))
     log = Path(layout.uri, "_delta_log", f"{1:020d}.json").read_text()
     assert secret[:TEXT_BOUND] in log and secret[: TEXT_BOUND + 1] not in log

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from lakehouse.decoding.staged import STALE
-from lakehouse.storage.delta_rs_writer import append_quickly, merge_quickly, store_quickly
+from lakehouse.storage.delta_rs_writer import append_quickly, upsert_quickly, write_quickly
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.parquet_properties import ROW_GROUP, partitions_without_codec
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
@@ -29,10 +29,10 @@ def test_files_of_every_writer_are_compressed(tmp_path: Path, writer: str) -> No
     if writer == "append":
         append_quickly(layout, rows(OSLO), next_commit(layout))
     elif writer == "merge":
-        merge_quickly(layout, rows((*OSLO, False)), ["place"], "gone", next_commit(layout))
+        upsert_quickly(layout, rows((*OSLO, False)), ["place"], "gone", next_commit(layout))
     else:
         stale = pa.array([False])
-        store_quickly(layout, rows(OSLO).append_column(STALE, stale), ["place"], None, next_commit(layout, "batch"))
+        write_quickly(layout, rows(OSLO).append_column(STALE, stale), ["place"], None, next_commit(layout, "batch"))
     columns = [file.row_group(0).column(number) for file in files(layout) for number in range(file.num_columns)]
     assert {column.compression for column in columns} == {"SNAPPY"}
 

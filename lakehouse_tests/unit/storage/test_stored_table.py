@@ -1,6 +1,6 @@
 """A stored table: how often its ledger is read, and which writer is chosen; Spark and deltalake are replaced."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,7 +100,7 @@ def test_every_ledger_that_is_read_is_checked(table: StoredTable) -> None:
 
 def test_rows_of_a_table_without_a_key_cannot_be_compared(table: StoredTable) -> None:
     with pytest.raises(ValueError, match="has no key"):
-        table.store_compared(lambda rows: rows, lambda rows: ComparedRows(rows, SPEC, {}), COMMIT, FEW_ROWS)
+        table.write_compared(Compared(), COMMIT, FEW_ROWS)
 
 
 def test_the_eligibility_of_a_merge_by_other_columns_does_not_depend_on_partitions(
@@ -114,7 +114,7 @@ def test_the_eligibility_of_a_merge_by_other_columns_does_not_depend_on_partitio
 
     monkeypatch.setattr(stored_table, "can_merge_quickly", can_merge_quickly)
     monkeypatch.setattr(stored_table, "commit_merge", lambda *_: "Spark")
-    assert table.merge_keyed(None, ["place"], "gone", COMMIT, ExpectedRows(2, 10, ["2024-01-01"])) == "Spark"  # type: ignore[arg-type, comparison-overlap]
+    assert table.upsert(None, ["place"], "gone", COMMIT, ExpectedRows(2, 10, ["2024-01-01"])) == "Spark"  # type: ignore[arg-type, comparison-overlap]
     assert calls == [((2,), {"text": 10})]
 
 
@@ -165,7 +165,7 @@ class Writers:
         monkeypatch.setattr(stored_table, "collect_rows", lambda _: rows)
         monkeypatch.setattr(stored_table, "read_rows", lambda *arguments: f"rows of {arguments[2:]}")
         monkeypatch.setattr(stored_table, "read_table", lambda *arguments: f"rows of {arguments[2:]}")
-        monkeypatch.setattr(stored_table, "store_quickly", store)
+        monkeypatch.setattr(stored_table, "write_quickly", store)
         monkeypatch.setattr(stored_table, "commit_merge", merge)
 
 
@@ -173,19 +173,28 @@ def compared_rows(*stale: bool) -> pa.Table:
     return pa.table({STALE: list(stale)})
 
 
-def store_compared(table: StoredTable, expected: ExpectedRows) -> tuple[Any, list[tuple[str, Any]]]:
-    """Store compared rows; return which writer stored them, and the stored rows of each comparison."""
-    comparisons: list[tuple[str, Any]] = []
+@dataclass
+class Compared:
+    """A comparison that notes the stored rows it was given."""
 
-    def compare_few(stored_rows: Any) -> Any:
-        comparisons.append(("few", stored_rows))
+    calls: list[tuple[str, Any]] = field(default_factory=list)
 
-    def compare_many(stored_rows: Any) -> Any:
-        comparisons.append(("many", stored_rows))
-        return "merged", SPEC, {}
+    def compare_few(self, stored_rows: Any) -> Any:
+        self.calls.append(("few", stored_rows))
 
+    def compare_many(self, stored_rows: Any) -> ComparedRows:
+        self.calls.append(("many", stored_rows))
+        return ComparedRows("merged", SPEC, {})  # type: ignore[arg-type]
+
+    def before_commit(self, _: Any, commit: Commit) -> Commit:
+        return commit
+
+
+def write_compared(table: StoredTable, expected: ExpectedRows) -> tuple[Any, list[tuple[str, Any]]]:
+    """Write compared rows; return which writer wrote them, and the stored rows of each comparison."""
+    comparison = Compared()
     keyed_table = StoredTable(NO_SPARK, replace(table.layout, key=["place"]))
-    return keyed_table.store_compared(compare_few, compare_many, COMMIT, expected), comparisons
+    return keyed_table.write_compared(comparison, COMMIT, expected), comparison.calls
 
 
 SPEC = MergeSpec("true")
@@ -200,7 +209,7 @@ def test_few_rows_are_compared_with_the_planned_version_and_stored(
 ) -> None:
     rows = compared_rows(False, True)
     writers = Writers(monkeypatch, rows)
-    assert store_compared(table, FEW_ROWS) == ("deltalake", [AS_PLANNED])
+    assert write_compared(table, FEW_ROWS) == ("deltalake", [AS_PLANNED])
     assert writers.calls == [("deltalake", (rows, ["place"], ["2024-01-01"], COMMIT))]
 
 
@@ -209,7 +218,7 @@ def test_spark_compares_few_rows_again_if_another_writer_was_first(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writers = Writers(monkeypatch, compared_rows(False, True), ConflictError("another writer was first"))
-    assert store_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
+    assert write_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
     assert [writer for writer, _ in writers.calls] == ["deltalake", "Spark"]
     assert writers.calls[1] == ("Spark", ("merged", SPEC, COMMIT))
 
@@ -220,7 +229,7 @@ def test_an_error_of_one_writer_is_not_retried_with_the_other(
 ) -> None:
     writers = Writers(monkeypatch, compared_rows(False, True), error)
     with pytest.raises(type(error)):
-        store_compared(table, FEW_ROWS)
+        write_compared(table, FEW_ROWS)
     assert [writer for writer, _ in writers.calls] == ["deltalake"]
 
 
@@ -231,7 +240,7 @@ def test_spark_stores_rows_that_are_too_large_all_stale_or_have_duplicate_keys(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch, rows: pa.Table | None
 ) -> None:
     writers = Writers(monkeypatch, rows)
-    assert store_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
+    assert write_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
     assert [writer for writer, _ in writers.calls] == ["Spark"]
 
 
@@ -240,7 +249,7 @@ def test_spark_stores_rows_that_need_more_memory_than_expected(
 ) -> None:
     monkeypatch.setattr(stored_table, "MOST_MEMORY", 0)
     Writers(monkeypatch, compared_rows(False, True))
-    assert store_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
+    assert write_compared(table, FEW_ROWS) == ("Spark", [AS_PLANNED, NEWEST])
 
 
 @pytest.mark.parametrize("count", [0, None])
@@ -248,7 +257,7 @@ def test_spark_stores_no_rows_and_an_unknown_number_of_rows(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch, count: int | None
 ) -> None:
     Writers(monkeypatch, compared_rows())
-    assert store_compared(table, ExpectedRows(count)) == ("Spark", [NEWEST])
+    assert write_compared(table, ExpectedRows(count)) == ("Spark", [NEWEST])
 
 
 @pytest.mark.parametrize("kind", ["maintenance", "gap", "start", "purge", "acceptance", "wait", "batch", "replay"])

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lakehouse.declaration import StreamTable, View, require_distinct_names
+from lakehouse.declaration import StreamTable, View
+from lakehouse.declaration.table import require_distinct_names
 from lakehouse.declaration.view import sort_views
 from lakehouse.errors import DeclarationError
 from lakehouse.operations.view_columns import type_views

@@ -2,7 +2,8 @@
 
 from datetime import date, datetime, timedelta
 
-from lakehouse.declaration import Avro, FieldIs, HeaderIs, SchemaIs, require_distinct_names
+from lakehouse.declaration import Avro, FieldIs, HeaderIs, SchemaIs
+from lakehouse.declaration.table import require_distinct_names
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import ID, column, declare, log_table, oldest, with_columns, with_rollup
 

@@ -4,21 +4,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError
-from lakehouse.errors.troubles import PASSING, Trouble, find_trouble, has_trouble, is_version_gone
+from lakehouse.errors.troubles import PASSING, find_trouble
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import has_consumed_version, is_restored_before, version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable, comparable_row
+from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, change_failures
 from lakehouse.storage.row_order import identity
 from lakehouse.storage.statement import session_settings
 from lakehouse.storage.stored_table import StoredTable
@@ -28,7 +28,6 @@ _ALLOW_OTHER_COLUMNS = {
 }
 # the changes that were read last: feed and rollups of a table usually read the same
 _CACHED_CHANGES: list[tuple[object, DataFrame | None]] = []
-_UNREADABLE = (Trouble.OTHER_COLUMNS, Trouble.GONE)
 
 
 @dataclass(frozen=True)
@@ -119,13 +118,12 @@ def net_changes(upstream: Upstream, consumed: Consumed | None) -> DataFrame | No
         return None
     start = upstream.ledger.next_change(consumed.version) if consumed else 0
     try:
-        return _read_changes(upstream, start).localCheckpoint()
-    except (PySparkException, Py4JJavaError) as error:
-        if has_trouble(error, Trouble.OTHER_COLUMNS):
-            return _read_across_other_columns(upstream, start)
-        if is_version_gone(error):
-            return None
-        raise
+        with change_failures():
+            return _read_changes(upstream, start).localCheckpoint()
+    except OtherColumnsError:
+        return _read_across_other_columns(upstream, start)
+    except ChangesGoneError:
+        return None
 
 
 def _read_across_other_columns(upstream: Upstream, start: int) -> DataFrame | None:
@@ -135,13 +133,14 @@ def _read_across_other_columns(upstream: Upstream, start: int) -> DataFrame | No
     read fails if one of them was missing or had another type in a version.
     """
     try:
-        with session_settings(upstream.merged.spark, _ALLOW_OTHER_COLUMNS):
+        with session_settings(upstream.merged.spark, _ALLOW_OTHER_COLUMNS), change_failures():
             return _read_changes(upstream, start).localCheckpoint()
-    except (PySparkException, Py4JJavaError) as error:
-        trouble = find_trouble(error, (*PASSING, *_UNREADABLE))
-        if trouble in _UNREADABLE or (trouble is None and isinstance(error, AnalysisException)):
-            return None
-        raise
+    except (OtherColumnsError, ChangesGoneError):
+        return None
+    except AnalysisException as error:
+        if find_trouble(error, PASSING):
+            raise
+        return None
 
 
 def _read_changes(upstream: Upstream, start: int) -> DataFrame:

@@ -11,13 +11,6 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import Export
 from lakehouse.errors import TableError
-from lakehouse.exports.changes import (
-    ChangesGoneError,
-    list_changes,
-    read_changes,
-    require_partitions,
-    schema_of_changes,
-)
 from lakehouse.exports.files import FilePlan, sync_names, write_files
 from lakehouse.exports.leftovers import SPILL
 from lakehouse.exports.manifests import STATE, ExportedFile, Manifest
@@ -29,8 +22,7 @@ from lakehouse.ledger.log import open_version, read_commit
 from lakehouse.ledger.past_versions import TableVersion
 from lakehouse.query.connections import missing_files, refusal
 from lakehouse.settings import Settings
-
-_COLUMN_MAPPING = "delta.columnMapping.mode"
+from lakehouse.storage.row_changes import ChangesGoneError, read_change_batches
 
 
 @dataclass(frozen=True)
@@ -86,21 +78,16 @@ class Attempt:
         self, since: int, table: DeltaTable, names: tuple[str, ...], failures: list[ChangesGoneError]
     ) -> pa.RecordBatchReader:
         """Read what changed; a failure while DuckDB reads the rows is kept, because DuckDB reports it as its own."""
-        if table.metadata().configuration.get(_COLUMN_MAPPING, "none") != "none":
-            raise ChangesGoneError("the table has column mapping")
-        files = list_changes(self.ledger.uri, since, self.ledger.rows_version)
-        require_partitions(files, table.metadata().partition_columns)
-        types = pa.schema(table.schema().to_arrow())
-        columns = pa.schema([types.field(name) for name in names])
+        schema, batches = read_change_batches(table, self.ledger.uri, since, self.ledger.rows_version, names)
 
-        def batches() -> Iterator[pa.RecordBatch]:
+        def kept_failures() -> Iterator[pa.RecordBatch]:
             try:
-                yield from read_changes(files, columns)
+                yield from batches
             except ChangesGoneError as error:
                 failures.append(error)
                 raise
 
-        return pa.RecordBatchReader.from_batches(schema_of_changes(columns), batches())
+        return pa.RecordBatchReader.from_batches(schema, kept_failures())
 
     def _manifest(self, files: list[ExportedFile], run: str) -> Manifest:
         is_whole = self.since is None or self.newest is None

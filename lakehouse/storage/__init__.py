@@ -11,8 +11,9 @@ directly from files). The writers: ``spark_writer`` (the one fenced commit, with
 ``delta_rs_writer`` for few rows if ``eligibility`` allows it, in files like Spark's (``parquet_properties``);
 ``data_file`` is a file that workers wrote for it. ``first_rows`` creates a table together with its rows. ``lock``
 allows one writer at a time on a local disk (``lock_holder`` names it), ``statement`` waits for the end of a writing
-statement, and ``writer_note`` records its writer. ``other_tables`` reads any table. ``spark_failures`` translates
-errors of Spark into ours. ``table_context`` has the session, settings and table of a step.
+statement, and ``writer_note`` records its writer. ``row_changes`` reads what changed in any table, with or without
+Spark. ``spark_failures`` translates errors of Spark into ours. ``table_context`` has the session, settings and table of
+a step.
 
 This package uses declarations, the ledger and Spark. Batches, derived tables and operations are built on it. A rule for
 all of our tables belongs here; a table property belongs into ``layout``.

@@ -19,7 +19,6 @@ from lakehouse.ledger.restores import named_version
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.merge_spec import MergeSpec
-from lakehouse.storage.other_tables import read_changes_between
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.statement import run_statement
 
@@ -82,11 +81,6 @@ def read_table(spark: SparkSession, layout: Layout, version: int | None = None) 
     if version is not None:
         reader = reader.option("versionAsOf", version)
     return reader.load(layout.uri)
-
-
-def read_changes(spark: SparkSession, layout: Layout, first: int, last: int) -> DataFrame:
-    """Return the change data of the versions from ``first`` to ``last``, both included; VACUUM may have deleted it."""
-    return read_changes_between(spark, layout.uri, first, last)
 
 
 def commit_merge(spark: SparkSession, layout: Layout, source: DataFrame, spec: MergeSpec, commit: Commit) -> Entry:

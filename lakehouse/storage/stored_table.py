@@ -28,6 +28,7 @@ from lakehouse.storage.delta_rs_writer import (
 from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_merge_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
+from lakehouse.storage.row_changes import read_changes
 from lakehouse.storage.schema_change.apply import ensure_table, require_nothing
 from lakehouse.storage.schema_change.diff import RewriteScope
 from lakehouse.storage.schema_change.rewrite import restrict_statistics
@@ -35,7 +36,6 @@ from lakehouse.storage.spark_writer import (
     commit_append,
     commit_merge,
     commit_overwrite,
-    read_changes,
     read_table,
     run_restore,
     run_upkeep,
@@ -141,7 +141,7 @@ class StoredTable:
 
     def changes(self, first: int, last: int) -> DataFrame:
         """Return the row changes of the versions from ``first`` to ``last``, from Delta's change data feed."""
-        return read_changes(self.spark, self.layout, first, last)
+        return read_changes(self.spark, self.layout.uri, first, last)
 
     def add_files(self, files: Sequence[DataFile], commit: Commit) -> Entry:
         """Commit data files that workers wrote into the folder of the table; raises what ``append_quickly`` raises."""

@@ -4,30 +4,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakehouse.errors import ReadLossError, SourceError
-from lakehouse.errors.troubles import Trouble, has_trouble, is_version_gone
 from lakehouse.ledger.positions import Plan
 from lakehouse.sources.tables.look import versions_in
+from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, change_failures
 from lakehouse.storage.spark_failures import spark_failures
 
 
 @contextmanager
-def change_failures(reader: str, uri: str, plan: Plan) -> Iterator[None]:
+def plan_failures(reader: str, uri: str, plan: Plan) -> Iterator[None]:
     """Raise ``ReadLossError`` if a version that ``reader`` reads is gone, ``SourceError`` if it has other columns.
 
     After a ``ReadLossError``, the next look sees a gap. Passes other errors on as ``spark_failures`` does.
     """
-    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - commands without Spark never read a plan
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     with spark_failures(uri):
         try:
-            yield
-        except (PySparkException, Py4JJavaError) as error:
-            if has_trouble(error, Trouble.OTHER_COLUMNS):
-                raise _columns_error(reader, uri, plan) from error
-            if is_version_gone(error):
-                raise _gone_error(reader, uri, plan) from error
-            raise
+            with change_failures():
+                yield
+        except OtherColumnsError as error:
+            raise _columns_error(reader, uri, plan) from error
+        except ChangesGoneError as error:
+            raise _gone_error(reader, uri, plan) from error
 
 
 def _columns_error(reader: str, uri: str, plan: Plan) -> SourceError:

@@ -1,11 +1,7 @@
 """Which versions of a table can no longer be read, since their files were deleted, or not together with others."""
 
-from base64 import b85decode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import unquote
-from uuid import UUID
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -14,32 +10,25 @@ from pyarrow.fs import FileType
 
 from lakehouse.ledger.active_files import active_files
 from lakehouse.ledger.log import open_table, open_version
-from lakehouse.ledger.log_files import Action, LogFiles
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings.store import Store
+from lakehouse.storage.row_changes import list_changes, place_of
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 """The property of a table that keeps change data."""
-_IN_OWN_FOLDER = "u"  # a deletion vector may also be in the log itself, or in another table
-_CODE_LENGTH = 20
 _VECTORS = "deletionVectors"  # the feature of tables that may have them
 _IS_GONE = "File not found"  # in the error of deltalake for a deletion vector
-_FROM_Z85 = str.maketrans(
-    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
-    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
-)
 
 
 def lost_versions(uri: str, first: int, last: int) -> set[int]:
     """Return the versions in this range, both ends included, whose commit or change data is gone, or never was."""
-    switches: dict[int, bool] = {}  # whether the table keeps change data from these versions on
     paths: dict[int, set[str]] = {}
+    switches: dict[int, bool] = {}  # whether the table keeps change data from these versions on
+    for changes in list_changes(uri, first, last):
+        paths[changes.version] = {path for file in changes.files for path in file.paths}
+        if changes.properties is not None:
+            switches[changes.version] = _has_change_data(changes.properties)
     with log_failures(uri):
-        for version, commit in islice(LogFiles(uri).commits(last), max(0, last - first + 1)):
-            paths[version] = set(_files_with_changes(commit))
-            metadata = next((action["metaData"] for action in commit if action.get("metaData")), None)
-            if metadata:
-                switches[version] = (metadata.get("configuration") or {}).get(CHANGE_DATA) == "true"
         missing_paths = _missing(uri, set().union(*paths.values()))
     gone_versions = {v for v in range(first, last + 1) if v not in paths or not paths[v].isdisjoint(missing_paths)}
     return gone_versions | _versions_without_change_data(uri, sorted(paths), switches)
@@ -63,16 +52,19 @@ def _keeps_change_data(uri: str, version: int) -> bool:
     if table is None or table.version() != version:
         table = open_version(uri, version)
     with log_failures(uri):
-        return table.metadata().configuration.get(CHANGE_DATA) == "true"
+        return _has_change_data(table.metadata().configuration)
+
+
+def _has_change_data(properties: Mapping[str, str]) -> bool:
+    return properties.get(CHANGE_DATA) == "true"
 
 
 def changed_columns(uri: str, versions: Collection[int]) -> set[int]:
     """Return those of these versions in which the columns of the table may have changed."""
     if not versions:
         return set()
-    with log_failures(uri):
-        commits = islice(LogFiles(uri).commits(max(versions)), max(versions) - min(versions) + 1)
-        return {version for version, commit in commits if any(action.get("metaData") for action in commit)}
+    range_changes = list_changes(uri, min(versions), max(versions))
+    return {changes.version for changes in range_changes if changes.properties is not None}
 
 
 def has_rows(uri: str, version: int) -> bool:
@@ -83,7 +75,7 @@ def has_rows(uri: str, version: int) -> bool:
     table = open_version(uri, version)
     paths = active_files(table, uri)["path"].to_pylist()
     with log_failures(uri):
-        return not _missing(uri, list(map(unquote, paths))) and _has_vectors(table)
+        return not _missing(uri, list(map(place_of, paths))) and _has_vectors(table)
 
 
 def _has_vectors(table: DeltaTable) -> bool:
@@ -98,27 +90,8 @@ def _has_vectors(table: DeltaTable) -> bool:
         raise
 
 
-def _files_with_changes(commit: Iterable[Action]) -> Iterator[str]:
-    """Yield the paths of the files in which Delta reads the changes of a commit."""
-    actions = list(commit)
-    change_files = [action["cdc"] for action in actions if action.get("cdc")]
-    files = [action[kind] for action in actions for kind in ("add", "remove") if action.get(kind)]
-    for file in change_files or [file for file in files if file.get("dataChange")]:
-        yield unquote(file["path"])
-        vector = file.get("deletionVector") or {}
-        if vector.get("storageType") == _IN_OWN_FOLDER:
-            yield _vector_path(vector["pathOrInlineDv"])
-
-
-def _vector_path(text: str) -> str:
-    """Return the path of the file with a deletion vector: a prefix, and an id that Delta writes in the base of Z85."""
-    prefix, code = text[:-_CODE_LENGTH], text[-_CODE_LENGTH:]
-    name = f"deletion_vector_{UUID(bytes=b85decode(code.translate(_FROM_Z85)))}.bin"
-    return f"{prefix}/{name}" if prefix else name
-
-
 def _missing(uri: str, paths: Collection[str]) -> set[str]:
-    """Return those of the files of a table that do not exist; of files in another table, none."""
+    """Return those of the files of a table that do not exist; of files in another store, none."""
     store, own_paths = Store(uri), [path for path in paths if Store(path).is_path]
     if store.is_path:
         return {path for path in own_paths if not Path(uri, path).exists()}

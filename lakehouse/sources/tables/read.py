@@ -18,7 +18,7 @@ from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
 from lakehouse.ledger.positions import VERSION_PLACES, Range
 from lakehouse.sources.tables.look import ADDED, CHANGES, KIND_FIELD, RECORD_FIELDS, ROWS
-from lakehouse.storage.other_tables import read_changes_between, read_version
+from lakehouse.storage.row_changes import read_changes, read_version
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -90,7 +90,7 @@ def _read_range(spark: "SparkSession", uri: str, part: Range, kinds: Kinds) -> "
         truncate = spark.range(1).select(F.lit(_TRUNCATE).alias(_KIND)).withColumns(place)
         return rows.unionByName(truncate, allowMissingColumns=True) if kinds.truncates else rows
     last = part.end // VERSION_PLACES - 1
-    return read_changes_between(spark, uri, first, last).drop(_MADE_AT).withColumn(_PART, F.lit(CHANGES))
+    return read_changes(spark, uri, first, last).drop(_MADE_AT).withColumn(_PART, F.lit(CHANGES))
 
 
 def _to_records(rows: "DataFrame", time: "Column", record_kinds: Kinds) -> "DataFrame":

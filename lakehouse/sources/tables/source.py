@@ -22,7 +22,7 @@ from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 from lakehouse.sources.source import Source
-from lakehouse.sources.tables.failures import change_failures
+from lakehouse.sources.tables.failures import plan_failures
 from lakehouse.sources.tables.look import (
     ADDED,
     CHANGES,
@@ -172,5 +172,5 @@ class TableSource(Source):
         return int(info.get("timestamp") or 0) * _MILLISECOND
 
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:  # noqa: ARG002 - a replay cannot go on
-        """Explain a failure, as ``change_failures`` does."""
-        return change_failures(self.table.name, self.uri, plan)
+        """Explain a failure, as ``plan_failures`` does."""
+        return plan_failures(self.table.name, self.uri, plan)

@@ -241,6 +241,19 @@ def test_a_version_whose_deletion_vector_was_deleted_is_lost(accounts: Path) -> 
 
 
 @pytest.mark.invariant("9.13")
+def test_a_version_with_a_file_of_another_folder_that_was_deleted_is_lost(accounts: Path) -> None:
+    """Double: a commit as Spark writes it for a shallow clone."""
+    other_file = accounts.parent / "another table" / "a.parquet"
+    file = {"path": other_file.as_uri(), "dataChange": True, "size": 1, "partitionValues": {}, "modificationTime": 0}
+    commit = [{"commitInfo": {}}, {"add": file}]
+    (accounts / "_delta_log" / f"{4:020d}.json").write_text("\n".join(map(json.dumps, commit)))
+    assert lost_versions(str(accounts), 1, 4) == {4}
+    other_file.parent.mkdir()
+    other_file.touch()
+    assert lost_versions(str(accounts), 1, 4) == set()
+
+
+@pytest.mark.invariant("9.13")
 def test_rows_whose_deletion_vector_was_deleted_are_lost(accounts: Path) -> None:
     """Double: a commit as Spark writes it for a DELETE of the second row, with a bitmap of one position."""
     feature = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}

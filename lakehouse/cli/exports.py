@@ -41,7 +41,7 @@ def export(
     for selected in _select_exports(settings, exports):
         exporter = Exporter(settings, selected)
         try:
-            if not exports and exporter.waits_for_table:
+            if not exports and exporter.waits_for:
                 print_notice(f"{selected.name} waits: {selected.of} does not exist yet.")
                 continue
             updates.append(exporter.update(whole=whole))

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lakehouse.errors import printable
-from lakehouse.exports.json_values import json_ready
-from lakehouse.exports.row_texts import value_text
+from lakehouse.exports.row_texts import json_ready, value_text
 
 _PIPED_WIDTH = 200  # columns: a table piped into a file or another command is not cut at 80
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lakehouse.ledger.commits import Entry
     from lakehouse.ledger.restores import Foreign
     from lakehouse.operations.evolution import Redeclaration
-    from lakehouse.operations.view_news import ViewStatus
+    from lakehouse.operations.readers import ViewStatus
 
 commands = typer.Typer()
 
@@ -47,9 +47,9 @@ def status(
     status of the tables of the others.
     """
     from lakehouse.discovery import exports_of
+    from lakehouse.operations.readers import view_status
     from lakehouse.operations.status import status as read_status
     from lakehouse.operations.status_fields import status_fields
-    from lakehouse.operations.view_news import view_status
 
     settings = load_settings()
     declarations, errors = readable_declarations(settings, table)

@@ -11,7 +11,7 @@ from lakehouse.cli.table_session import load_settings
 
 if TYPE_CHECKING:
     from lakehouse.declaration import View
-    from lakehouse.operations.view_news import ViewStatus
+    from lakehouse.operations.readers import ViewStatus
     from lakehouse.settings import Settings
 
 commands = typer.Typer()

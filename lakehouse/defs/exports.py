@@ -14,7 +14,6 @@ from lakehouse.defs.specs import code_references
 from lakehouse.defs.steps import name_run
 from lakehouse.defs.views import ViewCatalog
 from lakehouse.exports.exporter import Exporter, ExportUpdate
-from lakehouse.settings import Settings
 
 _GROUP = "exports"
 
@@ -66,19 +65,14 @@ def _build_export(spec: dg.AssetSpec, export: Export) -> dg.Definitions:
             version = dg.DataVersion(str(update.version))
             yield dg.MaterializeResult(asset_key=spec.key, metadata=_figures(update), data_version=version)
 
-    purpose = f"Writes the files of {export.name}"
-    return build_follower(
-        run_export, spec, Following(export, purpose, export.of, lambda settings: _find_news(settings, export))
+    following = Following(
+        export,
+        f"Writes the files of {export.name}",
+        export.of,
+        waits_for=lambda settings: Exporter(settings, export).waits_for,
+        find_news=lambda settings: Exporter(settings, export).find_news(),
     )
-
-
-def _find_news(settings: Settings, export: Export) -> str | dg.SkipReason:
-    """Return the news for an export, or why there is none; an export that cannot continue raises an error."""
-    exporter = Exporter(settings, export)
-    if exporter.waits_for_table:
-        return dg.SkipReason(f"{export.of} does not exist yet.")
-    news = exporter.find_news()
-    return news or dg.SkipReason(f"No news: {export.name} has every row of {export.of}.")
+    return build_follower(run_export, spec, following)
 
 
 def _figures(update: ExportUpdate) -> Mapping[str, Any]:

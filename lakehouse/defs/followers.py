@@ -36,14 +36,15 @@ class Follower(Protocol):
 class Following(NamedTuple):
     """How an asset follows its tables.
 
-    ``find_news`` returns a text that names the news, or why none can be read. ``purpose`` is what the job does, and
-    ``tables`` which tables it reads, both as people read them.
+    ``waits_for`` returns the table that does not exist yet, if nothing can be read before, and ``find_news`` a text
+    that names the news. ``purpose`` is what the job does, and ``tables`` which tables it reads, as people read them.
     """
 
     follower: Follower
     purpose: str
     tables: str
-    find_news: Callable[[Settings], str | dg.SkipReason]
+    waits_for: Callable[[Settings], str | None]
+    find_news: Callable[[Settings], str | None]
 
 
 def build_follower(asset: dg.AssetsDefinition, spec: dg.AssetSpec, following: Following) -> dg.Definitions:
@@ -64,8 +65,11 @@ def build_follower(asset: dg.AssetsDefinition, spec: dg.AssetSpec, following: Fo
         description=f"Requests a run of {follower.job_name} if rows of {following.tables} changed since the last one.",
     )
     def evaluate(context: dg.SensorEvaluationContext, lakehouse: LakehouseResource) -> dg.RunRequest | dg.SkipReason:
+        if missing_table := following.waits_for(lakehouse.settings):
+            return dg.SkipReason(f"{follower.name} reads {missing_table}, which does not exist yet.")
         news = following.find_news(lakehouse.settings)
-        return news if isinstance(news, dg.SkipReason) else _request_run(context, spec, follower, news)
+        no_news = f"No news: {follower.name} has every row of {following.tables}."
+        return _request_run(context, spec, follower, news) if news else dg.SkipReason(no_news)
 
     return dg.Definitions(assets=[asset], jobs=[job], sensors=[evaluate])
 

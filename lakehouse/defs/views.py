@@ -15,7 +15,6 @@ from lakehouse.defs.specs import code_references
 from lakehouse.defs.steps import name_run
 from lakehouse.operations.materialize import Materialization, ViewUpdate
 from lakehouse.operations.view_columns import TypedView, type_views
-from lakehouse.settings import Settings
 
 _GROUP = "views"
 _VERSIONS = dg.TableSchema(columns=[dg.TableColumn("table", "string"), dg.TableColumn("version", "int")])
@@ -85,16 +84,14 @@ def _build_materialized(spec: dg.AssetSpec, view: View, views: Sequence[View]) -
             update = Materialization(lakehouse.settings, view, views).update(context.run.run_id)
             yield results.materialize_result(spec, lakehouse.settings, _figures(update))
 
-    def find_news(settings: Settings) -> str | dg.SkipReason:
-        materialization = Materialization(settings, view, views)
-        if missing_text := materialization.missing_text:
-            return dg.SkipReason(missing_text)
-        return ",".join(materialization.find_news()) or dg.SkipReason(
-            f"No news: {view.name} has read every row of its tables."
-        )
-
-    purpose = f"Computes and stores the rows of {view.name}"
-    return build_follower(materialize, spec, Following(view, purpose, ", ".join(view.reads), find_news))
+    following = Following(
+        view,
+        f"Computes and stores the rows of {view.name}",
+        ", ".join(view.reads),
+        waits_for=lambda settings: Materialization(settings, view, views).waits_for,
+        find_news=lambda settings: ",".join(Materialization(settings, view, views).find_news()),
+    )
+    return build_follower(materialize, spec, following)
 
 
 def _figures(update: ViewUpdate) -> Mapping[str, Any]:

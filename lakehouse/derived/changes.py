@@ -12,9 +12,8 @@ from lakehouse.declaration import StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError
 from lakehouse.errors.troubles import PASSING, find_trouble
-from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.consumption import has_consumed_version, is_restored_before, version_to_consume
+from lakehouse.ledger.consumption import Consumption, version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable, comparable_row
@@ -76,47 +75,33 @@ class Upstream:
         return {column.name: column.type for column in self.table.stored_columns if column.name not in self.table.key}
 
 
-def changed_rows(upstream: Upstream, consumed: Consumed | None) -> int | None:
-    """Return how many rows changed since a version by our commits; ``None`` if it is unknown.
-
-    It is unknown if other programs committed, or if nothing was consumed yet.
-    """
-    if consumed is None:
-        return None
-    ledger = upstream.ledger
-    metrics = {entry.version: entry.metrics for entry in ledger.entries}
-    versions = [v for v in range(consumed.version + 1, ledger.version + 1) if v not in ledger.unchanged_versions]
-    if not all(version in metrics for version in versions):
-        return None
-    return sum(metrics[v].inserted + metrics[v].updated + metrics[v].deleted for v in versions)
-
-
 @contextmanager
-def changes_since(upstream: Upstream, consumed: Consumed | None) -> Iterator[DataFrame | None]:
+def changes_since(upstream: Upstream, consumption: Consumption) -> Iterator[DataFrame | None]:
     """Yield the net changes since a version, read once for all derived tables of a table in this session.
 
     If the block fails, the changes are read again the next time: the cached data may be lost.
     """
     spark, uri = upstream.merged.spark, upstream.merged.layout.uri
-    cache_key = (spark, uri, upstream.table.fingerprint, consumed, version_to_consume(upstream.ledger))
+    newest = version_to_consume(upstream.ledger)
+    cache_key = (spark, uri, upstream.table.fingerprint, consumption.consumed, newest)
     cached_key, changes = _CACHED_CHANGES.pop() if _CACHED_CHANGES else (None, None)
     if changes is None or cached_key != cache_key:
-        with rows_expected(spark, changed_rows(upstream, consumed)):
-            changes = net_changes(upstream, consumed)
+        with rows_expected(spark, consumption.changed_rows):
+            changes = net_changes(upstream, consumption)
     yield changes
     _CACHED_CHANGES[:] = [(cache_key, changes)]
 
 
-def net_changes(upstream: Upstream, consumed: Consumed | None) -> DataFrame | None:
+def net_changes(upstream: Upstream, consumption: Consumption) -> DataFrame | None:
     """Return the net changes of the merged table since a version, or ``None`` if they can no longer be read.
 
     There is one row for each key (in a log table: record) and version that changed it, with the key,
     ``source_version``, ``committed_at``, ``_before`` and ``_after``. The last two are structs of the other columns, and
     NULL if there is no such row. If both are equal, there is no change.
     """
-    if consumed and not has_consumed_version(upstream.ledger, consumed):
+    if consumption.consumed and not consumption.has_source:
         return None
-    start = upstream.ledger.next_change(consumed.version) if consumed else 0
+    start = consumption.next_version
     try:
         with change_failures():
             return _read_changes(upstream, start).localCheckpoint()
@@ -172,14 +157,13 @@ def _greatest_row(types: Mapping[str, str]) -> str:
     return f"max({row})" if order == row else f"max_by({row}, {order})"
 
 
-def require_newest(ledger: Ledger, upstream: Upstream) -> None:
-    """Raise ``ConflictError`` if another process has derived a newer version of the merged table: plan again."""
-    consumed, merged = ledger.consumed, upstream.ledger
-    if consumed is None or consumed.table_id != merged.table_id or consumed.version <= merged.version:
-        return
-    if not is_restored_before(consumed, merged):
+def consumption_of(ledger: Ledger, upstream: Upstream) -> Consumption:
+    """Return how far a derived table is; ``ConflictError`` if another process has derived a newer version meanwhile."""
+    consumption = Consumption(upstream.ledger, ledger.consumed)
+    if consumption.is_ahead and not consumption.is_of_lost_version:
         message = f"Another process has derived a newer version of {upstream.table.name}"
         raise ConflictError(message, where=ledger.uri, action="Nothing was written. Run it again.")
+    return consumption
 
 
 def derived_commit(ledger: Ledger, upstream: Upstream, run: str) -> Commit:

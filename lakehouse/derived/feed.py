@@ -10,14 +10,12 @@ from lakehouse.decoding import staged
 from lakehouse.derived.changes import (
     Derived,
     Upstream,
-    changed_rows,
     changes_since,
+    consumption_of,
     derived_commit,
     derived_from,
-    require_newest,
 )
 from lakehouse.ledger.commits import Commit
-from lakehouse.ledger.consumption import is_consumed
 from lakehouse.settings import Settings
 from lakehouse.spark.few_rows import rows_expected
 from lakehouse.storage.comparison import comparable_row
@@ -70,16 +68,16 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
 def update_changes(upstream: Upstream, feed: StoredTable, run: str) -> Derived:
     """Update the change feed to the version of the merged table; write nothing if it already has that version."""
     layout, ledger = feed.layout, feed.ensured_ledger()
-    require_newest(ledger, upstream)
-    if is_consumed(upstream.ledger, ledger.consumed):
+    consumption = consumption_of(ledger, upstream)
+    if consumption.is_current:
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit, spec = derived_commit(ledger, upstream, run), insert_spec(upstream.table, layout.names)
-    with changes_since(upstream, ledger.consumed) as changes:
+    with changes_since(upstream, consumption) as changes:
         if changes is not None:
             rows = _cast_rows(_feed_rows(changes, upstream, commit, F.col("source_version") - 1), layout)
             # after a RESTORE that voided a commit, or without a lakehouse commit, the feed may already have the changes
             is_recorded = ledger.consumed is not None and not ledger.undone_numbers
-            expected_rows = changed_rows(upstream, ledger.consumed) if is_recorded else None
+            expected_rows = consumption.changed_rows if is_recorded else None
             with rows_expected(feed.spark, expected_rows):
                 if is_recorded:
                     expected = ExpectedRows(expected_rows, _text_size(upstream.table, expected_rows))

@@ -11,14 +11,12 @@ from lakehouse.decoding import staged
 from lakehouse.derived.changes import (
     Derived,
     Upstream,
-    changed_rows,
     changes_since,
+    consumption_of,
     derived_commit,
     derived_from,
-    require_newest,
 )
 from lakehouse.ledger.active_files import count_rows
-from lakehouse.ledger.consumption import is_consumed
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.spark.few_rows import compute_once, rows_expected
@@ -58,16 +56,16 @@ def update_rollup(upstream: Upstream, rollup: Rollup, rollup_table: StoredTable,
     If the changes cannot be read or the declaration of the rollup changed, the whole rollup is recomputed.
     """
     spark, layout, ledger = rollup_table.spark, rollup_table.layout, rollup_table.ensured_ledger()
-    require_newest(ledger, upstream)
+    consumption = consumption_of(ledger, upstream)
     # then every group is recomputed: no stored value is converted
     has_other_types = bool(find_retyped_columns(layout))
     is_unchanged = is_as_declared(ledger, rollup) and not has_other_types
-    if is_unchanged and is_consumed(upstream.ledger, ledger.consumed):
+    if is_unchanged and consumption.is_current:
         return Derived(layout.name, ledger.version, upstream.ledger.rows_version, 0, rebuilt=False)
     commit = derived_commit(ledger, upstream, run).with_fields(declaration=rollup.fingerprint)
-    changed_count = changed_rows(upstream, ledger.consumed)
-    if is_unchanged and ledger.consumed:
-        with changes_since(upstream, ledger.consumed) as changes:
+    changed_count = consumption.changed_rows
+    if is_unchanged and consumption.consumed:
+        with changes_since(upstream, consumption) as changes:
             if changes is not None:
                 with rows_expected(spark, changed_count):
                     groups = compute_once(spark, _changed_groups(changes, rollup), changed_count)

@@ -12,10 +12,9 @@ from lakehouse.declaration import Export
 from lakehouse.errors import LakehouseError, TableError
 from lakehouse.exports.attempts import Attempt, stop_error
 from lakehouse.exports.leftovers import remove_leftovers
-from lakehouse.exports.lost_parts import find_lost_part
 from lakehouse.exports.manifests import Manifest, export_lock, manifest_path, publish, read_newest
-from lakehouse.exports.progress import folder_of, lag_of
-from lakehouse.ledger.consumption import has_consumed_version, is_consumed
+from lakehouse.exports.progress import find_lost_part, folder_of
+from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.log_files import LOG
 from lakehouse.settings import Settings
@@ -55,9 +54,11 @@ class Exporter:
         return folder_of(self.settings, self.export)
 
     @property
-    def waits_for_table(self) -> bool:
-        """Whether its table does not exist yet, and nothing was ever published."""
-        return not ledger_of(self.settings, self.export.of).exists and read_newest(self.folder) is None
+    def waits_for(self) -> str | None:
+        """The table, if it does not exist yet and nothing was ever published."""
+        newest = read_newest(self.folder)
+        consumption = Consumption(ledger_of(self.settings, self.export.of), newest.consumed if newest else None)
+        return self.export.of if consumption.waits_for_table else None
 
     def find_news(self) -> str | None:
         """Return why a run would publish a version; ``None`` if there is no news. Raises as ``update`` does."""
@@ -127,12 +128,13 @@ class Exporter:
         """Say what news there is; raises ``TableError`` if changes cannot be continued."""
         if newest is None:
             return "nothing is exported yet"
+        consumption = Consumption(ledger, newest.consumed)
         is_redeclared = newest.declaration != self.export.fingerprint
         lost_part = find_lost_part(self.folder, self.export, newest)
         if self.export.changes:
             if is_redeclared:
                 raise self._stop(f"its declaration changed after version {newest.version} of the export")
-            if not has_consumed_version(ledger, newest.consumed):
+            if not consumption.has_source:
                 raise self._stop(f"{self.export.of} was created again, or restored from a backup")
             if lost_part:
                 raise self._stop(lost_part)
@@ -140,7 +142,7 @@ class Exporter:
             return "the declaration of the export changed"
         elif lost_part:
             return lost_part
-        return None if is_consumed(ledger, newest.consumed) else f"rows of {self.export.of} may have changed"
+        return None if consumption.is_current else f"rows of {self.export.of} may have changed"
 
     def _stop(self, reason: str) -> TableError:
         return stop_error(self.export, self.folder, reason)
@@ -156,7 +158,7 @@ class Exporter:
             sum(file.rows for file in files),
             len(files),
             sum(file.bytes for file in files),
-            lag_of(self._ledger(), manifest.consumed),
+            Consumption(self._ledger(), manifest.consumed).lag,
             str(manifest_path(self.folder, manifest.version)),
         )
 

@@ -1,18 +1,16 @@
-"""How far an export is: which version of its table it has, how many are newer, and whether VACUUM waits for it."""
+"""How far an export is: which version of its table it has, what is gone of it, and whether VACUUM waits for it."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from functools import lru_cache
 from os.path import realpath
 from pathlib import Path
 
 from lakehouse.declaration import Export
 from lakehouse.errors import LakehouseError
-from lakehouse.exports.lost_parts import find_lost_part
-from lakehouse.exports.manifests import Manifest, read_newest
-from lakehouse.ledger.commit_values import Consumed
-from lakehouse.ledger.consumption import has_consumed_version, is_consumed
-from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.ledger.log import read_history
+from lakehouse.exports.manifests import ExportedFile, Manifest, list_versions, manifest_path, read_manifest, read_newest
+from lakehouse.ledger.consumption import Consumption
+from lakehouse.ledger.ledger import ledger_of
 from lakehouse.settings import Settings
 
 
@@ -53,53 +51,20 @@ def export_status(settings: Settings, export: Export, retention: timedelta) -> E
     except LakehouseError as error:
         holds_vacuum = export.changes and export.enabled
         return ExportStatus(export.name, export.of, export.enabled, None, None, None, holds_vacuum, str(error))
-    ledger = ledger_of(settings, export.of)
+    consumption = Consumption(ledger_of(settings, export.of), manifest.consumed if manifest else None)
     if manifest is None:
-        return ExportStatus(export.name, export.of, export.enabled, None, None, lag_of(ledger, None), False)
-    lag = lag_of(ledger, manifest.consumed)
-    holds_vacuum = needs_old_files(export, manifest, ledger, retention)
+        return ExportStatus(export.name, export.of, export.enabled, None, None, consumption.lag, False)
+    # an export that never ran, or that cannot continue, begins with all rows and needs no old files
+    needs_changes = export.enabled and export.changes and consumption.has_source
+    holds_vacuum = needs_changes and consumption.is_overdue(retention)
     lost_part = find_lost_part(folder_of(settings, export), export, manifest)
     problem = f"{lost_part[:1].upper()}{lost_part[1:]}. Run: {_repair(export)}" if lost_part else None
-    versions = (manifest.version, manifest.consumed.version)
-    return ExportStatus(export.name, export.of, export.enabled, *versions, lag, holds_vacuum, problem)
+    versions = (manifest.version, consumption.version)
+    return ExportStatus(export.name, export.of, export.enabled, *versions, consumption.lag, holds_vacuum, problem)
 
 
 def _repair(export: Export) -> str:
     return f"lakehouse export {export.name}{' --whole' if export.changes else ''}"
-
-
-def lag_of(ledger: Ledger, consumed: Consumed | None) -> int:
-    """Return how many versions that may have changed rows were not consumed; all if the table is another one now."""
-    is_same = consumed is not None and has_consumed_version(ledger, consumed)
-    first = consumed.version + 1 if consumed and is_same else 0
-    return sum(version not in ledger.unchanged_versions for version in range(first, ledger.version + 1))
-
-
-def needs_old_files(export: Export, manifest: Manifest | None, ledger: Ledger, retention: timedelta) -> bool:
-    """Whether VACUUM of a table may remove changes that an enabled export has still to read.
-
-    An export that never ran, or that cannot continue, begins with all rows and needs none.
-    """
-    if not (export.enabled and export.changes) or manifest is None:
-        return False
-    return has_consumed_version(ledger, manifest.consumed) and is_overdue(ledger, manifest.consumed, retention)
-
-
-def is_overdue(ledger: Ledger, consumed: Consumed | None, retention: timedelta) -> bool:
-    """Whether a change that a reader has not consumed is older than half of the retention.
-
-    VACUUM may then remove files that the reader needs: a file is older than its commit, and half of the retention
-    allows for that. The first change need not have the oldest time, because a clock may have been ahead. A reader that
-    consumed nothing, or another table, begins with the first version.
-    """
-    if is_consumed(ledger, consumed):
-        return False
-    first = ledger.next_change(consumed.version) if consumed and has_consumed_version(ledger, consumed) else 0
-    timestamps = {commit["version"]: commit["timestamp"] for commit in read_history(ledger.uri)}
-    if first not in timestamps:  # the log expired: the reader cannot continue
-        return False
-    oldest = min(timestamp for version, timestamp in timestamps.items() if version >= first)
-    return datetime.now(UTC) - datetime.fromtimestamp(oldest / 1000, UTC) > retention / 2
 
 
 def reason_to_wait(settings: Settings, export: Export, retention: timedelta) -> str | None:
@@ -111,3 +76,41 @@ def reason_to_wait(settings: Settings, export: Export, retention: timedelta) -> 
         return f"It is unknown what export {export.name} has read: {status.problem}"
     progress = f"export {export.name} has read {export.of} only up to version {status.source_version}"
     return f"{progress}. Run: lakehouse export {export.name}"
+
+
+def find_lost_part(folder: Path, export: Export, newest: Manifest) -> str | None:
+    """Return what a new reader would miss, as a part of a sentence; ``None`` if nothing.
+
+    With changes, a reader needs every version from the last whole one on; else the newest one alone.
+    """
+    first = newest.first if export.changes else newest.version
+    lost_versions = {*range(first, newest.version)} - {*list_versions(folder)}
+    if lost_versions:
+        return f"the manifest of version {min(lost_versions)} of the export is gone"
+    for version in range(first, newest.version + 1):
+        try:
+            manifest = newest if version == newest.version else _read_cached(folder, version)
+        except (LakehouseError, OSError):
+            return f"the manifest of version {version} of the export cannot be read"
+        lost_file = next((file for file in manifest.files if not _is_complete(folder, file)), None)
+        if lost_file:
+            return f"{lost_file.path} of version {version} of the export is gone, or has other bytes"
+    return None
+
+
+def _is_complete(folder: Path, file: ExportedFile) -> bool:
+    try:
+        return (folder / file.path).stat().st_size == file.bytes
+    except OSError:
+        return False
+
+
+def _read_cached(folder: Path, version: int) -> Manifest:
+    """Read a manifest once, as long as its file is the same: a tick looks at all of them."""
+    status = manifest_path(folder, version).stat()
+    return _read_unchanged(folder, version, (status.st_ino, status.st_mtime_ns, status.st_size))
+
+
+@lru_cache(maxsize=4096)
+def _read_unchanged(folder: Path, version: int, _: tuple[int, int, int]) -> Manifest:
+    return read_manifest(folder, version)

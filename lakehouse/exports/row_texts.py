@@ -3,14 +3,14 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
-from lakehouse.exports.json_values import json_ready
-
 _UNQUOTED_TYPES = {bool, int, float, Decimal, date, datetime, type(None)}
+_PLAIN_TYPES = {str, int, bool, type(None), Decimal, datetime}
 _QUOTED_IN_CSV = re.compile('[",\r\n]')
 
 
@@ -48,3 +48,16 @@ def value_text(value: Any) -> str:
     from pydantic_core import to_jsonable_python  # noqa: PLC0415 - slow to import
 
     return json.dumps(to_jsonable_python(json_ready(value)), ensure_ascii=False)
+
+
+def json_ready(value: Any) -> Any:
+    """Return a value with bytes, and numbers that JSON does not have, as text; pydantic writes the rest."""
+    if type(value) in _PLAIN_TYPES:  # most values: the checks below take longer
+        return value
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, float) and not isfinite(value):
+        return json.dumps(value)
+    if isinstance(value, Mapping):
+        return {json_ready(key): json_ready(item) for key, item in value.items()}
+    return [json_ready(item) for item in value] if isinstance(value, list | tuple | set) else value

@@ -23,7 +23,7 @@ from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejecting_rules import named_references, read_known, require_accepted
 from lakehouse.ingest.sources import read_reference, read_reference_rows
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.consumption import is_consumed, version_to_consume
+from lakehouse.ledger.consumption import Consumption, version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.settings import Settings
@@ -225,7 +225,7 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     """
     table, base = context.table, context.stored_table(base_layout)
     base_ledger = base.ledger()
-    if not base_ledger.exists or is_consumed(base_ledger, ledger.consumed):
+    if not base_ledger.exists or Consumption(base_ledger, ledger.consumed).is_current:
         return None
     base_ledger = base.ensured_ledger()  # with the columns that were declared since its last load
     rows = base.rows(base_ledger.version).withColumns(

@@ -13,7 +13,7 @@ from lakehouse.ingest.rejected_elements import for_each_element
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import OF_RECORDS, Commit
-from lakehouse.ledger.consumption import is_restored_before
+from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Positions, Range
 from lakehouse.ledger.several_sources import names_of_sources, progress_by_source
@@ -161,7 +161,8 @@ def store_rejected(
     if not batch.commit.rejected and not count_rows(rejected_table.layout.uri):
         return False
     rejected_ledger = rejected_table.ledger()
-    is_everywhere = bool(batch.ledger.undone_numbers) or is_restored_before(rejected_ledger.consumed, batch.ledger)
+    consumption = Consumption(batch.ledger, rejected_ledger.consumed)
+    is_everywhere = bool(batch.ledger.undone_numbers) or consumption.is_of_lost_version
     may_change = _may_change(batch, is_everywhere)
     stored_rows = rejected_table.rows().alias("t").where(may_change)
     joined_rows = _join_stored(table, stored_rows, batch, "full" if is_everywhere else "left")

@@ -10,9 +10,9 @@ from lakehouse.declaration import View
 from lakehouse.declaration.view import ViewInputs, find_inputs, fingerprint_view
 from lakehouse.errors import LakehouseError, TableError
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.ledger.consumption import version_to_consume
+from lakehouse.ledger.consumption import Consumption, version_to_consume
 from lakehouse.ledger.ledger import Ledger, ledger_of
-from lakehouse.operations.view_news import find_news, read_table_ledgers, require_local_tables
+from lakehouse.operations.readers import find_news, require_local_tables, view_consumptions
 from lakehouse.query.connections import quoted_name, view_refusal
 from lakehouse.query.queries import open_versions
 from lakehouse.settings import Settings
@@ -61,21 +61,21 @@ class Materialization:
         return retry_on_conflict(lambda: self._update(run))
 
     @property
-    def missing_text(self) -> str:
-        """Why a view that was never stored has to wait: a table does not exist yet; empty if none is missing."""
+    def waits_for(self) -> str | None:
+        """The first of its tables that does not exist yet, if the view was never stored."""
         if ledger_of(self.settings, self.view.name).exists:
-            return ""
-        names = [name for name in self.inputs.tables if not ledger_of(self.settings, name).exists]
-        return f"View {self.view.name} reads {names[0]}, which does not exist yet." if names else ""
+            return None
+        return next((name for name in self.inputs.tables if not ledger_of(self.settings, name).exists), None)
 
     def find_news(self) -> tuple[str, ...]:
         """Return the names of the tables with rows that are not consumed; that of the view if it has to be stored."""
-        return self._find_news(*self._read_ledgers())
+        return find_news(self.view, self.views, *self._read_consumptions())
 
     def _update(self, run: str) -> ViewUpdate:
-        own_ledger, ledgers = self._read_ledgers()
+        own_ledger, consumptions = self._read_consumptions()
+        ledgers = {name: consumption.source for name, consumption in consumptions.items()}
         versions = {name: ledger.rows_version for name, ledger in ledgers.items()}
-        if not self._find_news(own_ledger, ledgers):
+        if not find_news(self.view, self.views, own_ledger, consumptions):
             return ViewUpdate(self.view.name, own_ledger.version, versions, None)
         failures: list[Exception] = []
         try:
@@ -103,17 +103,14 @@ class Materialization:
             return create_with_rows(layout, rows, plan)
         return replace_all(layout, rows, plan(own_ledger))
 
-    def _find_news(self, own_ledger: Ledger, ledgers: Mapping[str, Ledger]) -> tuple[str, ...]:
-        return find_news(self.view, self.views, own_ledger, ledgers)
-
-    def _read_ledgers(self) -> tuple[Ledger, dict[str, Ledger]]:
+    def _read_consumptions(self) -> tuple[Ledger, dict[str, Consumption]]:
         """Read the ledger of the view, then those of its tables: a run that ends meanwhile stores newer rows.
 
         This run is planned on the ledger before them, so it replaces none.
         """
         require_local_tables(self.settings, self.view)
         own_ledger = ledger_of(self.settings, self.view.name)
-        return own_ledger, read_table_ledgers(self.settings, self.view, self.views)
+        return own_ledger, view_consumptions(self.settings, self.view, self.views, own_ledger)
 
     def _compute(self, connection: duckdb.DuckDBPyConnection, failures: list[Exception]) -> pa.RecordBatchReader:
         """Start the query; a failure while its rows are read is kept, because the writer reports it as its own."""

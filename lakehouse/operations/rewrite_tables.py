@@ -6,7 +6,7 @@ from functools import partial
 
 from lakehouse.declaration import Day, Month, StreamTable, Year
 from lakehouse.errors import TableError
-from lakehouse.ledger.consumption import is_consumed
+from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations.layouts import layouts_of
 from lakehouse.storage.layout import Layout
@@ -68,7 +68,7 @@ def _require_feed_up_to_date(context: TableContext) -> None:
     """Raise if the change feed has not read all changes: it cannot read earlier changes after the rewrite."""
     table, merged = context.table, context.ledger()
     feed = ledger_of(context.settings, table.changes_name)
-    if not table.is_log and feed.exists and not is_consumed(merged, feed.consumed):
+    if not table.is_log and feed.exists and not Consumption(merged, feed.consumed).is_current:
         raise TableError(
             f"{table.changes_name} has not read all changes of {table.name} yet, and cannot read them after a rewrite",
             where=merged.uri,

@@ -10,11 +10,11 @@ from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.kept_rejections import find_lost_rejections
 from lakehouse.ingest.topics import known_topics, split_by_topic, with_start
 from lakehouse.ledger.active_files import count_rows
-from lakehouse.ledger.consumption import is_consumed
-from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import HeldPart, Progress, SourceState, source_words
 from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
+from lakehouse.operations.readers import DerivedStatus, derived_status
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sources.table_sources import source_of
@@ -39,18 +39,6 @@ class PartitionStatus:
     end: int | None
     lag: int | None
     topic: str | None = None
-
-
-@dataclass(frozen=True)
-class DerivedStatus:
-    """The change feed or a rollup: the version of the merged table that it has read, ``None`` if it has read none.
-
-    ``lags`` is true if it has not read every row of the merged table.
-    """
-
-    table: str
-    source_version: int | None
-    lags: bool
 
 
 @dataclass(frozen=True)
@@ -135,7 +123,7 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
         rows=count_rows(ledger.uri),
         ledger=ledger,
         rejected=count_rejected(settings, table, ledger),
-        derived=_derived(settings, table, ledger),
+        derived=derived_status(settings, table, ledger),
         source_text=table.topic_text,
         position_noun=table.position_noun,
         exports=tuple(export_status(settings, export, table.retention) for export in exports),
@@ -166,14 +154,6 @@ def _loss(table: StreamTable, state: SourceState, ledger: Ledger) -> str | None:
     if not gap:
         return None
     return f"{'; '.join(gap.shown_facts)}. {table.name} accepts this loss: the next merge records it and continues."
-
-
-def _derived(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[DerivedStatus, ...]:
-    consumed_versions = {name: ledger_of(settings, name).consumed for name in table.derived}
-    return tuple(
-        DerivedStatus(name, consumed.version if consumed else None, merged.exists and not is_consumed(merged, consumed))
-        for name, consumed in consumed_versions.items()
-    )
 
 
 def _partitions(state: SourceState | None, progress: Progress | None, topic: str | None) -> list[PartitionStatus]:

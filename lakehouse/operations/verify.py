@@ -23,6 +23,7 @@ from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import is_version_gone
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.audit import Finding, finding
+from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.positions import SourceState
 from lakehouse.ledger.restore_advice import restore_advice
@@ -111,8 +112,8 @@ def verify_rollup(context: TableContext, rollup: Rollup) -> Finding:
     if consumed is None:
         return finding("rollup_equals_recomputation", [], f"{statement} (it has consumed no version yet)")
     merged, ledger = context.merged, ledger_of(context.settings, table.name)
-    if ledger.table_id != consumed.table_id:
-        problem = f"{table.name} was recreated since then. Materialize {rollup.name} again."
+    if not Consumption(ledger, consumed).has_source:
+        problem = f"{table.name} was recreated or restored since then. Materialize {rollup.name} again."
         return finding("rollup_equals_recomputation", [problem], statement)
     if not is_as_declared(rollup_ledger, rollup):
         problem = f"The declaration of {rollup.name} changed since it was computed. Materialize it again."

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Request, Response
 from pydantic_core import to_json
 
-from lakehouse.exports.json_values import json_ready
+from lakehouse.exports.row_texts import json_ready
 
 
 def answer(request: Request, tag: str, read: Callable[[], Mapping[str, Any]]) -> Response:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
 from lakehouse.ledger.active_files import holds_files
-from lakehouse.ledger.consumption import is_consumed
+from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of, require_progress
 from lakehouse.ledger.several_sources import progress_by_stream
 from lakehouse.settings import Settings
@@ -56,7 +56,7 @@ class TableContext:
         merged = self.ledger()
         for name in self.table.derived:
             derived = ledger_of(self.settings, name)
-            if derived.exists and not is_consumed(merged, derived.consumed):
+            if derived.exists and not Consumption(merged, derived.consumed).is_current:
                 raise NotConsumedError(
                     f"Columns of {self.table.name} cannot be widened before {name} has read its present rows",
                     where=merged.uri,

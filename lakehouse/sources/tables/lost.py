@@ -1,6 +1,7 @@
-"""Which versions of a table can no longer be read, since their files were deleted, or not together with others."""
+"""Which versions of a table can no longer be read, or not together with others, and the errors that say so."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -8,11 +9,15 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType
 
+from lakehouse.errors import ReadLossError, SourceError
 from lakehouse.ledger.active_files import active_files
 from lakehouse.ledger.log import open_table, open_version
+from lakehouse.ledger.positions import Plan
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings.store import Store
-from lakehouse.storage.row_changes import list_changes, place_of
+from lakehouse.sources.tables.look import versions_in
+from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, change_failures, list_changes, place_of
+from lakehouse.storage.spark_failures import spark_failures
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
 """The property of a table that keeps change data."""
@@ -97,3 +102,44 @@ def _missing(uri: str, paths: Collection[str]) -> set[str]:
         return {path for path in own_paths if not Path(uri, path).exists()}
     infos = DeltaStorageHandler(store.uri, store.options).get_file_info(own_paths)
     return {info.path for info in infos if info.type == FileType.NotFound}
+
+
+@contextmanager
+def plan_failures(reader: str, uri: str, plan: Plan) -> Iterator[None]:
+    """Raise ``ReadLossError`` if a version that ``reader`` reads is gone, ``SourceError`` if it has other columns.
+
+    After a ``ReadLossError``, the next look sees a gap. Passes other errors on as ``spark_failures`` does.
+    """
+    with spark_failures(uri):
+        try:
+            with change_failures():
+                yield
+        except OtherColumnsError as error:
+            raise _columns_error(reader, uri, plan) from error
+        except ChangesGoneError as error:
+            raise _gone_error(reader, uri, plan) from error
+
+
+def _columns_error(reader: str, uri: str, plan: Plan) -> SourceError:
+    return SourceError(
+        f"{_versions_of(plan)} of the table that {reader} reads: the columns were others than they are now, and the"
+        " table has no mapping of columns, so Delta cannot read the changes",
+        where=uri,
+        action="Nothing was merged. Declare a table with another name, which begins with the rows as they are. The rows"
+        " that were merged stay.",
+    )
+
+
+def _gone_error(reader: str, uri: str, plan: Plan) -> ReadLossError:
+    return ReadLossError(
+        f"{_versions_of(plan)} of the table that {reader} reads can no longer be read: change data was off or"
+        " deleted, as VACUUM does",
+        where=uri,
+        action="Nothing was merged. What is not merged yet is a gap, which the next merge names: lakehouse merge"
+        f" {reader}. What was merged cannot be replayed; its rows stay.",
+    )
+
+
+def _versions_of(plan: Plan) -> str:
+    versions = [version for part in plan.ranges if part.span for version in versions_in(part)]
+    return f"Version {versions[0]}" if len(versions) == 1 else f"Versions {min(versions)} to {max(versions)}"

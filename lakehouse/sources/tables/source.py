@@ -22,7 +22,6 @@ from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 from lakehouse.sources.source import Source
-from lakehouse.sources.tables.failures import plan_failures
 from lakehouse.sources.tables.look import (
     ADDED,
     CHANGES,
@@ -39,7 +38,7 @@ from lakehouse.sources.tables.look import (
     starts_of,
     versions_in,
 )
-from lakehouse.sources.tables.lost import CHANGE_DATA, changed_columns, has_rows, lost_versions
+from lakehouse.sources.tables.lost import CHANGE_DATA, changed_columns, has_rows, lost_versions, plan_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,7 +80,7 @@ class TableSource(Source):
         source, newest = source_id(str(table.metadata().id)), table.version()
         progress = ledger.progress if ledger else None
         if progress is None or progress.source != source:
-            self._require_known_features(newest)
+            has_rows(self.uri, newest)  # raises if no later look could read them
             starts = starts_of(newest)
             return TableState(self.rows.of, source, starts, ends_of(newest, newest), starts={} if progress else starts)
         self._require_same_history(ledger)
@@ -90,7 +89,7 @@ class TableSource(Source):
         gone_versions = lost_versions(self.uri, next_version, min(newest, next_version + MAX_VERSIONS - 1))
         has_no_rows = progress.next_position(ROWS) < end[ROWS] and not has_rows(self.uri, first)
         if has_no_rows or (next_version in gone_versions and self.table.key):
-            self._require_known_features(newest)
+            has_rows(self.uri, newest)
             earliest, end = starts_of(newest), ends_of(newest, newest)
         elif next_version in gone_versions:
             earliest[CHANGES] = first_after(next_version, gone_versions) * VERSION_PLACES
@@ -98,10 +97,6 @@ class TableSource(Source):
             end[CHANGES] = min(gone_versions) * VERSION_PLACES
         infos = history_of(table, self.uri, newest - next_version + 1) if newest > next_version else []
         return TableState(self.rows.of, source, earliest, end, rows=changed_rows(infos))
-
-    def _require_known_features(self, version: int) -> None:
-        """Raise ``TableError`` if the rows as of a version cannot be looked at: no later look could read them."""
-        has_rows(self.uri, version)
 
     def _require_same_history(self, ledger: Ledger | None) -> None:
         """Raise if another commit made the version that was read last: a copy has taken the place of the table."""
@@ -160,16 +155,12 @@ class TableSource(Source):
         return read_table_rows(spark, self.uri, ranges, times, kinds)
 
     def _times_of(self, versions: Collection[int]) -> dict[int, int]:
-        """Return the time of the records of each version, in microseconds since 1970: when it was committed.
+        """Return the time of the records of each version, in microseconds since 1970: when it was committed, else 0.
 
         Programs with different clocks write a table, so the version orders the records, as their sequence.
         """
-        return {version: self._committed_at(version) for version in versions}
-
-    def _committed_at(self, version: int) -> int:
-        """Return when a version was committed, in microseconds since 1970; 0 if its commit does not say."""
-        info = read_commit(self.uri, version) or {}
-        return int(info.get("timestamp") or 0) * _MILLISECOND
+        infos = {version: read_commit(self.uri, version) or {} for version in versions}
+        return {version: int(info.get("timestamp") or 0) * _MILLISECOND for version, info in infos.items()}
 
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:  # noqa: ARG002 - a replay cannot go on
         """Explain a failure, as ``plan_failures`` does."""

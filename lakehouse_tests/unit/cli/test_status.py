@@ -16,7 +16,8 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import HeldPart, SourceId
 from lakehouse.operations import status as status_module
-from lakehouse.operations.status import DerivedStatus, status
+from lakehouse.operations.readers import DerivedStatus
+from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.sources import topic as topic_source
 from lakehouse.storage.table_context import merged_ledger

@@ -11,6 +11,7 @@ from lakehouse.derived import changes
 from lakehouse.derived.changes import Upstream, net_changes
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commit_values import Consumed
+from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout
@@ -49,9 +50,8 @@ def read(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> DataFrame | N
     layout = merged_layout(temperatures, Settings())
     no_spark: Any = None
     ledger = Ledger(layout.uri, exists=True, table_id="id", version=3)
-    return net_changes(
-        Upstream(temperatures, StoredTable(no_spark, layout), ledger), Consumed(table_id="id", version=1)
-    )
+    consumption = Consumption(ledger, Consumed(table_id="id", version=1))
+    return net_changes(Upstream(temperatures, StoredTable(no_spark, layout), ledger), consumption)
 
 
 @pytest.mark.invariant("10.5")

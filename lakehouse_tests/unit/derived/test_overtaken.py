@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from lakehouse.derived import feed, rollup
-from lakehouse.derived.changes import Upstream
+from lakehouse.derived.changes import Upstream, derived_commit
 from lakehouse.errors import ConflictError
 from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse.ledger.commit_infos import parse_metadata
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
+from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse_tests.helpers.tables.logs import WrittenTable
@@ -65,3 +67,16 @@ def test_a_merged_table_that_went_back_is_no_conflict(tmp_path: Path, update: Up
     derived: Any = DerivedBefore(merged.ledger.table_id, 7)
     with pytest.raises(AttributeError):  # it goes on, to what needs a session
         update(Upstream(temperatures, no_session, merged.ledger), derived)
+
+
+@pytest.mark.invariant("10.1")
+def test_the_commit_of_a_derived_table_names_the_version_and_its_commit(tmp_path: Path) -> None:
+    merged = WrittenTable.create(tmp_path / "merged")
+    merged.merge(1)
+    no_session: Any = None
+    commit = derived_commit(
+        Ledger("/feed", exists=True, version=1), Upstream(temperatures, no_session, merged.ledger), "cli"
+    )
+    assert commit.consumed == version_to_consume(merged.ledger)
+    assert (commit.consumed.version, commit.source) == (merged.version, None)
+    assert parse_metadata(commit.model_dump_json()) == commit

@@ -118,7 +118,7 @@ def test_an_export_needs_its_table_in_the_same_call() -> None:
 
 
 def test_the_sensor_requests_a_run_only_if_there_is_news(definitions, instance, settings) -> None:
-    assert tick(definitions, instance) == ([], "sales does not exist yet.")
+    assert tick(definitions, instance) == ([], "sales_changed reads sales, which does not exist yet.")
     append(settings, ("a", 1.0, day(1)))
     assert tick(definitions, instance) == (["nothing is exported yet"], None)
     assert run_job(definitions, instance).success

@@ -13,8 +13,8 @@ from lakehouse.declaration import Export, StreamTable
 from lakehouse.exports.exporter import Exporter
 from lakehouse.exports.manifests import manifest_path
 from lakehouse.exports.progress import export_status
+from lakehouse.operations.readers import VacuumReaders
 from lakehouse.operations.status import status
-from lakehouse.operations.vacuum_readers import VacuumReaders
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.declaration_files import write
 from lakehouse_tests.helpers.tables.exported import append, day, delete

@@ -19,7 +19,7 @@ from lakehouse.ingest.rejected_records import (
 )
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit
-from lakehouse.ledger.consumption import is_restored_before
+from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, SourceId
 from lakehouse.settings import Settings
@@ -59,8 +59,8 @@ def test_a_merged_table_without_the_consumed_version_went_back(
         write_deltalake(uri, pa.table({"id": [1]}), mode="append")
     ledger = Ledger(uri, exists=True, table_id=str(DeltaTable(uri).metadata().id), version=0)
     consumed = None if consumed_version is None else Consumed(table_id=ledger.table_id, version=consumed_version)
-    assert is_restored_before(consumed, ledger) is expected
-    assert not is_restored_before(Consumed(table_id="recreated since", version=9), ledger)
+    assert Consumption(ledger, consumed).is_of_lost_version is expected
+    assert not Consumption(ledger, Consumed(table_id="recreated since", version=9)).is_of_lost_version
 
 
 NOON, ONE_O_CLOCK = "2024-01-01 12:00:00", "2024-01-01 13:00:00"

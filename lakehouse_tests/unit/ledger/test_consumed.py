@@ -2,13 +2,17 @@
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from lakehouse.ledger.commit_values import Consumed
-from lakehouse.ledger.consumption import has_consumed_version, is_consumed, version_to_consume
+from lakehouse.ledger.commits import Commit, Entry, Metrics
+from lakehouse.ledger.consumption import Consumption, has_consumed_version, version_to_consume
+from lakehouse.ledger.ledger import Ledger
 from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 pytestmark = pytest.mark.invariant("10.2")
@@ -48,9 +52,9 @@ def test_a_version_of_another_commit_after_a_restored_backup_is_another_version(
     assert not has_consumed_version(table.ledger, consumed)
     table.batches(1)
     table.edit(2, with_another_attempt)
-    assert not is_consumed(table.ledger, consumed)
+    assert not Consumption(table.ledger, consumed).is_current
     table.batches(1)
-    assert is_consumed(table.ledger, version_to_consume(table.ledger))
+    assert Consumption(table.ledger, version_to_consume(table.ledger)).is_current
     assert not has_consumed_version(table.ledger, consumed)
 
 
@@ -73,3 +77,39 @@ def test_a_version_whose_commit_is_unknown_is_assumed_to_be_the_same(table: Writ
     table.clean(4)
     assert has_consumed_version(table.ledger, consumed)
     assert not has_consumed_version(table.ledger, Consumed(table_id="recreated", version=2))
+
+
+@pytest.mark.parametrize(
+    ("consumed", "batches", "unchanged", "rows"),
+    [
+        (4, {1, 2, 3, 4}, set(), 0),
+        (3, {1, 2, 3, 4}, set(), 6),
+        (1, {1, 2, 3, 4}, set(), 18),
+        (2, {1, 2, 4}, set(), None),
+        (3, {1, 2, 4}, set(), 6),
+        (2, {1, 2, 4}, {3}, 6),
+        (None, {1, 2, 3, 4}, set(), None),
+    ],
+)
+def test_changed_rows_are_those_of_our_commits_since_and_unknown_if_another_program_committed(
+    consumed: int | None, batches: set[int], unchanged: set[int], rows: int | None
+) -> None:
+    commit = Commit(kind="batch", number=1, attempt="a", table_version=0)
+    metrics = Metrics(source_rows=9, inserted=2, updated=3, deleted=1)
+    entries = tuple(Entry(version, datetime.now(UTC), commit, metrics) for version in sorted(batches, reverse=True))
+    source = Ledger("/t", exists=True, version=4, entries=entries, unchanged_versions=frozenset(unchanged))
+    reader = Consumption(source, None if consumed is None else Consumed(table_id="id", version=consumed))
+    assert reader.changed_rows == rows
+
+
+def test_a_reader_waits_for_its_table_only_before_its_first_run(table: WrittenTable) -> None:
+    consumed, missing_table = version_to_consume(table.ledger), Ledger("/missing")
+    sources = {"never ran": (missing_table, None), "ran": (missing_table, consumed), "exists": (table.ledger, None)}
+    waiting = [name for name, (source, version) in sources.items() if Consumption(source, version).waits_for_table]
+    assert waiting == ["never ran"]
+
+
+def test_a_commit_accepts_no_value_of_a_wrong_type() -> None:
+    commit = Commit(kind="derived", number=1, attempt="a", table_version=0)
+    with pytest.raises(ValidationError, match="source"):
+        commit.with_fields(source=Consumed(table_id="id", version=1))

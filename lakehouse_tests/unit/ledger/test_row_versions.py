@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Upkeep
-from lakehouse.ledger.consumption import is_consumed
+from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, unchanged_versions
 from lakehouse.ledger.restores import valid_history
 from lakehouse_tests.helpers.tables.infos import commit, maintained, merged, own_info
@@ -64,10 +64,11 @@ def test_metadata_of_another_program_never_makes_a_commit_ours(metadata: str) ->
 @pytest.mark.invariant("10.7")
 def test_a_consumer_of_the_last_change_has_consumed_the_table() -> None:
     ledger = ledger_of(merged(1), merged(2), *VACUUMED_HISTORY)
-    consumed = {version: is_consumed(ledger, Consumed(table_id="id", version=version)) for version in (1, 2, 5, 6, 7)}
-    assert consumed == {1: False, 2: True, 5: True, 6: True, 7: False}
-    assert not is_consumed(ledger, Consumed(table_id="another", version=6))
-    assert not is_consumed(ledger, None)
+    readers = {v: Consumption(ledger, Consumed(table_id="id", version=v)) for v in (1, 2, 5, 6, 7)}
+    expected = {1: (False, 1), 2: (True, 0), 5: (True, 0), 6: (True, 0), 7: (False, 3)}
+    assert {version: (reader.is_current, reader.lag) for version, reader in readers.items()} == expected
+    for consumed in (Consumed(table_id="another", version=6), None):
+        assert not Consumption(ledger, consumed).is_current
 
 
 @pytest.mark.invariant("1.9")

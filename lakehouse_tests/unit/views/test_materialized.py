@@ -109,7 +109,7 @@ def test_another_query_is_news_also_of_a_view_that_is_read(
     assert list(stored_rows(settings)[0]) == columns
 
 
-@pytest.mark.parametrize("step", ["read_table_ledgers", "open_versions"])
+@pytest.mark.parametrize("step", ["view_consumptions", "open_versions"])
 def test_a_run_that_began_earlier_replaces_no_rows_of_newer_versions(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

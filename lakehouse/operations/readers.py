@@ -1,16 +1,44 @@
-"""What is new for a materialized view, and its status: from the logs of its tables alone, without DuckDB or a JVM."""
+"""The readers of tables: what each has consumed, what is new for it, and for which of them VACUUM waits.
 
-from collections.abc import Mapping, Sequence
+All is read from the logs of tables and the manifests of exports, without DuckDB or a JVM.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakehouse.declaration import View
+from lakehouse.declaration import Export, StreamTable, View
 from lakehouse.declaration.view import find_inputs, fingerprint_view
 from lakehouse.errors import LakehouseError, TableError
+from lakehouse.exports import progress
 from lakehouse.ledger.active_files import count_rows
-from lakehouse.ledger.consumption import is_consumed
+from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.settings import Settings
+
+
+@dataclass(frozen=True)
+class DerivedStatus:
+    """The change feed or a rollup: the version of the merged table that it has read, ``None`` if it has read none.
+
+    ``lags`` is true if it has not read every row of the merged table.
+    """
+
+    table: str
+    source_version: int | None
+    lags: bool
+
+
+def derived_status(settings: Settings, table: StreamTable, merged: Ledger) -> tuple[DerivedStatus, ...]:
+    """Read the status of each table that is derived from the merged one."""
+    return tuple(
+        DerivedStatus(name, consumption.version, merged.exists and not consumption.is_current)
+        for name, consumption in _derived_consumptions(settings, table, merged).items()
+    )
+
+
+def _derived_consumptions(settings: Settings, table: StreamTable, merged: Ledger) -> dict[str, Consumption]:
+    return {name: Consumption(merged, ledger_of(settings, name).consumed) for name in table.derived}
 
 
 @dataclass(frozen=True)
@@ -46,7 +74,7 @@ def view_status(settings: Settings, view: View, views: Sequence[View]) -> ViewSt
     news: tuple[str, ...] = ()
     problem = None
     try:
-        news = find_news(view, views, own_ledger, read_table_ledgers(settings, view, views))
+        news = find_news(view, views, own_ledger, view_consumptions(settings, view, views, own_ledger))
     except LakehouseError as error:
         problem = str(error)
     newest = own_ledger.newest
@@ -64,7 +92,7 @@ def view_status(settings: Settings, view: View, views: Sequence[View]) -> ViewSt
 
 
 def find_news(
-    view: View, views: Sequence[View], own_ledger: Ledger, table_ledgers: Mapping[str, Ledger]
+    view: View, views: Sequence[View], own_ledger: Ledger, consumptions: Mapping[str, Consumption]
 ) -> tuple[str, ...]:
     """Return the names of the tables with rows that are not consumed; that of the view if it has to be stored."""
     newest = own_ledger.newest
@@ -72,8 +100,7 @@ def find_news(
     fingerprint = fingerprint_view(view, find_inputs(view, views))
     if newest is None or not is_ours or newest.commit.declaration != fingerprint:
         return (view.name,)
-    consumed = newest.commit.consumed_tables
-    return tuple(name for name, ledger in table_ledgers.items() if not is_consumed(ledger, consumed.get(name)))
+    return tuple(name for name, consumption in consumptions.items() if not consumption.is_current)
 
 
 def require_local_tables(settings: Settings, view: View) -> None:
@@ -83,8 +110,10 @@ def require_local_tables(settings: Settings, view: View) -> None:
         raise TableError(message, where=settings.tables_root, action="Remove materialized=True from it.")
 
 
-def read_table_ledgers(settings: Settings, view: View, views: Sequence[View]) -> dict[str, Ledger]:
-    """Return the ledgers of the tables that a materialized view is computed from.
+def view_consumptions(
+    settings: Settings, view: View, views: Sequence[View], own_ledger: Ledger
+) -> dict[str, Consumption]:
+    """Return how far a materialized view is in each of the tables that it is computed from.
 
     Raises ``TableError`` if one of them does not exist yet, or if the tables are not on a local disk.
     """
@@ -94,4 +123,40 @@ def read_table_ledgers(settings: Settings, view: View, views: Sequence[View]) ->
         if not ledger.exists:
             message = f"View {view.name} reads {name}, which does not exist yet"
             raise TableError(message, where=ledger.uri, action="Create it first, by a merge or by loading its file.")
-    return ledgers
+    consumed = own_ledger.newest.commit.consumed_tables if own_ledger.newest else {}
+    return {name: Consumption(ledger, consumed.get(name)) for name, ledger in ledgers.items()}
+
+
+@dataclass(frozen=True)
+class VacuumReaders:
+    """The readers that VACUUM of one table of a declaration waits for: derived tables, and exports of changes.
+
+    ``errors`` says why an update of a derived table failed. ``exports`` may also be those of other tables.
+    """
+
+    settings: Settings
+    table: StreamTable
+    name: str
+    errors: Mapping[str, str]
+    exports: Sequence[Export] = ()
+
+    def reason_to_wait(self) -> str | None:
+        """Why VACUUM has to wait; ``None`` if the readers have read all changes that it could remove."""
+        return next(self._reasons(), None)
+
+    def _reasons(self) -> Iterator[str]:
+        retention = self.table.retention
+        if self.name == self.table.name:
+            consumptions = _derived_consumptions(self.settings, self.table, ledger_of(self.settings, self.name))
+            for name, consumption in consumptions.items():
+                if consumption.is_overdue(retention):
+                    cause = f": {self.errors[name]}" if name in self.errors else "."
+                    yield f"{name} {_read_text(self.name, consumption)}{cause}"
+        for export in self.exports:
+            if export.of == self.name and (reason := progress.reason_to_wait(self.settings, export, retention)):
+                yield reason
+
+
+def _read_text(table: str, consumption: Consumption) -> str:
+    version = consumption.version
+    return f"has not read {table}" if version is None else f"has read {table} only up to version {version}"

@@ -16,9 +16,9 @@ from lakehouse.ledger.log import open_table, read_commit, read_history
 
 @dataclass(frozen=True)
 class Consumption:
-    """How far a reader of a table is.
+    """How far a reader of a table is: ``source`` is the ledger of the table, ``consumed`` what the reader recorded.
 
-    ``source`` is the ledger of the table. ``consumed`` is what the reader has recorded; ``None`` if it never ran.
+    ``consumed`` is ``None`` if the reader never ran.
     """
 
     source: Ledger
@@ -26,7 +26,7 @@ class Consumption:
 
     @property
     def version(self) -> int | None:
-        """The version of the table that the reader has; ``None`` if it never ran."""
+        """The version of the table that the reader has."""
         return self.consumed.version if self.consumed else None
 
     @property
@@ -41,44 +41,42 @@ class Consumption:
 
     @property
     def next_version(self) -> int:
-        """The next version to read: the first that may have changed rows after the one that the reader has."""
+        """The next version to read: the first one that may have changed rows since; 0 if the reader cannot continue."""
         return self.source.next_change(self.consumed.version) if self.consumed and self.has_source else 0
+
+    @property
+    def _unread_versions(self) -> set[int]:
+        return {*range(self.next_version, self.source.version + 1)} - self.source.unchanged_versions
 
     @property
     def lag(self) -> int:
         """How many versions that may have changed rows the reader does not have; all if it cannot continue."""
-        versions = range(self.next_version, self.source.version + 1)
-        return sum(version not in self.source.unchanged_versions for version in versions)
+        return len(self._unread_versions)
 
     @property
     def is_current(self) -> bool:
         """Whether the reader has every row of the table."""
-        is_last = self.consumed is not None and self.source.next_change(self.consumed.version) > self.source.version
-        return is_last and self.has_source
+        return self.has_source and not self.lag
+
+    @property
+    def changed_rows(self) -> int | None:
+        """How many rows our commits changed since; ``None`` if other programs committed, or if the reader never ran."""
+        metrics = {entry.version: entry.metrics for entry in self.source.entries}
+        if self.consumed is None or not self._unread_versions <= metrics.keys():
+            return None
+        return sum(metrics[v].inserted + metrics[v].updated + metrics[v].deleted for v in self._unread_versions)
 
     @property
     def is_ahead(self) -> bool:
         """Whether the reader has a later version of the table than the ledger."""
-        consumed = self.consumed
-        is_same_table = consumed is not None and consumed.table_id == self.source.table_id
-        return consumed is not None and is_same_table and consumed.version > self.source.version
+        consumed, source = self.consumed, self.source
+        return consumed is not None and consumed.table_id == source.table_id and consumed.version > source.version
 
     @property
     def is_of_lost_version(self) -> bool:
         """Whether the table no longer has the version that the reader has, as after a restore from a backup."""
         table = open_table(self.source.uri) if self.is_ahead else None  # another process may have committed since
         return table is not None and self.consumed is not None and self.consumed.version > table.version()
-
-    @property
-    def changed_rows(self) -> int | None:
-        """How many rows our commits changed since; ``None`` if other programs committed, or if the reader never ran."""
-        if self.consumed is None:
-            return None
-        source, metrics = self.source, {entry.version: entry.metrics for entry in self.source.entries}
-        versions = {*range(self.consumed.version + 1, source.version + 1)} - source.unchanged_versions
-        if not versions <= metrics.keys():
-            return None
-        return sum(metrics[v].inserted + metrics[v].updated + metrics[v].deleted for v in versions)
 
     def is_overdue(self, retention: timedelta) -> bool:
         """Whether a change that the reader does not have is older than half of the retention.

@@ -150,13 +150,9 @@ class VacuumReaders:
             consumptions = _derived_consumptions(self.settings, self.table, ledger_of(self.settings, self.name))
             for name, consumption in consumptions.items():
                 if consumption.is_overdue(retention):
-                    cause = f": {self.errors[name]}" if name in self.errors else "."
-                    yield f"{name} {_read_text(self.name, consumption)}{cause}"
+                    only = "" if consumption.version is None else f" only up to version {consumption.version}"
+                    has_read = f"has read {self.name}{only}" if only else f"has not read {self.name}"
+                    yield f"{name} {has_read}{f': {self.errors[name]}' if name in self.errors else '.'}"
         for export in self.exports:
             if export.of == self.name and (reason := progress.reason_to_wait(self.settings, export, retention)):
                 yield reason
-
-
-def _read_text(table: str, consumption: Consumption) -> str:
-    version = consumption.version
-    return f"has not read {table}" if version is None else f"has read {table} only up to version {version}"

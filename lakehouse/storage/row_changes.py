@@ -79,15 +79,20 @@ class ChangedFile:
 
 @dataclass(frozen=True)
 class VersionChanges:
-    """The row changes of one version: its ``commitInfo``, and the files with its changes.
+    """The row changes of a version, by its ``number``: the ``commitInfo`` of its commit, and the files with changes.
 
     ``properties`` are those of the table if the commit sets its columns and properties; ``None`` if it does not.
     """
 
-    version: int
+    number: int
     info: Action
     files: tuple[ChangedFile, ...]
     properties: Mapping[str, str] | None
+
+    @property
+    def microseconds(self) -> int:
+        """When it was committed, since 1970; 0 if its commit does not say."""
+        return int(self.info.get("timestamp") or 0) * 1_000
 
 
 def list_changes(uri: str, first: int, last: int) -> list[VersionChanges]:
@@ -151,9 +156,9 @@ def read_change_batches(
 
 def _require_readable(changes: VersionChanges) -> None:
     if changes.info.get("operation") == "RESTORE":
-        raise ChangesGoneError(f"version {changes.version} is a RESTORE")
+        raise ChangesGoneError(f"version {changes.number} is a RESTORE")
     if any(file.vector for file in changes.files):
-        raise ChangesGoneError(f"version {changes.version} has deletion vectors")
+        raise ChangesGoneError(f"version {changes.number} has deletion vectors")
 
 
 def _require_partitions(changes: Sequence[VersionChanges], names: Sequence[str]) -> None:
@@ -163,11 +168,11 @@ def _require_partitions(changes: Sequence[VersionChanges], names: Sequence[str])
     """
     for version_changes in changes:
         if not all(file.partition.keys() >= set(names) for file in version_changes.files):
-            raise ChangesGoneError(f"version {version_changes.version} has a file without the values of its partition")
+            raise ChangesGoneError(f"version {version_changes.number} has a file without the values of its partition")
 
 
 def _read_version(table: Path, changes: VersionChanges, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    constants = {_VERSION: changes.version, _TIME: committed_at(changes.info)}
+    constants = {_VERSION: changes.number, _TIME: committed_at(changes.info)}
     try:
         for file in changes.files:
             values = {**file.partition, **constants, **({_TYPE: file.change} if file.change else {})}
@@ -177,10 +182,10 @@ def _read_version(table: Path, changes: VersionChanges, schema: pa.Schema) -> It
                     columns = [_column(batch, field, values) for field in schema]
                     yield pa.record_batch(columns, schema=schema)
     except FileNotFoundError:
-        message = f"a file with changes of version {changes.version} is gone: VACUUM removed it"
+        message = f"a file with changes of version {changes.number} is gone: VACUUM removed it"
         raise ChangesGoneError(message) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        message = f"changes of version {changes.version} cannot be read with the columns of today: {error}"
+        message = f"changes of version {changes.number} cannot be read with the columns of today: {error}"
         raise ChangesGoneError(message) from None
 
 

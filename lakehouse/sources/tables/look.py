@@ -1,6 +1,6 @@
 """Which versions of a table can be read: the one whose rows are read as they are, and those after it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,10 +92,7 @@ def source_id(table_id: str) -> SourceId:
     return SourceId(KIND, table_id)
 
 
-def changed_rows(infos: Iterable[Mapping[str, Any]]) -> dict[int, int]:
-    """Return the number of rows that each version changed, as far as its metrics say."""
-    return {info["version"]: _rows_in(info.get("operationMetrics") or {}) for info in infos}
-
-
-def _rows_in(metrics: Mapping[str, Any]) -> int:
+def changed_rows(info: Mapping[str, Any]) -> int:
+    """Return the number of rows that a commit changed, as far as its metrics say."""
+    metrics = info.get("operationMetrics") or {}
     return sum(int(metrics[name]) for name in _ROW_COUNTS if str(metrics.get(name, "")).isdecimal())

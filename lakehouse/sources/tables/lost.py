@@ -16,7 +16,7 @@ from lakehouse.ledger.positions import Plan
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings.store import Store
 from lakehouse.sources.tables.look import versions_in
-from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, change_failures, list_changes, place_of
+from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, VersionChanges, change_failures, place_of
 from lakehouse.storage.spark_failures import spark_failures
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
@@ -25,22 +25,25 @@ _VECTORS = "deletionVectors"  # the feature of tables that may have them
 _IS_GONE = "File not found"  # in the error of deltalake for a deletion vector
 
 
-def lost_versions(uri: str, first: int, last: int) -> set[int]:
-    """Return the versions in this range, both ends included, whose commit or change data is gone, or never was."""
-    paths: dict[int, set[str]] = {}
-    switches: dict[int, bool] = {}  # whether the table keeps change data from these versions on
-    for changes in list_changes(uri, first, last):
-        paths[changes.version] = {path for file in changes.files for path in file.paths}
-        if changes.properties is not None:
-            switches[changes.version] = _has_change_data(changes.properties)
+def lost_versions(uri: str, versions: range, changes: Sequence[VersionChanges]) -> set[int]:
+    """Return those of some versions whose commit or change data is gone, or never was.
+
+    ``changes`` are those of the versions that are in the log.
+    """
+    paths = {version.number: {path for file in version.files for path in file.paths} for version in changes}
+    properties = {version.number: version.properties for version in changes if version.properties is not None}
     with log_failures(uri):
         missing_paths = _missing(uri, set().union(*paths.values()))
-    gone_versions = {v for v in range(first, last + 1) if v not in paths or not paths[v].isdisjoint(missing_paths)}
+    gone_versions = {v for v in versions if v not in paths or not paths[v].isdisjoint(missing_paths)}
+    switches = {version: _has_change_data(configuration) for version, configuration in properties.items()}
     return gone_versions | _versions_without_change_data(uri, sorted(paths), switches)
 
 
 def _versions_without_change_data(uri: str, versions: Sequence[int], switches: Mapping[int, bool]) -> set[int]:
-    """Return those of consecutive versions in which the table did not keep change data; most logs have no switch."""
+    """Return those of consecutive versions in which the table did not keep change data.
+
+    ``switches`` say whether it does from some versions on; most logs have none.
+    """
     if not versions:
         return set()
     known_version = min(switches) - 1 if switches else versions[-1]
@@ -62,14 +65,6 @@ def _keeps_change_data(uri: str, version: int) -> bool:
 
 def _has_change_data(properties: Mapping[str, str]) -> bool:
     return properties.get(CHANGE_DATA) == "true"
-
-
-def changed_columns(uri: str, versions: Collection[int]) -> set[int]:
-    """Return those of these versions in which the columns of the table may have changed."""
-    if not versions:
-        return set()
-    range_changes = list_changes(uri, min(versions), max(versions))
-    return {changes.version for changes in range_changes if changes.properties is not None}
 
 
 def has_rows(uri: str, version: int) -> bool:

@@ -1,6 +1,5 @@
 """Another Delta table as a source of records."""
 
-from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from lakehouse.errors import SourceError
 from lakehouse.ledger.commit_infos import identity_of
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.log import history_of, open_table, read_commit
+from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.positions import VERSION_PLACES, Plan
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
@@ -38,12 +37,11 @@ from lakehouse.sources.tables.look import (
     starts_of,
     versions_in,
 )
-from lakehouse.sources.tables.lost import CHANGE_DATA, changed_columns, has_rows, lost_versions, plan_failures
+from lakehouse.sources.tables.lost import CHANGE_DATA, has_rows, lost_versions, plan_failures
+from lakehouse.storage.row_changes import list_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_MILLISECOND = 1_000  # microseconds
 
 
 @dataclass(frozen=True)
@@ -86,17 +84,19 @@ class TableSource(Source):
         self._require_same_history(ledger)
         first, next_version = (progress.next_position(part) // VERSION_PLACES for part in (ROWS, CHANGES))
         earliest, end = starts_of(first), ends_of(first, newest)
-        gone_versions = lost_versions(self.uri, next_version, min(newest, next_version + MAX_VERSIONS - 1))
+        versions = range(next_version, min(newest + 1, next_version + MAX_VERSIONS))
+        changes = list_changes(self.uri, versions.start, versions.stop - 1)
+        gone_versions = lost_versions(self.uri, versions, changes)
         has_no_rows = progress.next_position(ROWS) < end[ROWS] and not has_rows(self.uri, first)
         if has_no_rows or (next_version in gone_versions and self.table.key):
             has_rows(self.uri, newest)
             earliest, end = starts_of(newest), ends_of(newest, newest)
-        elif next_version in gone_versions:
-            earliest[CHANGES] = first_after(next_version, gone_versions) * VERSION_PLACES
         elif gone_versions:
-            end[CHANGES] = min(gone_versions) * VERSION_PLACES
-        infos = history_of(table, self.uri, newest - next_version + 1) if newest > next_version else []
-        return TableState(self.rows.of, source, earliest, end, rows=changed_rows(infos))
+            start = first_after(next_version, gone_versions)
+            earliest |= {CHANGES: start * VERSION_PLACES} if start > next_version else {}
+            end[CHANGES] = min((v for v in gone_versions if v > start), default=versions.stop) * VERSION_PLACES
+        rows = {version.number: changed_rows(version.info) for version in changes}
+        return TableState(self.rows.of, source, earliest, end, rows=rows)
 
     def _require_same_history(self, ledger: Ledger | None) -> None:
         """Raise if another commit made the version that was read last: a copy has taken the place of the table."""
@@ -139,7 +139,8 @@ class TableSource(Source):
         """Read the rows as of the first version, and the changes of the planned versions."""
         from lakehouse.sources.tables.read import Kinds, read_table_rows  # noqa: PLC0415 - only a session needs Spark
 
-        times = self._times_of([version for part in plan.ranges for version in versions_in(part)])
+        versions = [versions_in(part) for part in plan.ranges if part.span]
+        changes = [version for each in versions for version in list_changes(self.uri, each.start, each.stop - 1)]
         rule = self.table.apply_as_truncates
         begins_with_truncate = rule is not None and rule.path == (KIND_FIELD,)
         last = ledger.last_commit if ledger else None
@@ -149,18 +150,11 @@ class TableSource(Source):
             are_ordered=bool(self.table.key),
             versions_before=last.versions_before if last else 0,
         )
-        change_range = next((part for part in plan.ranges if part.partition == CHANGES), None)
-        versions = changed_columns(self.uri, versions_in(change_range) if change_range else ())
-        ranges = [piece for part in plan.ranges for piece in split_at(part, versions)]
+        changed_columns = {version.number for version in changes if version.properties is not None}
+        ranges = [piece for part in plan.ranges for piece in split_at(part, changed_columns)]
+        # programs with different clocks write a table, so the version orders the records, as their sequence
+        times = {version: 0 for each in versions for version in each} | {v.number: v.microseconds for v in changes}
         return read_table_rows(spark, self.uri, ranges, times, kinds)
-
-    def _times_of(self, versions: Collection[int]) -> dict[int, int]:
-        """Return the time of the records of each version, in microseconds since 1970: when it was committed, else 0.
-
-        Programs with different clocks write a table, so the version orders the records, as their sequence.
-        """
-        infos = {version: read_commit(self.uri, version) or {} for version in versions}
-        return {version: int(info.get("timestamp") or 0) * _MILLISECOND for version, info in infos.items()}
 
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:  # noqa: ARG002 - a replay cannot go on
         """Explain a failure, as ``plan_failures`` does."""

@@ -97,7 +97,7 @@ def test_changed_rows_are_those_of_our_commits_since_and_unknown_if_another_prog
     commit = Commit(kind="batch", number=1, attempt="a", table_version=0)
     metrics = Metrics(source_rows=9, inserted=2, updated=3, deleted=1)
     entries = tuple(Entry(version, datetime.now(UTC), commit, metrics) for version in sorted(batches, reverse=True))
-    source = Ledger("/t", exists=True, version=4, entries=entries, unchanged_versions=frozenset(unchanged))
+    source = Ledger("/t", table_id="id", version=4, entries=entries, unchanged_versions=frozenset(unchanged))
     reader = Consumption(source, None if consumed is None else Consumed(table_id="id", version=consumed))
     assert reader.changed_rows == rows
 

@@ -23,6 +23,7 @@ from lakehouse.settings import Settings
 from lakehouse.sources.tables.look import CHANGES, MAX_VERSIONS, ROWS, changed_rows
 from lakehouse.sources.tables.lost import has_rows, lost_versions
 from lakehouse.sources.tables.source import TableSource
+from lakehouse.storage.row_changes import list_changes
 from lakehouse_tests.helpers.sensors import MERGED
 
 
@@ -119,6 +120,28 @@ def test_change_data_that_is_gone_is_a_gap_once_the_versions_before_it_are_read(
     assert (starts[ROWS], starts[CHANGES]) == continues_at
 
 
+@pytest.mark.invariant("9.13")
+@pytest.mark.parametrize(("limit", "end"), [(MAX_VERSIONS, 7), (2, 6)])
+def test_what_is_held_after_a_gap_ends_before_the_next_version_that_is_gone_or_was_not_looked_at(
+    accounts: Path, monkeypatch: pytest.MonkeyPatch, limit: int, end: int
+) -> None:
+    monkeypatch.setattr("lakehouse.sources.tables.source.MAX_VERSIONS", limit)
+    source = source_of(accounts, key=())
+    ledger = after(source, next_plan(source, Ledger("balances")))
+    add(accounts, 6, first=4)
+    for version in (4, 7):
+        delete_files_of(accounts, version)
+    plan = next_plan(source, ledger)
+    assert plan.gap
+    changes = plan.ranges[CHANGES]
+    assert (changes.start, changes.end) == (5 * VERSION_PLACES, end * VERSION_PLACES)
+
+
+def find_lost(folder: Path, first: int, last: int) -> set[int]:
+    """The versions from ``first`` to ``last`` that are lost."""
+    return lost_versions(str(folder), range(first, last + 1), list_changes(str(folder), first, last))
+
+
 def switch_change_data(folder: Path, value: str) -> None:
     DeltaTable(str(folder)).alter.set_table_properties({"delta.enableChangeDataFeed": value})
 
@@ -137,7 +160,7 @@ def test_versions_without_change_data_are_a_gap(
     add(accounts, 2, first=6)
     switch_change_data(accounts, "true")  # version 8
     add(accounts, 1, first=9)
-    assert lost_versions(str(accounts), 4, 9) == {5, 6, 7}
+    assert find_lost(accounts, 4, 9) == {5, 6, 7}
     plan = next_plan(source, ledger)
     assert (plan.gap, plan.ranges[CHANGES].end) == (None, 5 * VERSION_PLACES)
     ledger = after(source, plan)
@@ -152,8 +175,8 @@ def test_versions_without_change_data_are_a_gap(
 def test_change_data_that_was_on_before_a_switch_is_read(accounts: Path) -> None:
     switch_change_data(accounts, "true")  # version 4: other properties are also a switch
     add(accounts, 1, first=5)
-    assert lost_versions(str(accounts), 0, 5) == lost_versions(str(accounts), 4, 5) == set()
-    assert lost_versions(str(accounts), 6, 5) == set()
+    assert find_lost(accounts, 0, 5) == find_lost(accounts, 4, 5) == set()
+    assert find_lost(accounts, 6, 5) == set()
 
 
 @pytest.mark.invariant("9.13")
@@ -213,8 +236,7 @@ def set_clocks(table: Path, times: Sequence[int]) -> None:
 
 def test_the_time_of_a_version_is_that_of_its_commit(accounts: Path) -> None:
     set_clocks(accounts, [10, 30, 20, 40])
-    times = source_of(accounts)._times_of(range(1, 4))
-    assert [time // 1_000_000 for time in times.values()] == [30, 20, 40]
+    assert [changes.microseconds // 1_000_000 for changes in list_changes(str(accounts), 1, 3)] == [30, 20, 40]
 
 
 @pytest.mark.invariant("9.13")
@@ -233,11 +255,11 @@ def test_a_version_whose_deletion_vector_was_deleted_is_lost(accounts: Path) -> 
     commit = [{"commitInfo": {}}, {"remove": {**file, "deletionVector": vector}}, {"add": file}]
     lines = "\n".join(map(json.dumps, commit))
     (accounts / "_delta_log" / f"{4:020d}.json").write_text(lines)
-    assert lost_versions(str(accounts), 1, 4) == {4}
+    assert find_lost(accounts, 1, 4) == {4}
     vector_file = accounts / "ab" / "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     vector_file.parent.mkdir()
     vector_file.touch()
-    assert lost_versions(str(accounts), 1, 4) == set()
+    assert find_lost(accounts, 1, 4) == set()
 
 
 @pytest.mark.invariant("9.13")
@@ -247,10 +269,10 @@ def test_a_version_with_a_file_of_another_folder_that_was_deleted_is_lost(accoun
     file = {"path": other_file.as_uri(), "dataChange": True, "size": 1, "partitionValues": {}, "modificationTime": 0}
     commit = [{"commitInfo": {}}, {"add": file}]
     (accounts / "_delta_log" / f"{4:020d}.json").write_text("\n".join(map(json.dumps, commit)))
-    assert lost_versions(str(accounts), 1, 4) == {4}
+    assert find_lost(accounts, 1, 4) == {4}
     other_file.parent.mkdir()
     other_file.touch()
-    assert lost_versions(str(accounts), 1, 4) == set()
+    assert find_lost(accounts, 1, 4) == set()
 
 
 @pytest.mark.invariant("9.13")
@@ -284,7 +306,7 @@ def test_every_changed_row_of_a_version_counts_for_the_limit_of_a_batch(tmp_path
     merge(1, 2).when_matched_delete().execute()
     table.update(updates={"id": "id + 1"}, predicate="id = 9")
     table.delete("id = 3")
-    counts = changed_rows(table.history())
+    counts = {info["version"]: changed_rows(info) for info in table.history()}
     assert counts[0] == 3
     assert counts[1] >= 3
     assert counts[2] >= 2

@@ -6,8 +6,8 @@ asset is a step (``steps``): it starts, explains errors and reports results in t
 results that a step reports, ``figures`` and ``picture`` their metadata. ``automation`` builds the merge job and its
 sensor. The sensor uses ``waiting`` (records to merge), ``runs`` (unfinished ones, and when to request a failed one
 again) and ``reported`` (commits that no run reported). ``checks`` builds the checks of whole tables with their job and
-schedule, ``maintenance_job`` the maintenance of tables, ``replayed`` the replay of days, ``views`` the assets of views,
-``exports`` those of exports, and ``followers`` what requests both. ``freshness`` builds the checks of promises and of
+schedule, ``maintenance_job`` the maintenance of tables, ``replayed`` the replay of days, and ``followers`` the assets
+of views and exports, with what requests them. ``freshness`` builds the checks of promises and of
 what no batch can read, from what ``cursor`` remembers. ``alerts`` builds the sensor of alerts: it reads ``completions``
 of runs and checks, decides what to send, and ``webhook`` sends it. ``resources`` holds the one Spark session of a run.
 

@@ -14,11 +14,10 @@ from lakehouse.defs.assets import build_assets
 from lakehouse.defs.automation import build_automation
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.checks import build_checks, build_verification
-from lakehouse.defs.exports import build_exports
+from lakehouse.defs.followers import ViewCatalog, build_exports, build_views
 from lakehouse.defs.maintenance_job import build_maintenance
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.results import check_result, report_if_changed
-from lakehouse.defs.views import ViewCatalog, build_views
 from lakehouse.discovery import (
     Declaration,
     declared_tables,

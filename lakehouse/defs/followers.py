@@ -1,36 +1,182 @@
-"""Assets that follow tables: the job that updates one, and the sensor that requests it if its tables have news."""
+"""Views and exports in Dagster: an asset for each, and a job and a sensor for each that follows its tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import dagster as dg
+from pydantic import Field
 
-from lakehouse.defs.resources import LakehouseResource
+from lakehouse.declaration import Export, StreamTable, View
+from lakehouse.defs import results
+from lakehouse.defs.catalog_entries import step_name
+from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
+from lakehouse.defs.specs import code_references
+from lakehouse.defs.steps import name_run
+from lakehouse.exports.exporter import Exporter, ExportUpdate
+from lakehouse.operations.materialize import Materialization, ViewUpdate
+from lakehouse.operations.view_columns import TypedView, type_views
 from lakehouse.settings import Settings
 
 TICK_INTERVAL = 15
 """Seconds between two looks at the tables."""
+_VERSIONS = dg.TableSchema(columns=[dg.TableColumn("table", "string"), dg.TableColumn("version", "int")])
 
 
-class Follower(Protocol):
-    """What follows tables: an export, or a materialized view."""
+@dataclass(frozen=True)
+class ViewCatalog:
+    """Where views are in the catalog: the prefix of their keys, and the group and owners in place of their own."""
 
-    @property
-    def name(self) -> str:
-        """The name of its asset."""
-        ...
+    prefix: Sequence[str] = ()
+    group: str | None = None
+    owners: Sequence[str] | None = None
 
-    @property
-    def job_name(self) -> str:
-        """The name of the job that updates it."""
-        ...
+    def key(self, name: str) -> dg.AssetKey:
+        """The key of the asset with this name."""
+        return dg.AssetKey([*self.prefix, name])
 
-    @property
-    def sensor_name(self) -> str:
-        """The name of the sensor that requests the job."""
-        ...
+
+def build_views(tables: Sequence[StreamTable], views: Sequence[View], catalog: ViewCatalog) -> dg.Definitions:
+    """Build the assets of views over these tables, and what materializes them.
+
+    Raises ``DeclarationError`` if a view reads a table or column that these tables do not have.
+    """
+    definitions = []
+    for typed_view in type_views(tables, views) if views else ():
+        spec = view_spec(typed_view, catalog)
+        if typed_view.view.materialized:
+            definitions.append(_build_materialized(spec, typed_view.view, views))
+        else:
+            definitions.append(dg.Definitions(assets=[spec]))
+    return dg.Definitions.merge(*definitions)
+
+
+def view_spec(typed_view: TypedView, catalog: ViewCatalog) -> dg.AssetSpec:
+    """The asset of a view, with its columns and what they are computed from."""
+    view = typed_view.view
+    columns = [dg.TableColumn(name, type_.lower()) for name, type_ in typed_view.types.items()]
+    lineage = {
+        column: [dg.TableColumnDep(asset_key=catalog.key(table), column_name=name) for table, name in pairs]
+        for column, pairs in typed_view.origins.items()
+    }
+    metadata: dict[str, Any] = {
+        "dagster/table_name": view.name,
+        "dagster/column_schema": dg.TableSchema(columns=columns),
+        "dagster/column_lineage": dg.TableColumnLineage(lineage),
+        "sql": dg.MetadataValue.md(f"```sql\n{view.sql.strip()}\n```"),
+        **({"dagster/code_references": code_references(view)} if view.file else {}),
+    }
+    return dg.AssetSpec(
+        catalog.key(view.name),
+        deps=[catalog.key(name) for name in view.reads],
+        description=view.doc,
+        group_name=catalog.group or "views",
+        owners=[view.owner] if catalog.owners is None else list(catalog.owners),
+        kinds={"duckdb", "delta", "table"} if view.materialized else {"duckdb", "view"},
+        metadata=metadata,
+    )
+
+
+def _build_materialized(spec: dg.AssetSpec, view: View, views: Sequence[View]) -> dg.Definitions:
+    """The asset that computes and stores the rows of a view, its job, and the sensor that requests it."""
+
+    @dg.multi_asset(name=step_name(spec.key), specs=[spec], pool=view.name)
+    def materialize(context: dg.AssetExecutionContext, lakehouse: LakehouseResource) -> Iterator[Any]:
+        name_run(context.run.run_id)
+        with explained():
+            update = Materialization(lakehouse.settings, view, views).update(context.run.run_id)
+            yield results.materialize_result(spec, lakehouse.settings, _view_figures(update))
+
+    following = Following(
+        view,
+        f"Computes and stores the rows of {view.name}",
+        ", ".join(view.reads),
+        waits_for=lambda settings: Materialization(settings, view, views).waits_for,
+        find_news=lambda settings: ",".join(Materialization(settings, view, views).find_news()),
+    )
+    return build_follower(materialize, spec, following)
+
+
+def _view_figures(update: ViewUpdate) -> Mapping[str, Any]:
+    """The versions that a view was computed from, and the rows that were written; none if there was no news."""
+    records = [dg.TableRecord({"table": name, "version": version}) for name, version in update.versions.items()]
+    return {
+        "consumed_versions": dg.MetadataValue.table(records, schema=_VERSIONS),
+        "rows_written": update.rows or 0,
+    }
+
+
+class ExportConfig(dg.Config):
+    """What a run of an export writes."""
+
+    whole: bool = Field(
+        default=False, description="Write all rows, also without news, and of an export that continues with changes."
+    )
+
+
+def build_exports(exports: Sequence[Export], tables: Sequence[StreamTable], catalog: ViewCatalog) -> dg.Definitions:
+    """Build the assets of exports of these tables, and what runs them. A disabled export is an external asset."""
+    definitions = []
+    for export in exports:
+        spec = export_spec(export, tables, catalog)
+        definitions.append(_build_export(spec, export) if export.enabled else dg.Definitions(assets=[spec]))
+    return dg.Definitions.merge(*definitions)
+
+
+def export_spec(export: Export, tables: Sequence[StreamTable], catalog: ViewCatalog) -> dg.AssetSpec:
+    """The asset of an export, in the group of its table."""
+    table_names = [table.name for table in tables if export.of in table.tables]
+    kind = "what changed in" if export.changes else "all rows of"
+    doc = export.doc or f"Files with {kind} {export.of}, as {export.format}."
+    state = "" if export.enabled else " It is disabled."
+    return dg.AssetSpec(
+        catalog.key(export.name),
+        deps=[catalog.key(export.of)],
+        description=f"{doc}{state}",
+        group_name=catalog.group or next(iter(table_names), "exports"),
+        owners=[export.owner] if catalog.owners is None else list(catalog.owners),
+        kinds={export.format, "file"},
+        metadata={"dagster/code_references": code_references(export)} if export.file else {},
+    )
+
+
+def _build_export(spec: dg.AssetSpec, export: Export) -> dg.Definitions:
+    """The asset that runs an export, its job, and the sensor that requests it."""
+
+    @dg.multi_asset(name=step_name(spec.key), specs=[spec], pool=export.name)
+    def run_export(
+        context: dg.AssetExecutionContext, config: ExportConfig, lakehouse: LakehouseResource
+    ) -> Iterator[Any]:
+        name_run(context.run.run_id)
+        with explained():
+            update = Exporter(lakehouse.settings, export).update(context.run.run_id, whole=config.whole)
+            version = dg.DataVersion(str(update.version))
+            yield dg.MaterializeResult(asset_key=spec.key, metadata=_export_figures(update), data_version=version)
+
+    following = Following(
+        export,
+        f"Writes the files of {export.name}",
+        export.of,
+        waits_for=lambda settings: Exporter(settings, export).waits_for,
+        find_news=lambda settings: Exporter(settings, export).find_news(),
+    )
+    return build_follower(run_export, spec, following)
+
+
+def _export_figures(update: ExportUpdate) -> Mapping[str, Any]:
+    """What a run wrote, the versions of the export and of its table, and how many versions are newer."""
+    return {
+        "export_version": update.version,
+        "consumed_version": update.source_version,
+        "lag_versions": update.lag,
+        "rows_written": update.rows,
+        "files_written": update.files,
+        "bytes_written": update.bytes,
+        "published": update.kind or "no news",
+        "manifest": dg.MetadataValue.path(update.manifest),
+    }
 
 
 class Following(NamedTuple):
@@ -40,7 +186,7 @@ class Following(NamedTuple):
     that names the news. ``purpose`` is what the job does, and ``tables`` which tables it reads, as people read them.
     """
 
-    follower: Follower
+    follower: View | Export
     purpose: str
     tables: str
     waits_for: Callable[[Settings], str | None]
@@ -75,7 +221,7 @@ def build_follower(asset: dg.AssetsDefinition, spec: dg.AssetSpec, following: Fo
 
 
 def _request_run(
-    context: dg.SensorEvaluationContext, spec: dg.AssetSpec, follower: Follower, news: str
+    context: dg.SensorEvaluationContext, spec: dg.AssetSpec, follower: View | Export, news: str
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run for the news, unless one is updating the asset, or a failed one is to be tried again later."""
     location, now = sensor_location(context), datetime.now(UTC)

@@ -56,9 +56,8 @@ class Exporter:
     @property
     def waits_for(self) -> str | None:
         """The table, if it does not exist yet and nothing was ever published."""
-        newest = read_newest(self.folder)
-        consumption = Consumption(ledger_of(self.settings, self.export.of), newest.consumed if newest else None)
-        return self.export.of if consumption.waits_for_table else None
+        is_missing = not ledger_of(self.settings, self.export.of).exists
+        return self.export.of if is_missing and read_newest(self.folder) is None else None
 
     def find_news(self) -> str | None:
         """Return why a run would publish a version; ``None`` if there is no news. Raises as ``update`` does."""

@@ -29,11 +29,6 @@ class Consumption:
         """The version of the table that the reader has."""
         return self.consumed.version if self.consumed else None
 
-    @property
-    def waits_for_table(self) -> bool:
-        """Whether the reader never ran, and its table does not exist yet."""
-        return self.consumed is None and not self.source.exists
-
     @cached_property
     def has_source(self) -> bool:
         """Whether the reader has a version of this table, and can continue after it."""

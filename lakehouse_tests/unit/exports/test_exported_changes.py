@@ -170,29 +170,16 @@ def expire_log(settings: Settings) -> None:
         Path(settings.table_uri("sales"), "_delta_log", f"{version:020d}.json").unlink()
 
 
-def test_changes_whose_readers_lack_a_manifest_stop_until_a_whole_run(settings: Settings) -> None:
-    exporter = Exporter(settings, CHANGES)
-    for number in range(4):
-        exporter.update()
-        append(settings, (f"n{number}", 4.0, day(3)))
-    manifest_path(exporter.folder, 2).unlink()
-    with pytest.raises(TableError, match="the manifest of version 2 of the export is gone .* Start again"):
-        exporter.update()
-    with pytest.raises(TableError, match="the manifest of version 2 of the export is gone .* Start again"):
-        exporter.find_news()
-    assert exporter.update(whole=True).version == 5
-    append(settings, ("z", 9.0, day(9)))
-    exporter.update()
-    assert apply_changes(exporter.folder) == rows_of_table(settings)
-    assert exporter.find_news() is None
-
-
 def remove_file(folder: Path, version: int) -> None:
     (folder / read_manifest(folder, version).files[0].path).unlink()
 
 
 def cut_file(folder: Path, version: int) -> None:
     os.truncate(folder / read_manifest(folder, version).files[0].path, 9)
+
+
+def remove_manifest(folder: Path, version: int) -> None:
+    manifest_path(folder, version).unlink()
 
 
 def cut_manifest(folder: Path, version: int) -> None:
@@ -206,10 +193,11 @@ def cut_manifest(folder: Path, version: int) -> None:
     [
         (remove_file, "of version {} of the export is gone, or has other bytes"),
         (cut_file, "of version {} of the export is gone, or has other bytes"),
+        (remove_manifest, "the manifest of version {} of the export is gone"),
         (cut_manifest, "the manifest of version {} of the export cannot be read"),
     ],
 )
-def test_changes_whose_readers_lack_a_file_stop_until_a_whole_run(
+def test_changes_whose_readers_lack_a_file_or_a_manifest_stop_until_a_whole_run(
     settings: Settings, lose: Callable[[Path, int], None], message: str, version: int
 ) -> None:
     exporter = Exporter(settings, CHANGES)

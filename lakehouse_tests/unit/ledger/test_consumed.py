@@ -102,13 +102,6 @@ def test_changed_rows_are_those_of_our_commits_since_and_unknown_if_another_prog
     assert reader.changed_rows == rows
 
 
-def test_a_reader_waits_for_its_table_only_before_its_first_run(table: WrittenTable) -> None:
-    consumed, missing_table = version_to_consume(table.ledger), Ledger("/missing")
-    sources = {"never ran": (missing_table, None), "ran": (missing_table, consumed), "exists": (table.ledger, None)}
-    waiting = [name for name, (source, version) in sources.items() if Consumption(source, version).waits_for_table]
-    assert waiting == ["never ran"]
-
-
 def test_a_commit_accepts_no_value_of_a_wrong_type() -> None:
     commit = Commit(kind="derived", number=1, attempt="a", table_version=0)
     with pytest.raises(ValidationError, match="source"):

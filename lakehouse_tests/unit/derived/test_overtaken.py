@@ -1,5 +1,6 @@
 """A derived table goes back to no older version because a run that began earlier ends later."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger
+from lakehouse.operations.verify import verify_rollup
+from lakehouse.settings import Settings
 from lakehouse.storage.stored_table import StoredTable
+from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 Update = Callable[[Upstream, StoredTable], object]
@@ -80,3 +84,20 @@ def test_the_commit_of_a_derived_table_names_the_version_and_its_commit(tmp_path
     assert commit.consumed == version_to_consume(merged.ledger)
     assert (commit.consumed.version, commit.source) == (merged.version, None)
     assert parse_metadata(commit.model_dump_json()) == commit
+
+
+@pytest.mark.invariant("10.2")
+def test_a_rollup_is_not_compared_with_a_version_that_another_commit_made(tmp_path: Path) -> None:
+    """Double: the merged table was restored from a backup, and another batch has the number of the consumed version."""
+    settings, (by_location,) = Settings(home=tmp_path, _env_file=None), temperatures.rollups
+    merged = WrittenTable.create(Path(settings.table_uri(temperatures.name)), temperatures.name)
+    merged.batches(1)
+    consumed = Consumed(table_id=merged.ledger.table_id, version=1, commit="another")
+    derived_table = WrittenTable.create(Path(settings.table_uri(by_location.name)), by_location.name)
+    derived_table.merge(1)
+    commit = {"kind": "derived", "consumed": consumed.model_dump(), "declaration": by_location.fingerprint}
+    derived_table.edit(1, lambda info: info | {"userMetadata": json.dumps(json.loads(info["userMetadata"]) | commit)})
+    no_session: Any = None
+    finding = verify_rollup(TableContext(no_session, settings, temperatures), by_location)
+    assert not finding.passed
+    assert "temperatures was recreated or restored since then" in finding.detail

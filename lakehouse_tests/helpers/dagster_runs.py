@@ -55,3 +55,12 @@ def all_runs(account: object) -> dict[str, Any]:
 
 def checks(run: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluation]:
     return {evaluation.check_name: evaluation for evaluation in run.get_asset_check_evaluations()}
+
+
+def tick(definitions: dg.Definitions, instance: dg.DagsterInstance, sensor: str) -> tuple[list[str], str | None]:
+    """Evaluate the sensor of a view or export; return the news of each requested run, and the skip reason."""
+    repository = definitions.get_repository_def()
+    resources = repository.get_top_level_resources()
+    with dg.build_sensor_context(instance, repository_def=repository, resources=resources) as context:
+        result = repository.get_sensor_def(sensor).evaluate_tick(context)
+    return [request.tags["lakehouse/news"] for request in result.run_requests or ()], result.skip_message

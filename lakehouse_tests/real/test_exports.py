@@ -1,6 +1,5 @@
 """Exports follow tables that Spark and deltalake merge: their versions, applied once, give the rows of the table."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -149,12 +148,6 @@ def test_vacuum_waits_for_an_enabled_export_and_names_it(spark: SparkSession, br
     stream.send_and_merge(record(time=hour, temperature_2m=2.0))
     merged, *_ = maintain(context, exports=[replace(exporter.export, enabled=False)])
     assert merged.kept is None
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
 
 
 @pytest.mark.invariant("10.11")

@@ -4,10 +4,14 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +36,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path / ".lakehouse"
+
+
+@pytest.fixture
+def instance() -> "Iterator[DagsterInstance]":
+    """A Dagster instance that stores nothing on disk."""
+    from dagster import DagsterInstance
+
+    with DagsterInstance.ephemeral() as instance:
+        yield instance
 
 
 def _reset_connect() -> None:

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
@@ -32,12 +31,6 @@ def page(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for example in EXAMPLES:
         exec(example, names)  # noqa: S102 - our own text
     return names
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
 
 
 class Conditions:

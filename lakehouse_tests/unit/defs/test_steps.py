@@ -1,6 +1,6 @@
 """A step that writes several assets reports all of them, if a run selects only some of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,12 +22,6 @@ from lakehouse.settings import Settings
 ENTRY = CatalogEntry(temperatures)
 SPECS = table_specs(ENTRY)[:2]
 CHECK = dg.AssetCheckKey(ENTRY.merged_key, "batches_accounted")
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
 
 
 @pytest.mark.parametrize("selection", [None, ["temperatures"], ["temperatures_rejected"]])

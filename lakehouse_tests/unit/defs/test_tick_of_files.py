@@ -1,6 +1,5 @@
 """A tick of the sensor of a table of files: what stops merging fails it, and a store that does not answer skips it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -57,12 +56,6 @@ class Sensor:
         records = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=100)
         evaluations = [record.evaluation for record in reversed(records)]
         return [(evaluation.passed, evaluation.description or "") for evaluation in evaluations if evaluation]
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as ephemeral_instance:
-        yield ephemeral_instance
 
 
 @pytest.mark.invariant("12.3")

@@ -1,6 +1,5 @@
 """Exports in Dagster: an asset behind its table, a job and a sensor, all without a JVM."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import DeclarationError, TableError
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.dagster_runs import tick
 from lakehouse_tests.helpers.declaration_files import write
 from lakehouse_tests.helpers.tables.exported import append, day
 
@@ -40,21 +40,6 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def definitions(settings: Settings) -> dg.Definitions:
     return build_defs([SALES, CHANGED], {"lakehouse": LakehouseResource.with_settings(settings)})
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
-
-
-def tick(definitions: dg.Definitions, instance: dg.DagsterInstance) -> tuple[list[str], str | None]:
-    """Evaluate the sensor, and return the news of each requested run, and the skip reason."""
-    repository = definitions.get_repository_def()
-    resources = repository.get_top_level_resources()
-    with dg.build_sensor_context(instance, repository_def=repository, resources=resources) as context:
-        result = repository.get_sensor_def("sales_changed_sensor").evaluate_tick(context)
-    return [request.tags["lakehouse/news"] for request in result.run_requests or ()], result.skip_message
 
 
 def run_job(definitions: dg.Definitions, instance: dg.DagsterInstance, **options: Any) -> Any:
@@ -118,13 +103,16 @@ def test_an_export_needs_its_table_in_the_same_call() -> None:
 
 
 def test_the_sensor_requests_a_run_only_if_there_is_news(definitions, instance, settings) -> None:
-    assert tick(definitions, instance) == ([], "sales_changed reads sales, which does not exist yet.")
+    assert tick(definitions, instance, "sales_changed_sensor") == (
+        [],
+        "sales_changed reads sales, which does not exist yet.",
+    )
     append(settings, ("a", 1.0, day(1)))
-    assert tick(definitions, instance) == (["nothing is exported yet"], None)
+    assert tick(definitions, instance, "sales_changed_sensor") == (["nothing is exported yet"], None)
     assert run_job(definitions, instance).success
-    assert tick(definitions, instance) == ([], "No news: sales_changed has every row of sales.")
+    assert tick(definitions, instance, "sales_changed_sensor") == ([], "No news: sales_changed has every row of sales.")
     append(settings, ("b", 1.0, day(1)))
-    assert tick(definitions, instance) == (["rows of sales may have changed"], None)
+    assert tick(definitions, instance, "sales_changed_sensor") == (["rows of sales may have changed"], None)
 
 
 def test_a_materialization_has_what_was_written_and_the_lag_in_versions(definitions, instance, settings) -> None:
@@ -159,5 +147,5 @@ def test_an_export_of_a_table_that_was_created_again_fails_the_tick(definitions,
     Path(settings.table_uri("sales")).rename(Path(settings.tables_root, "former"))
     append(settings, ("a", 1.0, day(1)))
     with pytest.raises((TableError, dg.DagsterError)) as error:
-        tick(definitions, instance)
+        tick(definitions, instance, "sales_changed_sensor")
     assert "sales was created again" in f"{error.value} {error.value.__cause__}"

@@ -1,7 +1,6 @@
 """Views in Dagster: assets with lineage, a job and a sensor for those that are materialized, all without a JVM."""
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import DeclarationError, TableError
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.dagster_runs import tick
 from lakehouse_tests.unit.views.orders import CUSTOMERS, ORDERS, add_orders
 
 DEAR = View("dear", "SELECT id, upper(customer) AS customer FROM orders WHERE price > 10", "A dear order.")
@@ -35,21 +35,6 @@ def settings(tmp_path: Path) -> Settings:
 def definitions(settings: Settings) -> dg.Definitions:
     resources = {"lakehouse": LakehouseResource.with_settings(settings)}
     return build_defs([ORDERS, CUSTOMERS, COUNTS, DEAR], resources)
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield instance
-
-
-def tick(definitions: dg.Definitions, instance: dg.DagsterInstance) -> tuple[list[str], str | None]:
-    """Evaluate the sensor, and return the news of each requested run, and the skip reason."""
-    repository = definitions.get_repository_def()
-    resources = repository.get_top_level_resources()
-    with dg.build_sensor_context(instance, repository_def=repository, resources=resources) as context:
-        result = repository.get_sensor_def("dear_counts_sensor").evaluate_tick(context)
-    return [request.tags["lakehouse/news"] for request in result.run_requests or ()], result.skip_message
 
 
 def run_job(definitions: dg.Definitions, instance: dg.DagsterInstance) -> Any:
@@ -84,7 +69,7 @@ def test_a_view_whose_table_is_not_in_the_call_is_refused() -> None:
 
 
 def test_before_its_tables_exist_the_sensor_says_so(definitions, instance):
-    news, reason = tick(definitions, instance)
+    news, reason = tick(definitions, instance, "dear_counts_sensor")
     assert news == []
     assert reason == "dear_counts reads orders, which does not exist yet."
 
@@ -96,7 +81,7 @@ def test_a_log_that_cannot_be_read_fails_the_tick(definitions, instance, setting
     assert run_job(definitions, instance).success
     next(Path(settings.table_uri(table), "_delta_log").glob("*.json")).write_text("{")
     with pytest.raises(TableError):
-        tick(definitions, instance)
+        tick(definitions, instance, "dear_counts_sensor")
 
 
 @pytest.mark.invariant("12.13")
@@ -105,16 +90,16 @@ def test_a_table_that_is_gone_after_it_was_read_fails_the_tick(definitions, inst
     assert run_job(definitions, instance).success
     shutil.rmtree(settings.table_uri("orders"))
     with pytest.raises(TableError, match="reads orders, which does not exist yet"):
-        tick(definitions, instance)
+        tick(definitions, instance, "dear_counts_sensor")
 
 
 def test_the_sensor_requests_a_run_only_if_there_is_news(definitions, instance, settings):
     add_orders(settings, ("1", "ann", "15.00"))
-    assert tick(definitions, instance) == (["dear_counts"], None)
+    assert tick(definitions, instance, "dear_counts_sensor") == (["dear_counts"], None)
     assert run_job(definitions, instance).success
-    assert tick(definitions, instance) == ([], "No news: dear_counts has every row of dear.")
+    assert tick(definitions, instance, "dear_counts_sensor") == ([], "No news: dear_counts has every row of dear.")
     add_orders(settings, ("2", "bob", "15.00"))
-    assert tick(definitions, instance) == (["orders"], None)
+    assert tick(definitions, instance, "dear_counts_sensor") == (["orders"], None)
 
 
 def test_the_materialization_names_the_versions_and_the_state_of_the_table(definitions, instance, settings):
@@ -136,6 +121,6 @@ def test_after_a_failed_run_the_sensor_waits(instance, settings):
     add_orders(settings, ("x", "ann", "15.00"))
     result = definitions.resolve_job_def(broken.job_name).execute_in_process(instance=instance, raise_on_error=False)
     assert "Could not convert string 'x' to INT32" in str(result.failure_data_for_node("dear_counts"))
-    news, reason = tick(definitions, instance)
+    news, reason = tick(definitions, instance, "dear_counts_sensor")
     assert news == []
     assert "The sensor requests it again at" in reason

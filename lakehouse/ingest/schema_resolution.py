@@ -23,7 +23,7 @@ from lakehouse.storage.table_context import TableContext
 COLUMNS = (
     TableColumn("id", "BIGINT", "Id of the schema in the registry."),
     TableColumn("fingerprint", "STRING", "SHA-256 of its meaning, independent of its formatting."),
-    TableColumn("schema", "STRING", "The schema, as JSON with full names."),
+    TableColumn("schema", "STRING", "The schema, in the form by which records are read."),
     TableColumn("references", "ARRAY<STRING>", "Schemas that it refers to, each after those it refers to itself."),
 )
 MAX_REQUESTED_IDS = 1_000
@@ -187,7 +187,10 @@ def _is_unchanged(
     """
     kept_schema, record_format = known_schemas.by_id[schema_id], _format_of(table)
     try:
-        schema = writer_schema_of(client, schema_id, record_format)
+        registered_schema = client.schema(schema_id, record_format.schema_kind)
+        if registered_schema and record_format.is_made_from(kept_schema, registered_schema):
+            return True
+        schema = registered_schema and record_format.writer_schema(registered_schema)
     except UnusableSchemaError as error:
         if record_format.can_use(kept_schema):
             fact = f"Schema {schema_id} of the registry can no longer be used ({error})"
@@ -198,6 +201,8 @@ def _is_unchanged(
             raise
         return False
     if schema is not None and record_format.fingerprint(schema) != record_format.fingerprint(kept_schema):
+        if not record_format.can_use(kept_schema):
+            raise _old_form_error(table, schema_id)
         raise _changed_error(table, f"Schema {schema_id} of the registry has changed")
     return schema is not None
 
@@ -223,4 +228,12 @@ def _changed_error(table: StreamTable, fact: str) -> RegistryError:
         where=f"table {table.name}",
         action="Nothing was written. A recreated registry gives its ids to other schemas: restore its data, or write"
         " the records of the new registry to a separate topic and table.",
+    )
+
+
+def _old_form_error(table: StreamTable, schema_id: int) -> RegistryError:
+    return RegistryError(
+        f"Schema {schema_id} is kept in {table.schemas_name} in a form that this version does not read",
+        where=f"table {table.name}",
+        action=f"Nothing was written. Delete the table {table.schemas_name}: the next run requests its schemas again.",
     )

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 from lakehouse.decoding.fields import UnrepresentableValue
 from lakehouse.decoding.formats.avro.logical import non_finite_decimal, shortest_float
+from lakehouse.decoding.formats.format import WriterSchema
+from lakehouse.decoding.formats.protobuf.compiled import join_text
 from lakehouse.decoding.formats.protobuf.values import CONVERTERS, WRAPPERS
 
 FIELD = descriptor_pb2.FieldDescriptorProto
@@ -85,20 +87,33 @@ class DrawnSchema:
         label = "optional" if self.syntax == "proto2" and not field.form else field.form
         return f"  {label} {field.type} {field.name} = {field.number} [deprecated = true];"
 
-    def message_class(self, name: str = "M0") -> Any:
-        """The class of a message in Google's library."""
+    @property
+    def files(self) -> Any:
+        """The descriptors of the file, and of those that it imports, as a compiler describes them."""
         file = descriptor_pb2.FileDescriptorProto(name="drawn.proto", package="drawn", syntax=self.syntax)
         file.enum_type.add(name="Kind").value.extend(
             descriptor_pb2.EnumValueDescriptorProto(name=value, number=number) for value, number in ENUM.items()
         )
-        pool = descriptor_pool.DescriptorPool()
+        files = descriptor_pb2.FileDescriptorSet()
         for module in (timestamp_pb2, duration_pb2, wrappers_pb2, struct_pb2):
-            pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+            files.file.add().ParseFromString(module.DESCRIPTOR.serialized_pb)
             file.dependency.append(module.DESCRIPTOR.name)
         for index, fields in enumerate(self.messages):
             _describe(file.message_type.add(name=f"M{index}"), fields, self.syntax)
-        pool.AddSerializedFile(file.SerializeToString())
-        return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"drawn.{name}"))
+        files.file.append(file)
+        return files
+
+    @property
+    def compiled(self) -> WriterSchema:
+        """The schema as the compiler makes it, but without the compiler."""
+        return WriterSchema(join_text("drawn.M0", "", self.files.SerializeToString()), (), "PROTOBUF")
+
+    def message_class(self) -> Any:
+        """The class of the first message in Google's library."""
+        pool = descriptor_pool.DescriptorPool()
+        for file in self.files.file:
+            pool.AddSerializedFile(file.SerializeToString())
+        return message_factory.GetMessageClass(pool.FindMessageTypeByName("drawn.M0"))
 
 
 def _describe(message: Any, fields: Sequence[DrawnField], syntax: str) -> None:
@@ -224,11 +239,22 @@ def _key(key: Any) -> str:
 
 def _as_value(raw: Any, field: Any) -> Any:
     if field.message_type:
-        fields, convert = as_read(raw), CONVERTERS.get(field.message_type.full_name)
-        return convert(fields) if convert else fields
+        return _as_message_value(raw, field.message_type.full_name)
     if field.enum_type:
         value = field.enum_type.values_by_number.get(raw)
         return value.name if value else UnrepresentableValue(f"{raw}, without a name in {field.enum_type.full_name}")
     if field.type == FIELD.TYPE_FLOAT:
         return shortest_float(raw, struct.pack("<f", raw))
     return raw if not isinstance(raw, float) or raw - raw == 0 else non_finite_decimal(raw)
+
+
+def _as_message_value(message: Any, name: str) -> Any:
+    if name in CONVERTERS:
+        return CONVERTERS[name](message)
+    if name == "google.protobuf.Value":
+        values = list(as_read(message).values())
+        return values[0] if values and values != ["NULL_VALUE"] else None
+    fields = as_read(message)
+    only_fields = {"google.protobuf.Struct": "fields", "google.protobuf.ListValue": "values"}
+    only_fields |= dict.fromkeys(WRAPPERS, "value")
+    return fields[only_fields[name]] if name in only_fields else fields

@@ -136,6 +136,10 @@ class Compressed(Format):
         """Whether the format inside would accept a schema today."""
         return self.written.can_use(schema)
 
+    def is_made_from(self, schema: WriterSchema, registered: RegisteredSchema) -> bool:
+        """Whether a schema certainly means what a registered one does, for the format inside."""
+        return self.written.is_made_from(schema, registered)
+
     def with_text_numbers(self) -> "Compressed":
         """The format for records that write numbers as texts."""
         return replace(self, written=self.written.with_text_numbers())

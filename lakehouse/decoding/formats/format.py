@@ -187,6 +187,10 @@ class Format(ABC):
             return False
         return True
 
+    def is_made_from(self, schema: WriterSchema, registered: RegisteredSchema) -> bool:  # noqa: ARG002
+        """Whether a schema certainly means what a registered one does, without making its form again."""
+        return False
+
     def with_text_numbers(self) -> "Format":
         """The format for records that write numbers as texts; itself if it has no such option."""
         return self

@@ -4,7 +4,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field
@@ -23,7 +23,7 @@ class SchemaTools(NamedTuple):
 
     line_writer: Callable[[int, WriterSchema], Callable[[bytes], bytes]]
     schema_of_fields: Callable[[str, Iterable[Field]], str]
-    writer_schema: Callable[[str, Sequence[str]], WriterSchema]
+    writer_schema: Callable[[RegisteredSchema], WriterSchema]
     schema_fields: Callable[[Iterable[WriterSchema], int], Mapping[Path, SchemaField]]
 
 
@@ -52,7 +52,7 @@ class SchemaFormat(Format):
         """Return a schema in the form that decodes values; raises ``UnusableSchemaError`` if none can be read."""
         if registered.kind != self.schema_kind:
             raise UnusableSchemaError(f"it is a schema of {registered.kind}, not of {self.name}")
-        return self.tools.writer_schema(registered.text, registered.references)
+        return self.tools.writer_schema(registered)
 
     def schema_fields(self, schemas: Iterable[WriterSchema], limit: int) -> Mapping[Path, SchemaField]:
         """The fields of records; of several number types, the one that represents the values of all."""

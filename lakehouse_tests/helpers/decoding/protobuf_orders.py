@@ -1,5 +1,6 @@
 """Orders in Protobuf, and small schemas, with readers for tests."""
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -7,8 +8,7 @@ import pytest
 from lakehouse import writer_schema
 from lakehouse.declaration import Column, Protobuf, StreamTable
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import Schemas
-from lakehouse.decoding.formats.protobuf.lines import varint
+from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.protobuf.reader import reader_of
 from lakehouse.decoding.rules import Rules
 
@@ -59,14 +59,20 @@ def proto(*fields: str, syntax: str = "proto3") -> str:
     return f'syntax = "{syntax}"; {imports} message M {{ {" ".join(fields)} }} enum E {{ ZERO = 0; ONE = 1; }}'
 
 
-def read(text: str, body: bytes, indexes: bytes = FIRST) -> dict[str, Any]:
-    return reader_of(writer_schema(text, kind="PROTOBUF"))(indexes + body, 0)
+@cache
+def compiled(text: str) -> WriterSchema:
+    """A schema, which is compiled once."""
+    return writer_schema(text, kind="PROTOBUF")
 
 
-def read_or_reason(text: str, body: bytes) -> dict[str, Any] | str:
+def read(schema: str | WriterSchema, body: bytes, indexes: bytes = FIRST) -> dict[str, Any]:
+    return reader_of(compiled(schema) if isinstance(schema, str) else schema)(indexes + body, 0)
+
+
+def read_or_reason(schema: str | WriterSchema, body: bytes) -> dict[str, Any] | str:
     """The value of a record, or the reason of its rejection."""
     try:
-        return read(text, body)
+        return read(schema, body)
     except Rejection as rejection:
         return rejection.reason
 
@@ -87,6 +93,15 @@ def comparable(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: comparable(value[name]) for name in sorted(value) if not name.startswith("#")}
     return [comparable(item) for item in value] if isinstance(value, list) else repr(value)
+
+
+def varint(number: int) -> bytes:
+    """A whole number of 64 bits, seven bits in each byte, the lowest first."""
+    rest, content = number % 2**64, bytearray()
+    while rest >= 0x80:
+        content.append((rest & 0x7F) | 0x80)
+        rest >>= 7
+    return bytes([*content, rest])
 
 
 def varint_field(tag: int, number: int) -> bytes:

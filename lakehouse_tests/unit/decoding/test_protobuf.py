@@ -1,4 +1,4 @@
-"""Protobuf is read as Google's library reads it, and more strictly: damaged bytes give a reason and no other error."""
+"""Records of Protobuf become rows by their schemas; damaged bytes give a reason and no other error."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -9,7 +9,6 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse import writer_schema
 from lakehouse.declaration import Column, Protobuf, StreamTable
 from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
@@ -27,6 +26,7 @@ from lakehouse_tests.helpers.decoding.protobuf_orders import (
     SCHEMAS,
     TABLE,
     comparable,
+    compiled,
     proto,
     read,
     read_or_reason,
@@ -46,7 +46,7 @@ def messages(draw: st.DrawFn) -> tuple[DrawnSchema, Any]:
 @given(messages())
 def test_every_message_is_read_as_the_library_wrote_it(drawn: tuple[DrawnSchema, Any]) -> None:
     schema, message = drawn
-    assert comparable(read(schema.text, message.SerializeToString())) == comparable(as_read(message))
+    assert comparable(read(schema.compiled, message.SerializeToString())) == comparable(as_read(message))
 
 
 @pytest.mark.invariant("8.10")
@@ -59,7 +59,7 @@ def test_damaged_bytes_give_what_the_library_reads_or_a_reason(
     for _ in range(data.draw(st.integers(1, 4)) if body else 0):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     damaged_body = bytes(body[: data.draw(st.integers(0, len(body)))]) if data.draw(st.booleans()) else bytes(body)
-    value = read_or_reason(schema.text, damaged_body)
+    value = read_or_reason(schema.compiled, damaged_body)
     if isinstance(value, str):
         assert value in KNOWN_REASONS
         return
@@ -110,7 +110,7 @@ def test_repeated_numbers_are_read_packed_and_one_by_one() -> None:
 
 
 def test_lists_and_maps_of_a_record_are_not_those_of_the_next() -> None:
-    reader = reader_of(writer_schema(proto("repeated int32 a = 1;", "map<bool, M> b = 2;"), kind="PROTOBUF"))
+    reader = reader_of(compiled(proto("repeated int32 a = 1;", "map<bool, M> b = 2;")))
     assert reader(FIRST + b"\x08\x01" + sized(0x12, b"\x08\x01"), 0)["b"] == {"true": {"a": [], "b": {}}}
     assert reader(FIRST, 0) == {"a": [], "b": {}}
 

@@ -1,191 +1,218 @@
-"""Schemas of Protobuf: the files of Google are parsed as its compiler parsed them; what cannot be read is refused."""
+"""Schemas of Protobuf are compiled with what they import; one that cannot be read is refused with the reason."""
 
-import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import google.type
 import pytest
-from google.protobuf import descriptor_pb2
+from hypothesis import given, settings
 
 from lakehouse import writer_schema
 from lakehouse.declaration import Avro, Protobuf
-from lakehouse.decoding.formats.format import (
-    RegisteredSchema,
-    UnusableSchemaError,
-    WriterSchema,
-)
-from lakehouse.decoding.formats.protobuf.known import known_files
-from lakehouse.decoding.formats.protobuf.text import MessageDefinition, parse_proto
+from lakehouse.decoding.fields import Rejection
+from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, UnusableSchemaError
+from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.formats.protobuf import schemas as schemas_module
+from lakehouse.decoding.formats.protobuf.compiled import TYPE_NAMES, load_schema
+from lakehouse_tests.helpers.decoding.protobuf_orders import read
+from lakehouse_tests.helpers.protobuf_schemas import DrawnSchema, schemas
 
 GOOGLE = Path(next(iter(google.type.__path__))).parent
-FILES = sorted((GOOGLE / "type").glob("*.proto")) + sorted((GOOGLE / "api").glob("*.proto"))
-LABELS = {1: "optional", 2: "required", 3: "repeated"}
-SCALAR_NAMES = {
-    number: name.removeprefix("TYPE_").lower() for name, number in descriptor_pb2.FieldDescriptorProto.Type.items()
-}
+PROTOBUF_FILES: tuple[str, ...] = (
+    "any",
+    "api",
+    "descriptor",
+    "duration",
+    "empty",
+    "field_mask",
+    "source_context",
+    "struct",
+)
+PROTOBUF_FILES += ("timestamp", "type", "wrappers")
+PROTO3 = 'syntax = "proto3"; '
 
 
-def compiled(message: Any) -> dict[str, Any]:
-    """What the compiler says about a message."""
-    fields = {
-        (field.number, field.name, SCALAR_NAMES[field.type] if field.type not in (11, 14) else short(field.type_name))
-        for field in message.field
-    }
-    repeated_names = {field.name for field in message.field if LABELS[field.label] == "repeated"}
-    oneofs = {f.name: message.oneof_decl[f.oneof_index].name for f in message.field if f.HasField("oneof_index")}
-    return {
-        "fields": fields,
-        "repeated": repeated_names,
-        "oneofs": {name: oneof for name, oneof in oneofs.items() if oneof != f"_{name}"},
-        "entry": message.options.map_entry,
-        "messages": [(inner.name, compiled(inner)) for inner in message.nested_type],
-        "enums": {enum.name: {value.name: value.number for value in enum.value} for enum in message.enum_type},
-    }
-
-
-def parsed(message: MessageDefinition) -> dict[str, Any]:
-    """The same of our own parser."""
-    return {
-        "fields": {(field.number, field.name, short(field.type)) for field in message.fields},
-        "repeated": {field.name for field in message.fields if field.label == "repeated"},
-        "oneofs": {field.name: field.oneof for field in message.fields if field.oneof},
-        "entry": message.is_entry,
-        "messages": [(inner.name, parsed(inner)) for inner in message.messages],
-        "enums": {enum.name: enum.numbers for enum in message.enums},
-    }
-
-
-def short(type_: str) -> str:
-    return type_.rpartition(".")[2]
-
-
-def descriptor(module: str) -> Any:
-    return descriptor_pb2.FileDescriptorProto.FromString(import_module(module).DESCRIPTOR.serialized_pb)
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_files_of_google_are_parsed_as_its_compiler_parsed_them(file: Path) -> None:
-    own_file, google_file = parse_proto(file.read_text()), descriptor(f"google.{file.parent.name}.{file.stem}_pb2")
-    assert own_file.package == google_file.package
-    assert [(m.name, parsed(m)) for m in own_file.messages] == [(m.name, compiled(m)) for m in google_file.message_type]
-    enums = {enum.name: {value.name: value.number for value in enum.value} for enum in google_file.enum_type}
-    assert {enum.name: enum.numbers for enum in own_file.enums} == enums
-
-
-def test_the_known_types_are_those_of_google() -> None:
-    names = ("any", "duration", "empty", "field_mask", "source_context", "struct", "timestamp", "wrappers")
-    files = [descriptor(f"google.protobuf.{name}_pb2") for name in names]
-    files += [descriptor(f"google.type.{file.stem}_pb2") for file in (GOOGLE / "type").glob("*.proto")]
-    own_files = {file.package: file for file in known_files()}
-    for package in ("google.protobuf", "google.type"):
-        expected = {m.name: compiled(m) for file in files if file.package == package for m in file.message_type}
-        assert {message.name: parsed(message) for message in own_files[package].messages} == expected
-        enums = {
-            e.name: {v.name: v.number for v in e.value} for f in files if f.package == package for e in f.enum_type
-        }
-        assert {enum.name: enum.numbers for enum in own_files[package].enums} == enums
+def registered(text: str, *named_references: tuple[str, str]) -> RegisteredSchema:
+    """A schema as the client of a registry gives it."""
+    texts = dict.fromkeys(reference for _, reference in named_references)
+    return RegisteredSchema(text, tuple(texts), "PROTOBUF", named_references)
 
 
 def messages_of(text: str, *references: str) -> dict[str, Any]:
-    schema = writer_schema(text, references, kind="PROTOBUF")
-    return {name: {f["name"]: f["type"] for f in fields} for name, fields in parts(schema)["messages"].items()}
+    messages = load_schema(writer_schema(text, references, kind="PROTOBUF")).messages
+    return {name: {field.name: type_of(field) for field in message.fields} for name, message in messages.items()}
 
 
-def parts(schema: WriterSchema) -> dict[str, Any]:
-    return json.loads(schema.text)
+def type_of(field: Any) -> str:
+    return field.message_type.full_name if field.message_type else TYPE_NAMES[field.type]
 
 
-def test_imported_types_are_found_by_their_names_in_the_packages_around_a_message() -> None:
-    place = 'syntax = "proto3"; package shop.places; message Place { string city = 1; } message Unused {}'
-    item = 'syntax = "proto2"; package shop; import "places.proto"; message Item { optional places.Place at = 1; }'
-    order = """
-        syntax = 'proto3'; package shop.orders; import public "item.proto";
-        option java_package = "x"; option (custom) = { a: { b: "};" } };
-        service Orders { rpc Get(Order) returns (Order) { option (http) = { get: "/" }; } }
-        message Order {
-          reserved 4 to 9, 20 to max; reserved "old"; extensions 100 to 199;
-          Item item = 0x1 [json_name = "thing", (rules).string = { min_len: 1 }];
-          .shop.places.Place to = 2; Order parent = 03; extend Order { bool x = 100; }
-        }
-        message Item { /* the inner one */ string sku = 1; }
-    """
-    assert messages_of(order, place, item) == {
-        "shop.orders.Order": {
-            "item": ".shop.orders.Item",
-            "to": ".shop.places.Place",
-            "parent": ".shop.orders.Order",
-        },
-        "shop.orders.Item": {"sku": "string"},
-        "shop.places.Place": {"city": "string"},
+@pytest.mark.invariant("8.13")
+@settings(max_examples=10)
+@given(schemas())
+def test_a_text_means_what_its_descriptors_mean(drawn: DrawnSchema) -> None:
+    compiled = writer_schema(drawn.text, kind="PROTOBUF")
+    assert Protobuf().fingerprint(compiled) == Protobuf().fingerprint(drawn.compiled)
+
+
+def test_the_types_of_google_and_confluent_need_no_reference() -> None:
+    files = [f"google/protobuf/{name}.proto" for name in PROTOBUF_FILES]
+    files += [f"google/type/{file.stem}.proto" for file in sorted((GOOGLE / "type").glob("*.proto"))]
+    files += ["google/api/annotations.proto", "confluent/meta.proto", "confluent/type/decimal.proto"]
+    imports = " ".join(f'import "{name}";' for name in files)
+    fields = "google.type.Money money = 1; confluent.type.Decimal price = 2 [(confluent.field_meta) = { doc: 'x' }];"
+    text = f"{PROTO3} {imports} message M {{ {fields} google.protobuf.FieldMask mask = 3; }}"
+    assert messages_of(text) == {
+        "M": {"money": "google.type.Money", "price": "confluent.type.Decimal", "mask": "google.protobuf.FieldMask"},
+        "google.type.Money": {"currency_code": "string", "units": "int64", "nanos": "int32"},
+        "confluent.type.Decimal": {"value": "bytes", "precision": "uint32", "scale": "int32"},
+        "google.protobuf.FieldMask": {"paths": "string"},
     }
+
+
+PLACE = 'syntax = "proto3"; package shop.places; message Place { string city = 1; } message Unused {}'
+ITEM = 'syntax = "proto2"; package shop; import "places.proto"; message Item { optional places.Place at = 1; }'
+ORDER = """
+    syntax = 'proto3'; package shop.orders; import public "item.proto"; import "places.proto";
+    import "google/protobuf/descriptor.proto"; option java_package = "x"; option (custom) = { a: { b: "};" } };
+    message Custom { Custom a = 1; string b = 2; } extend google.protobuf.FileOptions { Custom custom = 50000; }
+    service Orders { rpc Get(Order) returns (Order); }
+    message Order {
+      reserved 4 to 9, 20 to max; reserved "old";
+      Item item = 0x1 [json_name = "thing", deprecated = true];
+      .shop.places.Place to = 2; Order parent = 03;
+    }
+    message Item { /* the inner one */ string sku = 1; }
+"""
+
+
+@pytest.mark.parametrize("has_names", [False, True])
+def test_imported_types_are_those_of_the_references(has_names: bool) -> None:
+    if has_names:
+        schema = Protobuf().writer_schema(registered(ORDER, ("places.proto", PLACE), ("item.proto", ITEM)))
+    else:
+        schema = writer_schema(ORDER, [PLACE, ITEM], kind="PROTOBUF")
+    loaded = load_schema(schema)
+    order = {field.name: type_of(field) for field in loaded.messages["shop.orders.Order"].fields}
+    assert order == {"item": "shop.orders.Item", "to": "shop.places.Place", "parent": "shop.orders.Order"}
+    assert {*loaded.messages} == {"shop.orders.Order", "shop.orders.Custom", "shop.orders.Item", "shop.places.Place"}
 
 
 def test_a_map_that_a_registry_writes_as_entries_is_a_map() -> None:
     entry = "message AsEntry { option map_entry = true; optional string key = 1; optional int32 value = 2; }"
     text = f'syntax = "proto3"; message M {{ repeated AsEntry as = 1; {entry} }}'
     maps = 'syntax = "proto3"; message M { map<string, int32> as = 1; }'
-    assert parts(writer_schema(text, kind="PROTOBUF")) == parts(writer_schema(maps, kind="PROTOBUF"))
+    assert read(text, b"\x0a\x05\x0a\x01k\x10\x05") == read(maps, b"\x0a\x05\x0a\x01k\x10\x05") == {"as": {"k": 5}}
+
+
+def test_a_file_of_an_edition_is_read_by_its_features() -> None:
+    fields = "int32 a = 1; int32 b = 2 [features.field_presence = IMPLICIT];"
+    edition = (
+        f'edition = "2023"; message M {{ {fields} E e = 3; }} enum E {{ option features.enum_type = CLOSED; A = 1; }}'
+    )
+    assert read(edition, b"") == {"b": 0}
+    assert str(read(edition, b"\x18\x05")["e"]) == "5, without a name in E"
 
 
 @pytest.mark.invariant("8.13")
 def test_formatting_comments_and_options_do_not_change_what_a_schema_means() -> None:
     first = writer_schema('syntax="proto3"; message M { int32 a = 1; string b = 2; }', kind="PROTOBUF")
     fields = "string b = 2 [deprecated = true]; int32 a = 1;"
-    text = f'// new\nsyntax = "proto3";\noption java_package = "x";\nmessage M {{\n{fields} }}'
+    text = f'// new\nsyntax = "proto3";\nimport "google/type/date.proto";\nmessage M {{\n{fields} }}'
     assert Protobuf().fingerprint(first) == Protobuf().fingerprint(writer_schema(text, kind="PROTOBUF"))
-    for change in ("int64 a = 1;", "optional int32 a = 1;", "int32 a = 3;", "int32 c = 1;"):
+    for change in ("int64 a = 1;", "optional int32 a = 1;", "int32 a = 3;", "int32 c = 1;", "repeated int32 a = 1;"):
         other_text = f'syntax="proto3"; message M {{ {change} string b = 2; }}'
         assert Protobuf().fingerprint(first) != Protobuf().fingerprint(writer_schema(other_text, kind="PROTOBUF"))
 
 
+def test_a_stored_schema_shows_from_which_text_it_was_made() -> None:
+    text = 'syntax = "proto3"; import "item.proto"; package shop.orders; message M { Item item = 1; } message Item {}'
+    registered_schema = registered(text, ("item.proto", ITEM), ("places.proto", PLACE))
+    schema = Protobuf().writer_schema(registered_schema)
+    assert Protobuf().is_made_from(schema, registered_schema)
+    assert not Protobuf().is_made_from(schema, registered_schema._replace(text=f"{text} "))
+    other_reference = registered(text, ("item.proto", f"{ITEM} "), ("places.proto", PLACE))
+    assert not Protobuf().is_made_from(schema, other_reference)
+
+
 def test_a_schema_that_a_table_stores_can_be_used_but_no_registry_gives_one() -> None:
     schema = writer_schema('syntax = "proto3"; message M { M m = 1; }', kind="PROTOBUF")
+    assert schema.text.startswith("M ")
     assert Protobuf().can_use(schema)
-    assert not Protobuf().can_use(schema._replace(text='{"roots": [], "messages": {}, "enums": {}}'))
-    with pytest.raises(UnusableSchemaError, match="is unexpected"):
+    assert not Protobuf().can_use(schema._replace(text=schema.text[:-9]))
+    with pytest.raises(UnusableSchemaError, match="protoc cannot compile it"):
         Protobuf().writer_schema(RegisteredSchema(*schema))
+
+
+def test_a_schema_in_an_older_form_is_refused_with_what_to_do() -> None:
+    schema = writer_schema('syntax = "proto3"; message M { M m = 1; }', kind="PROTOBUF")
+    old_schema = schema._replace(text='{"roots": [["M", []]], "messages": {"M": []}, "enums": {}}')
+    assert not Protobuf().can_use(old_schema)
+    with pytest.raises(Rejection, match="a form that is no longer read: delete the table of schemas"):
+        Protobuf().parser(Schemas({1: old_schema}, {}))(add_frame(1, b"\x00"))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            'syntax = "proto3"; message M { Other o = 1; }',
-            "refers to Other, which neither it nor its references define",
-        ),
-        ('syntax = "proto3"; message M { group G = 1 { int32 a = 1; } }', "has a group"),
-        ('edition = "2023"; message M { int32 a = 1; }', "an edition of Protobuf"),
-        ('syntax = "proto4"; message M {}', "its syntax is 'proto4'"),
-        ('syntax = "proto3"; enum E { A = 0; }', "it has no message"),
-        ('syntax = "proto3"; message M { int32 a = 1; int32 b = 1; }', "two fields of the same number"),
-        ('syntax = "proto3"; message M { int32 a = 1; int32 a = 2; }', "two fields of the same name"),
-        ('syntax = "proto3"; message M { int32 a = 0; }', "has the number 0"),
-        ('syntax = "proto3"; message M { int32 a = 536870912; }', "has the number 536870912"),
-        ('syntax = "proto3"; message M { map<double, int32> a = 1; }', "no valid keys and values"),
-        ('syntax = "proto3"; message M { E e = 1; } enum E {}', "has no names"),
-        ('syntax = "proto3";\nmessage M { int32 = 1; }', "'=' in line 2 is unexpected"),
-        ('syntax = "proto3"; message M { int32 a = 1;', "ends within a definition"),
-        ('syntax = "proto3"; message M { int32 a = x; }', "'x' in line 1 is unexpected"),
-        ('{"type": "record"}', "'{' in line 1 is unexpected"),
-        ('syntax = "proto3"; /* open', "is unexpected"),
-        ("message M {" * 33 + "}" * 33, "more than 32 levels"),
-        ("{" * 100_000, "is unexpected"),
-        ("", "it has no message"),
+        ("message M { Other o = 1; }", 'schema.proto:1:32: "Other" is not defined'),
+        ("enum E { A = 0; }", "it has no message"),
+        ("message M { int32 a = 1; int32 b = 1; }", "Field number 1 has already been used"),
+        ("message M { int32 a = 1; int32 a = 2; }", '"a" is already defined'),
+        ("message M { map<double, int32> a = 1; }", "cannot be float/double"),
+        ("message M { E e = 1; } enum E {}", "must contain at least one value"),
+        ("message M { int32 = 1; }", "schema.proto:1:38: Expected field name"),
+        ("message M { int32 a = 1;", "Reached end of input"),
+        ('import "item.proto"; message M {}', "item.proto: File not found"),
+        ('import "../../etc/passwd"; message M {}', "not allowed in the virtual path"),
+        ("message M {" * 40 + "}" * 40, "maximum recursion limit"),
+        ("message M {} option (x) = " + "{a:" * 100_000, "protoc cannot compile it: schema.proto"),
+        ("message M {} // \ud800", "surrogates not allowed"),
+        ("message M {} //" + "x" * 5_000_000, "more than protoc is given"),
+        ("package google.protobuf; message Timestamp { int32 seconds = 1; }", "google.protobuf.Timestamp in different"),
     ],
 )
 def test_a_schema_by_which_no_record_can_be_read_is_refused(text: str, message: str) -> None:
     with pytest.raises(UnusableSchemaError, match=message):
+        writer_schema(PROTO3 + text, kind="PROTOBUF")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('syntax = "proto2"; message M { optional group G = 1 { optional int32 a = 1; } }', "M.g is a group"),
+        ('syntax = "proto4"; message M {}', 'Unrecognized syntax identifier "proto4"'),
+        ('{"type": "record"}', "it: schema.proto:1:1: Expected top-level statement"),
+        ("{" * 100_000, "Expected top-level statement"),
+        ("", "it has no message"),
+    ],
+)
+def test_a_text_that_is_no_file_of_proto2_or_proto3_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UnusableSchemaError, match=message):
         writer_schema(text, kind="PROTOBUF")
 
 
+def test_a_compilation_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas_module, "_SECONDS", 0.001)
+    with pytest.raises(UnusableSchemaError, match="protoc takes more than 0.001 seconds"):
+        writer_schema(f"{PROTO3} message M {{}}", kind="PROTOBUF")
+
+
+@pytest.mark.parametrize("name", ["../item.proto", "/item.proto", "a//item.proto", "a\x00.proto", "x" * 300])
+def test_a_reference_is_no_file_outside_of_the_folder_of_the_compilation(name: str) -> None:
+    with pytest.raises(UnusableSchemaError, match="not the name of a file|cannot be a file"):
+        Protobuf().writer_schema(registered(f"{PROTO3} message M {{}}", (name, PLACE)))
+
+
 def test_two_versions_of_an_imported_file_must_agree() -> None:
-    text = 'syntax = "proto3"; message M { Item item = 1; }'
-    item = 'syntax = "proto3"; message Item { string sku = 1; }'
-    assert messages_of(text, item, item)["Item"] == {"sku": "string"}
-    with pytest.raises(UnusableSchemaError, match="define Item in different ways"):
-        messages_of(text, item, 'syntax = "proto3"; message Item { string sku = 2; }')
+    text = f'{PROTO3} import "item.proto"; message M {{ Item item = 1; }}'
+    item, commented_item, other_item = (
+        f"{PROTO3} message Item {{ string sku = {number}; }} {end}" for number, end in ((1, ""), (1, "// new"), (2, ""))
+    )
+    schema = Protobuf().writer_schema(registered(text, ("item.proto", item), ("item.proto", commented_item)))
+    assert load_schema(schema).messages["Item"].fields_by_name["sku"].number == 1
+    with pytest.raises(UnusableSchemaError, match="versions of a file that differ"):
+        Protobuf().writer_schema(registered(text, ("item.proto", item), ("item.proto", other_item)))
 
 
 def test_a_schema_of_another_kind_is_refused() -> None:

@@ -36,7 +36,9 @@ MISSING: dict[str, Any] = {"id": "", "count": 0, "note": None, "steps": [], "ite
 def test_an_absent_field_is_its_default_or_null_or_missing() -> None:
     assert read(ORDER, b"") == MISSING
     assert read(proto("optional int32 a = 1 [default = 5];", "optional E e = 2;", syntax="proto2"), b"") == {}
-    assert rejection_reason(proto("required int32 a = 1;", syntax="proto2"), b"") == "invalid_protobuf"
+    required = proto("required int32 a = 1;", "map<int32, M> b = 2;", "optional M c = 3;", syntax="proto2")
+    for body in (b"", b"\x08\x01\x1a\x00", b"\x08\x01\x12\x02\x08\x05", b"\x08\x01\x12\x04\x08\x05\x12\x00"):
+        assert rejection_reason(required, body) == "invalid_protobuf"
 
 
 def test_a_default_that_means_not_set_is_null_if_declared() -> None:
@@ -64,6 +66,8 @@ def seconds(number: int, nanos: int = 0) -> bytes:
 
 
 KNOWN = """syntax = "proto3"; import "google/type/date.proto"; import "confluent/type/decimal.proto";
+import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto";
+import "google/protobuf/struct.proto";
 message M { google.type.Date day = 1; confluent.type.Decimal price = 2; google.protobuf.Timestamp at = 3;
 google.protobuf.Duration took = 4; google.protobuf.Struct props = 5; float ratio = 6; uint64 big = 7;
 bytes raw = 8; }"""

@@ -213,6 +213,20 @@ def test_every_format_is_shipped_with_its_schemas(record_format: Format) -> None
     assert [row["id"] for row in expected[0]] == [None if record_format == Debezium() else 3, None]
 
 
+@pytest.mark.parametrize(("record_format", "runs"), [(Json(), True), (Protobuf(), False)], ids=["Json", "Protobuf"])
+def test_only_a_table_in_protobuf_needs_its_library_on_workers(record_format: Format, runs: bool) -> None:
+    schema = writer_schema(PROTOBUF, kind="PROTOBUF")
+    decode = _decoder(
+        StreamTable("t", "t", "", [Column("id", "INT", "Number.")], [], format=record_format), Schemas({7: schema}, {})
+    )
+    values = pa.array([record_format.writer(7, schema)(b'{"id": 3}')], pa.binary())
+    command = [sys.executable, "-c", WORKER, "google.protobuf"]
+    process = subprocess.run(command, input=cloudpickle.dumps((decode, [values])), capture_output=True, check=False)
+    assert (process.returncode == 0) == runs
+    message = "ModuleNotFoundError: reading Protobuf needs the Python package protobuf: install protobuf>=6.31 on every"
+    assert (message in process.stderr.decode()) != runs
+
+
 WORKER_THAT_GENERATES = """
 import pickle, sys
 sys.modules["lakehouse"] = None  # an import of it fails

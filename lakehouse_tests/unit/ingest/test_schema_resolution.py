@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Avro
+from lakehouse.declaration import Avro, Column, Protobuf, StreamTable
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, UnusableSchemaError, WriterSchema
 from lakehouse.errors import RegistryError
@@ -83,6 +83,32 @@ def test_a_kept_schema_that_would_not_be_kept_today_is_not_compared() -> None:
     assert not is_confirmed(WriterSchema(text), UnusableSchemaError("too deep"))
     with pytest.raises(RegistryError, match="can no longer be used"):
         is_confirmed(SCHEMA, UnusableSchemaError("too deep"))
+
+
+PROTO = RegisteredSchema('syntax = "proto3"; message M { int32 a = 1; }', (), "PROTOBUF")
+PROTO_TABLE = StreamTable("orders", "orders", "Orders.", [Column("a", "INT", "A number.")], [], format=Protobuf())
+
+
+def is_proto_confirmed(kept_schema: WriterSchema, answer: RegisteredSchema = PROTO) -> bool:
+    client: Any = SimpleNamespace(schema=lambda *_: answer)
+    return _is_unchanged(client, 1, Schemas({1: kept_schema}, {}), PROTO_TABLE, is_in_batch=True)
+
+
+def test_a_schema_is_compiled_again_only_if_its_text_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_schema = Protobuf().writer_schema(PROTO)
+    assert is_proto_confirmed(kept_schema, PROTO._replace(text=f"{PROTO.text} // the same"))
+    with pytest.raises(RegistryError, match="Schema 1 of the registry has changed"):
+        is_proto_confirmed(kept_schema, PROTO._replace(text=PROTO.text.replace("int32", "int64")))
+    monkeypatch.setattr(Protobuf, "writer_schema", None)
+    assert is_proto_confirmed(kept_schema)
+
+
+def test_a_kept_schema_in_an_older_form_stops_the_batch_with_what_to_do() -> None:
+    with pytest.raises(
+        RegistryError, match="kept in orders_schemas in a form that this version does not read"
+    ) as error:
+        is_proto_confirmed(WriterSchema('{"roots": [["M", []]], "messages": {"M": []}}', (), "PROTOBUF"))
+    assert error.value.action.startswith("Nothing was written. Delete the table orders_schemas")
 
 
 def test_a_refused_kept_schema_stops_only_a_batch_whose_records_use_it() -> None:

@@ -77,7 +77,10 @@ class Avro(SchemaFormat):
 
         write = partial(line_writer, named_branches=self.named_branches)
         return SchemaTools(
-            write, schema_of_fields, writer_schema, partial(schema_fields, named_branches=self.named_branches)
+            write,
+            schema_of_fields,
+            lambda registered: writer_schema(registered.text, registered.references),
+            partial(schema_fields, named_branches=self.named_branches),
         )
 
     def problems(self) -> Iterator[Problem]:

@@ -8,7 +8,6 @@ Pure and self-contained (the standard library only), like ``format``.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 from lakehouse.decoding.formats.avro.format import Avro, AvroParser
 from lakehouse.decoding.formats.avro.nodes import NamedNodes
@@ -33,7 +32,9 @@ class AvroKey(Avro):
         """The functions that only the driver needs."""
         from lakehouse.decoding.formats.avro.schemas import writer_schema
 
-        return super().tools._replace(writer_schema=partial(writer_schema, any_type=True))
+        return super().tools._replace(
+            writer_schema=lambda registered: writer_schema(registered.text, registered.references, any_type=True)
+        )
 
     def parser(self, schemas: Schemas = NO_SCHEMAS) -> Parser:
         """Return a parser of values whose ids refer to these schemas."""

@@ -1,22 +1,22 @@
 """Protobuf: each value is a message, written with the schema whose id precedes it.
 
-Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
-What a worker does not need, such as the parser of schemas, is imported by the methods that use it.
+It runs on the driver and, shipped by value, on Spark's executors. What a worker does not need, such as the compiler of
+schemas, is imported by the methods that use it.
 """
 
 # ruff: noqa: PLC0415 - a worker does not need these modules
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import FRAME_SIZE
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.formats.protobuf.nodes import KIND, ReadState
-from lakehouse.decoding.formats.protobuf.reader import read_indexes, reader_of, root_name
+from lakehouse.decoding.formats.protobuf.compiled import KIND, load_schema, read_indexes, root_name, split_text
+from lakehouse.decoding.formats.protobuf.nodes import ReadState
+from lakehouse.decoding.formats.protobuf.reader import reader_of
 from lakehouse.decoding.formats.schema_format import SchemaFormat, SchemaTools
 from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
 
@@ -38,8 +38,7 @@ class Protobuf(SchemaFormat):
     @property
     def tools(self) -> SchemaTools:
         """The functions that only the driver needs."""
-        from lakehouse.decoding.formats.protobuf.declared import schema_of_fields
-        from lakehouse.decoding.formats.protobuf.fields import schema_fields
+        from lakehouse.decoding.formats.protobuf.columns import schema_fields, schema_of_fields
         from lakehouse.decoding.formats.protobuf.schemas import writer_schema
         from lakehouse.decoding.formats.protobuf.writing import line_writer
 
@@ -67,11 +66,23 @@ class Protobuf(SchemaFormat):
 
     def schema_name(self, schema: WriterSchema) -> str:
         """The full name of the first message."""
-        return str(json.loads(schema.text)["roots"][0][0])
+        return split_text(schema)[0]
+
+    def fingerprint(self, schema: WriterSchema) -> str:
+        """A hash of what a schema means; formatting, options and the order of fields do not change it."""
+        from lakehouse.decoding.formats.protobuf.schemas import fingerprint
+
+        return fingerprint(schema)
+
+    def is_made_from(self, schema: WriterSchema, registered: RegisteredSchema) -> bool:
+        """Whether a schema was compiled from this text, with the same references."""
+        from lakehouse.decoding.formats.protobuf.schemas import is_made_from
+
+        return is_made_from(schema, registered)
 
     def used_schemas(self, values: Iterable[bytes | None], schemas: Schemas) -> Sequence[WriterSchema]:
         """For each schema and each message that records have: the schema with that message as its only one."""
-        from lakehouse.decoding.formats.protobuf.fields import used_schemas
+        from lakehouse.decoding.formats.protobuf.columns import used_schemas
 
         return used_schemas(values, schemas)
 
@@ -86,7 +97,7 @@ class ProtobufParser(SchemaParser):
     def name_in(self, schema: WriterSchema, data: bytes, start: int) -> str:
         """The full name of the message that begins at a position, by its place in the file."""
         if schema.text not in self._roots:
-            self._roots[schema.text] = json.loads(schema.text)["roots"]
+            self._roots[schema.text] = load_schema(schema).roots
         indexes, _ = read_indexes(data, start)
         return root_name(self._roots[schema.text], indexes)
 

@@ -1,186 +1,194 @@
-"""Turn a registered schema of Protobuf into the form that decodes records: JSON with all names in full.
+"""Compile registered schemas of Protobuf by protoc, in a child process with limits, and compare what they mean.
 
-It has the messages that a record may be (``roots``, by their places in the file). Of all files, it has only the
-messages and enums that these can contain. Formatting, comments, options and the order of fields do not change it.
+Only the driver compiles. What a registry has may be anything, so a schema that crashes protoc, or takes too long, is
+one that cannot be used. Options, services and extensions change no record, but what they name must be there.
 """
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import google.type
+import grpc_tools
+from google.protobuf import descriptor_pb2
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import UnusableSchemaError, WriterSchema
-from lakehouse.decoding.formats.protobuf.bytes import SCALARS
-from lakehouse.decoding.formats.protobuf.known import known_files
-from lakehouse.decoding.formats.protobuf.nodes import KIND
-from lakehouse.decoding.formats.protobuf.reader import reader_of
-from lakehouse.decoding.formats.protobuf.text import (
-    EnumDefinition,
-    FieldDefinition,
-    MessageDefinition,
-    parse_proto,
+from lakehouse.decoding.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
+from lakehouse.decoding.formats.protobuf.compiled import (
+    KIND,
+    is_choice,
+    is_entry,
+    join_text,
+    load_schema,
 )
+from lakehouse.decoding.formats.protobuf.reader import reader_of
 
-_MAX_NUMBER = 2**29 - 1
-_KEY_TYPES = SCALARS.keys() - {"float", "double", "bytes"}
-Part = dict[str, Any]
+_SECONDS, _MAX_SIZE, _MAX_FILES = 20, 4 << 20, 250  # of one compilation; bytes and files that it reads
+_PROTOC = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+resource.setrlimit(resource.RLIMIT_CPU, ({_SECONDS}, {_SECONDS}))
+from grpc_tools import protoc
+sys.exit(protoc.main(sys.argv))
+"""
+_LIBRARY_FOLDERS = (
+    Path(next(iter(grpc_tools.__path__))) / "_proto",
+    Path(next(iter(google.type.__path__))).parents[1],
+)
+"""The folders of google/protobuf, and of google/type and google/api."""
+_CONFLUENT = {
+    "confluent/type/decimal.proto": """
+        syntax = "proto3"; package confluent.type;
+        message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }
+    """,
+    "confluent/meta.proto": """
+        syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";
+        message Meta { string doc = 1; map<string, string> params = 2; repeated string tags = 3; }
+        extend google.protobuf.FileOptions { Meta file_meta = 1088; }
+        extend google.protobuf.MessageOptions { Meta message_meta = 1088; }
+        extend google.protobuf.FieldOptions { Meta field_meta = 1088; }
+        extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }
+        extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }
+    """,
+}
+"""The files that Confluent's registry has for every schema."""
+_IMPORT = re.compile(r"""\bimport\s+(?:public\s+|weak\s+)?["']([^"'\n]+)["']\s*;""")
+_LOG_LINE = re.compile(r"^(WARNING: All log messages|[IWE]\d{4} ).*$", re.MULTILINE)
+_ENTRY_OPTION, _ENTRY_MARK = re.compile(r"\boption\s+map_entry\s*=\s*true\s*;"), "map_entry = true"
 
 
-class _Types(NamedTuple):
-    """The messages and enums of all files by their full names; ``has_presence`` of the file of each message."""
+def writer_schema(registered: RegisteredSchema) -> WriterSchema:
+    """Return the compiled form of a schema; raises ``UnusableSchemaError``.
 
-    messages: dict[str, tuple[MessageDefinition, bool]]
-    enums: dict[str, EnumDefinition]
-
-    def resolve(self, name: str, scope: str) -> str:
-        """The full name of a type: the innermost one that a scope has, as compilers choose it."""
-        if name.startswith("."):
-            full_names = [name[1:]]
-        else:
-            scopes = scope.split(".")
-            full_names = [".".join((*scopes[:count], name)) for count in range(len(scopes), 0, -1)] + [name]
-        for full_name in full_names:
-            if full_name in self.messages or full_name in self.enums:
-                return full_name
-        raise UnusableSchemaError(f"it refers to {name[:200]}, which neither it nor its references define")
-
-
-def writer_schema(text: str, references: Sequence[str] = ()) -> WriterSchema:
-    """Return the compiled form of a schema; ``references`` are the files that it imports.
-
-    Raises ``UnusableSchemaError``.
+    Of a file that its references have in several versions, all must mean the same.
     """
+    texts: dict[str, list[str]] = {}
+    for name, text in dict.fromkeys(registered.named_references):
+        texts.setdefault(name, []).append(text)
+    schemas = [
+        _compile(registered, {name: versions[min(index, len(versions) - 1)] for name, versions in texts.items()})
+        for index in range(max(map(len, texts.values()), default=1))
+    ]
+    if len({*map(fingerprint, schemas)}) > 1:
+        raise UnusableSchemaError("its references are versions of a file that differ")
+    return schemas[0]
+
+
+def source_hash(registered: RegisteredSchema) -> str:
+    """A hash of a schema as it is registered."""
+    return hashlib.sha256(repr(registered).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_made_from(schema: WriterSchema, registered: RegisteredSchema) -> bool:
+    """Whether a stored schema was compiled from this one, so that both mean the same."""
+    return len(schema.text.split(" ")) > 1 and schema.text.split(" ")[1] == source_hash(registered)
+
+
+def fingerprint(schema: WriterSchema) -> str:
+    """A hash of what determines how records are read; formatting, options and the order of fields do not."""
     try:
-        schema = WriterSchema(_compile(text, references), (), KIND)
+        loaded = load_schema(schema)
+    except Rejection:  # in an older form
+        return hashlib.sha256(schema.text.encode()).hexdigest()
+    messages = {name: sorted(map(_meaning, message.fields)) for name, message in loaded.messages.items()}
+    return hashlib.sha256(json.dumps([loaded.roots, messages], sort_keys=True).encode()).hexdigest()
+
+
+def _meaning(field: Any) -> list[Any]:
+    inner = field.message_type or field.enum_type
+    enum = [[value.name, value.number] for value in field.enum_type.values] if field.enum_type else []
+    labels = [field.is_repeated, field.is_required, field.has_presence, is_entry(field.message_type)]
+    oneof = field.containing_oneof.name if is_choice(field) else ""
+    return [field.number, field.name, field.type, *labels, oneof, inner.full_name if inner else "", enum]
+
+
+def _compile(registered: RegisteredSchema, files: Mapping[str, str]) -> WriterSchema:
+    """Compile a schema with the files that it imports by their names."""
+    own_name = "schema.proto"
+    while own_name in files:
+        own_name = f"_{own_name}"
+    named_texts = {text for _, text in registered.named_references}
+    other_texts = [text for text in registered.references if text not in named_texts]
+    unnamed_files = _unnamed_files([*other_texts, registered.text], files)
+    all_files = {**_CONFLUENT, **files, **unnamed_files, own_name: registered.text}
+    descriptors = _with_entries(_run_protoc(own_name, all_files))
+    own_file = descriptors.file[-1]
+    if not own_file.message_type:
+        raise UnusableSchemaError("it has no message")
+    first_name = f"{own_file.package}.{own_file.message_type[0].name}".lstrip(".")
+    text = join_text(first_name, source_hash(registered), descriptors.SerializeToString(deterministic=True))
+    schema = WriterSchema(text, (), KIND)
+    try:
         reader_of(schema)
     except Rejection as rejection:
         raise UnusableSchemaError(rejection.detail) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, UnusableSchemaError):
-            raise
-        raise UnusableSchemaError(f"it is not a .proto file: {type(error).__name__}: {error}"[:500]) from None
     return schema
 
 
-def _compile(text: str, references: Iterable[str]) -> str:
-    file = parse_proto(text)
-    if not file.messages:
-        raise UnusableSchemaError("it has no message")
-    types = _Types({}, {})
-    for other_file in (*known_files(), *map(parse_proto, references), file):
-        for message in other_file.messages:
-            _add_message(message, other_file.package, types, has_presence=other_file.has_presence)
-        for enum in other_file.enums:
-            _add(types.enums, _full_name(other_file.package, enum.name), enum)
-    roots = _roots(file.messages, file.package)
-    parts: Part = {"roots": roots, "messages": {}, "enums": {}}
-    names = list(_root_names(roots))
-    while names:
-        name = names.pop()
-        if name in types.enums:
-            parts["enums"].setdefault(name, [[*pair] for pair in types.enums[name].numbers.items()])
-        elif name not in parts["messages"]:
-            parts["messages"][name] = _message_part(name, types)
-            names += [field["type"][1:] for field in parts["messages"][name] if field["type"].startswith(".")]
-    return json.dumps(parts, sort_keys=True)
+def _unnamed_files(texts: list[str], files: Mapping[str, str]) -> dict[str, str]:
+    """Files for references without names; the last of ``texts`` is the schema.
 
-
-def _full_name(scope: str, name: str) -> str:
-    return f"{scope}.{name}" if scope else name
-
-
-def _add(definitions: dict[str, Any], name: str, definition: Any) -> None:
-    """Add a definition; two references may be versions of one file, and define the same."""
-    if _shape(definitions.setdefault(name, definition)) != _shape(definition):
-        raise UnusableSchemaError(f"it and its references define {name} in different ways")
-
-
-def _shape(definition: Any) -> Any:
-    """What two definitions of a message have in common if they mean the same: names of types may be written in full."""
-    if isinstance(definition, EnumDefinition):
-        return definition.numbers
-    message, has_presence = definition
-    fields = [field._replace(type=field.type.rpartition(".")[2]) for field in message.fields]
-    return fields, message.is_entry, has_presence
-
-
-def _add_message(message: MessageDefinition, scope: str, types: _Types, *, has_presence: bool) -> None:
-    name = _full_name(scope, message.name)
-    own_message = message._replace(fields=sorted(message.fields, key=lambda field: field.number), messages=[], enums=[])
-    _add(types.messages, name, (own_message, has_presence))
-    for inner_message in message.messages:
-        _add_message(inner_message, name, types, has_presence=has_presence)
-    for enum in message.enums:
-        _add(types.enums, _full_name(name, enum.name), enum)
-
-
-def _roots(messages: Sequence[MessageDefinition], scope: str) -> list[Any]:
-    """The messages in a scope by their indexes, each with those in it.
-
-    An index that may mean two messages has ``None``, and one that is only that of the entry of a map has nothing.
-    Some serializers count the entries of maps as messages, and some do not.
+    A name that is imported, and that no other file has, is a file that imports all references before its first use.
     """
-    bare_messages = [message for message in messages if not message.is_entry]
-    roots: list[Any] = []
-    for index, message in enumerate(messages):
-        meanings = [] if message.is_entry else [message]
-        meanings += [bare for bare in bare_messages[index : index + 1] if bare not in meanings]
-        if len(meanings) == 1:
-            name = _full_name(scope, meanings[0].name)
-            roots.append([name, _roots(meanings[0].messages, name)])
-        else:
-            roots.append(None if meanings else [])
-    return roots
+    unnamed_files = {f"reference_{index}.proto": reference for index, reference in enumerate(texts[:-1])}
+    first_importers: dict[str, int] = {}
+    for index, importing_text in enumerate(texts):
+        for name in _IMPORT.findall(importing_text):
+            first_importers.setdefault(name, index)
+    for name, index in first_importers.items():
+        if name not in {**_CONFLUENT, **files} and not any((folder / name).is_file() for folder in _LIBRARY_FOLDERS):
+            imports = (f'import public "reference_{number}.proto";' for number in range(index))
+            unnamed_files |= {name: "\n".join(['syntax = "proto3";', *imports])} if index else {}
+    return unnamed_files
 
 
-def _root_names(roots: Iterable[Any]) -> Iterator[str]:
-    for root in roots:
-        if root:
-            yield root[0]
-            yield from _root_names(root[1])
+def _run_protoc(own_name: str, files: Mapping[str, str]) -> Any:
+    """Return the descriptors that protoc makes of a file and of those that it imports, which come first."""
+    size = sum(map(len, files.values()))
+    if len(files) > _MAX_FILES or size > _MAX_SIZE:
+        raise UnusableSchemaError(f"it has {len(files)} files with {size} characters, more than protoc is given")
+    with TemporaryDirectory(prefix="lakehouse-protoc-") as folder:
+        for name, text in files.items():
+            _write_file(Path(folder), name, _ENTRY_OPTION.sub(f'reserved "{_ENTRY_MARK}";', text))
+        output = Path(folder) / "descriptors"
+        paths = [f"-I{path}" for path in (folder, *_LIBRARY_FOLDERS)]
+        command = [sys.executable, "-I", "-c", _PROTOC, *paths, "--include_imports", f"--descriptor_set_out={output}"]
+        try:
+            result = subprocess.run(
+                [*command, own_name], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise UnusableSchemaError(f"protoc takes more than {_SECONDS} seconds for it") from None
+        if result.returncode:
+            lines = _LOG_LINE.sub("", result.stderr.decode(errors="replace").replace(f"{folder}/", "")).split()
+            raise UnusableSchemaError(f"protoc cannot compile it: {' '.join(lines) or result.returncode}"[:500])
+        return descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())
 
 
-def _message_part(name: str, types: _Types) -> list[Part]:
-    """The fields of a message, in the order of their numbers."""
-    message, has_presence = types.messages[name]
-    parts = [_field_part(field, name, types, has_presence=has_presence) for field in message.fields]
-    for key, what in (("number", "number"), ("name", "name")):
-        if len({part[key] for part in parts}) < len(parts):
-            raise UnusableSchemaError(f"message {name} has two fields of the same {what}")
-    return parts
+def _write_file(folder: Path, name: str, text: str) -> None:
+    if any(part in ("", ".", "..") for part in name.split("/")):
+        raise UnusableSchemaError(f"it refers to {name[:200]!r}, which is not the name of a file")
+    try:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UnusableSchemaError(f"it, or {name[:200]!r}, cannot be a file: {error}"[:500]) from None
 
 
-def _field_part(field: FieldDefinition, scope: str, types: _Types, *, has_presence: bool) -> Part:
-    if not 0 < field.number <= _MAX_NUMBER:
-        raise UnusableSchemaError(f"field {field.name} of {scope} has the number {field.number}")
-    part: Part = {"number": field.number, "name": field.name}
-    if field.type in SCALARS:
-        return {**part, "type": field.type, **_presence(field, has_presence=has_presence)}
-    full_name = types.resolve(field.type, scope)
-    if full_name in types.enums:
-        enum = types.enums[full_name]
-        if not enum.numbers:
-            raise UnusableSchemaError(f"enum {full_name} has no names")
-        return {**part, "type": f".{full_name}", **_presence(field, has_presence=has_presence)}
-    message, _ = types.messages[full_name]
-    if message.is_entry:
-        return {**part, **_map_part(field, full_name, types)}
-    return {**part, "type": f".{full_name}", **_presence(field, has_presence=True)}
-
-
-def _presence(field: FieldDefinition, *, has_presence: bool) -> Part:
-    """What a message without the field means; empty if the field then has the default of its type."""
-    if field.oneof:
-        return {"oneof": field.oneof, "label": "optional"}
-    label = field.label or ("optional" if has_presence else "")
-    return {"label": label} if label else {}
-
-
-def _map_part(field: FieldDefinition, entry: str, types: _Types) -> Part:
-    """The type of the values of a map, and that of its keys."""
-    message, _ = types.messages[entry]
-    pair = {inner.number: inner for inner in message.fields}
-    if pair.keys() != {1, 2} or field.label != "repeated" or pair[1].type not in _KEY_TYPES:
-        raise UnusableSchemaError(f"the map {field.name} has no valid keys and values")
-    value = pair[2].type
-    return {"key": pair[1].type, "type": value if value in SCALARS else f".{types.resolve(value, entry)}"}
+def _with_entries(descriptors: Any) -> Any:
+    """Mark the entries of maps that a registry writes as messages, which protoc does not accept."""
+    messages = [*chain.from_iterable(file.message_type for file in descriptors.file)]
+    while messages:
+        message = messages.pop()
+        messages += message.nested_type
+        if _ENTRY_MARK in message.reserved_name:
+            message.reserved_name.remove(_ENTRY_MARK)
+            message.options.map_entry = True
+    return descriptors

@@ -1,14 +1,14 @@
 """The values of the messages that Protobuf and its registries know: times, durations, wrappers, JSON, decimals.
 
-Pure and self-contained (the standard library only), like ``reader``.
+Pure and self-contained: it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from lakehouse.decoding.fields import Rejection, UnrepresentableValue
+from lakehouse.decoding.fields import UnrepresentableValue
 from lakehouse.decoding.formats.avro.logical import TIME_CONVERTERS
 from lakehouse.decoding.numbers import scaled_decimal
 from lakehouse.decoding.unscaled_decimals import decimal_converter
@@ -18,49 +18,37 @@ _MAX_DURATION = 315_576_000_000  # seconds: ten thousand years, the limit that P
 _MAX_SCALE = 1_000  # decimal places; no column has as many
 _to_time = TIME_CONVERTERS["timestamp-nanos"]
 
-Fields = Mapping[str, Any]
-"""The values of the fields of a message."""
 
-
-def _timestamp(fields: Fields) -> Any:
+def _timestamp(message: Any) -> Any:
     """The time, rounded to microseconds; ties are rounded away from 1970."""
-    seconds, nanos = fields["seconds"], fields["nanos"]
+    seconds, nanos = message.seconds, message.nanos
     if not 0 <= nanos < _NANOSECONDS:
         return UnrepresentableValue(f"{seconds} seconds after 1970 and {nanos} nanoseconds")
     return _to_time(seconds * _NANOSECONDS + nanos)
 
 
-def _duration(fields: Fields) -> Decimal | UnrepresentableValue:
+def _duration(message: Any) -> Decimal | UnrepresentableValue:
     """The number of seconds, exact to the nanosecond."""
-    seconds, nanos = fields["seconds"], fields["nanos"]
+    seconds, nanos = message.seconds, message.nanos
     is_consistent = seconds * nanos >= 0 and abs(nanos) < _NANOSECONDS and abs(seconds) <= _MAX_DURATION
     if not is_consistent:
         return UnrepresentableValue(f"a duration of {seconds} seconds and {nanos} nanoseconds")
     return scaled_decimal(seconds * _NANOSECONDS + nanos, 9)
 
 
-def _date(fields: Fields) -> date | UnrepresentableValue:
+def _date(message: Any) -> date | UnrepresentableValue:
     """The day; one without a year, a month or a day cannot be represented."""
     try:
-        return date(fields["year"], fields["month"], fields["day"])
+        return date(message.year, message.month, message.day)
     except (ValueError, OverflowError):
-        return UnrepresentableValue(f"the date {fields['year']}-{fields['month']}-{fields['day']}")
+        return UnrepresentableValue(f"the date {message.year}-{message.month}-{message.day}")
 
 
-def _decimal(fields: Fields) -> Decimal | UnrepresentableValue:
+def _decimal(message: Any) -> Decimal | UnrepresentableValue:
     """The number with the unscaled value in ``value``, whose highest byte is the first."""
-    scale = fields["scale"]
-    if not 0 <= scale <= _MAX_SCALE:
-        return UnrepresentableValue(f"a decimal with the scale {scale}")
-    return decimal_converter(scale)(fields["value"] or b"\x00")
-
-
-def _json_value(fields: Fields) -> Any:
-    """The value of JSON that one of the fields holds."""
-    names = [name for name in fields if not name.startswith("#")]
-    if not names:
-        raise Rejection("invalid_protobuf", "a google.protobuf.Value has no value")
-    return None if names[0] == "null_value" else fields[names[0]]
+    if not 0 <= message.scale <= _MAX_SCALE:
+        return UnrepresentableValue(f"a decimal with the scale {message.scale}")
+    return decimal_converter(message.scale)(message.value or b"\x00")
 
 
 WRAPPERS = {
@@ -68,17 +56,25 @@ WRAPPERS = {
     for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 }
 """The scalar type in each message that only wraps a value, so that the value may be null."""
-CONVERTERS: dict[str, Callable[[Fields], Any]] = {
+CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "google.protobuf.Timestamp": _timestamp,
     "google.protobuf.Duration": _duration,
-    "google.protobuf.Struct": lambda fields: fields["fields"],
-    "google.protobuf.ListValue": lambda fields: fields["values"],
-    "google.protobuf.Value": _json_value,
     "google.type.Date": _date,
     "confluent.type.Decimal": _decimal,
-    **dict.fromkeys(WRAPPERS, lambda fields: fields["value"]),
 }
-"""What converts the fields of a message into its value, by the name of the message."""
+"""What makes a value of a message, by the name of the message."""
+SHAPES = {
+    "google.protobuf.Timestamp": "int64 seconds, int32 nanos",
+    "google.protobuf.Duration": "int64 seconds, int32 nanos",
+    "google.protobuf.Struct": "message fields",
+    "google.protobuf.ListValue": "message values",
+    "google.protobuf.Value": "enum null_value, double number_value, string string_value, bool bool_value,"
+    " message struct_value, message list_value",
+    "google.type.Date": "int32 year, int32 month, int32 day",
+    "confluent.type.Decimal": "bytes value, uint32 precision, int32 scale",
+    **{name: f"{type_} value" for name, type_ in WRAPPERS.items()},
+}
+"""The fields of the messages that are values and not objects, by the names of the messages."""
 COLUMN_TYPES = {
     "google.protobuf.Timestamp": "TIMESTAMP",
     "google.protobuf.Duration": "DECIMAL(21,9)",

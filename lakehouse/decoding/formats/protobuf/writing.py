@@ -4,29 +4,33 @@ A line has what the reader gives: enums by name, times as texts, durations as se
 are Base64, as in Protobuf's own JSON. A null is an absent field.
 """
 
-import json
 import struct
-from collections.abc import Callable, Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from math import isfinite
 from typing import Any
+
+from google.protobuf.message_factory import GetMessageClass
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import UnwritableError, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.formats.protobuf.bytes import LENGTH, SCALARS, VARINT
-from lakehouse.decoding.formats.protobuf.lines import known_fields, require, scalar_bytes, sized, tag, varint
-from lakehouse.decoding.formats.protobuf.nodes import MAX_LEVELS
+from lakehouse.decoding.formats.protobuf.compiled import TYPE_NAMES, is_entry, load_schema
+from lakehouse.decoding.formats.protobuf.reader import MAX_LEVELS
+from lakehouse.decoding.formats.protobuf.values import WRAPPERS
 from lakehouse.decoding.records import parse
 
 _FIRST_MESSAGE = b"\x00"
 _WRITE_ERRORS = (
     *(Rejection, ValueError, TypeError, KeyError, ArithmeticError, struct.error, AttributeError, RecursionError),
 )
-_DEFAULTS = {
-    type_: sized(b"") if type_ in ("string", "bytes") else scalar_bytes(type_, False if type_ == "bool" else Decimal(0))
-    for type_ in SCALARS
-}
-Part = Mapping[str, Any]
+_EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
+_FLOATS = {"float": "<f", "double": "<d"}
+_KINDS = {Decimal: "a number", str: "text", bool: "true or false", dict: "an object", list: "an array"}
+_MAX_PLACES = 100  # of the digits of a number, before and after its point
+_TRUTHS = {"true": True, "false": False}
 
 
 def line_writer(schema_id: int, schema: WriterSchema) -> Callable[[bytes], bytes]:
@@ -34,83 +38,155 @@ def line_writer(schema_id: int, schema: WriterSchema) -> Callable[[bytes], bytes
 
     The function raises ``UnwritableError`` if a line does not fit the schema.
     """
-    parts = json.loads(schema.text)
-    message, writer = parts["roots"][0][0], _Writer(parts)
+    message_class = GetMessageClass(load_schema(schema).first_message)
 
     def write(line: bytes) -> bytes:
+        message = message_class()
         try:
-            body = writer.fields(message, parse(line), 0)
+            _fill(message, parse(line), 0)
+            if missing_names := message.FindInitializationErrors():
+                raise ValueError(f"{missing_names[0]!r} is required")
         except _WRITE_ERRORS as error:
             detail = error.detail if isinstance(error, Rejection) else str(error)
             raise UnwritableError(f"it does not fit schema {schema_id}: {detail[:300]}") from None
-        return add_frame(schema_id, _FIRST_MESSAGE + body)
+        return add_frame(schema_id, _FIRST_MESSAGE + message.SerializeToString(deterministic=True))
 
     return write
 
 
-class _Writer:
-    """Writes values by the messages and enums of a compiled schema."""
+def _fill(message: Any, raw: Any, level: int) -> None:
+    """Set the fields of a message from a value of JSON."""
+    descriptor = message.DESCRIPTOR
+    if level > MAX_LEVELS:
+        raise ValueError(f"its objects have more than {MAX_LEVELS} levels")
+    content = _require(_known_fields(descriptor.full_name, raw), dict)
+    oneofs = set[str]()
+    for name, value in content.items():
+        if value is None:
+            continue
+        field = descriptor.fields_by_name.get(name)
+        if field is None:
+            raise ValueError(f"message {descriptor.full_name} has no field {name!r}")
+        if field.containing_oneof and field.containing_oneof.name in oneofs:
+            raise ValueError(f"a oneof of message {descriptor.full_name} has two values")
+        oneofs |= {field.containing_oneof.name} if field.containing_oneof else set()
+        _set_field(message, field, value, level)
 
-    def __init__(self, parts: Part) -> None:
-        self._messages, self._enums = parts["messages"], {name: dict(pairs) for name, pairs in parts["enums"].items()}
 
-    def fields(self, message: str, raw: Any, level: int) -> bytes:
-        """The bytes of a message from an object."""
-        fields = {field["name"]: field for field in self._messages[message]}
-        content = {name: value for name, value in require(raw, dict).items() if value is not None}
-        if level > MAX_LEVELS:
-            raise ValueError(f"its objects have more than {MAX_LEVELS} levels")
-        for name in content:
-            if name not in fields:
-                raise ValueError(f"message {message} has no field {name!r}")
-        for name, field in fields.items():
-            if field.get("label") == "required" and name not in content:
-                raise ValueError(f"{name!r} is required")
-        oneofs = [fields[name]["oneof"] for name in content if "oneof" in fields[name]]
-        if len(set(oneofs)) < len(oneofs):
-            raise ValueError(f"a oneof of message {message} has two values")
-        return b"".join(self._field(field, content[name], level) for name, field in fields.items() if name in content)
+def _set_field(message: Any, field: Any, raw: Any, level: int) -> None:
+    if is_entry(field.message_type):
+        _fill_map(getattr(message, field.name), field.message_type.fields_by_name, raw, level)
+    elif field.is_repeated:
+        items = getattr(message, field.name)
+        for item in _require(raw, list):
+            if field.message_type:
+                _fill(items.add(), item, level + 1)
+            else:
+                items.append(_scalar(field, item))
+    elif field.message_type:
+        inner_message = getattr(message, field.name)
+        inner_message.SetInParent()
+        _fill(inner_message, raw, level + 1)
+    else:
+        setattr(message, field.name, _scalar(field, raw))
 
-    def _field(self, field: Part, raw: Any, level: int) -> bytes:
-        number, type_ = field["number"], field["type"]
-        if "key" in field:
-            return b"".join(
-                tag(number, LENGTH) + sized(self._entry(field, key, value, level))
-                for key, value in require(raw, dict).items()
-            )
-        if field.get("label") == "repeated":
-            items = [self._value(type_, item, level) for item in require(raw, list)]
-            if self._wire_type(type_) == LENGTH:
-                return b"".join(tag(number, LENGTH) + item for item in items)
-            return tag(number, LENGTH) + sized(b"".join(items)) if items else b""
-        content = self._value(type_, raw, level)
-        is_default = "label" not in field and content == self._default(type_)
-        return b"" if is_default else tag(number, self._wire_type(type_)) + content
 
-    def _entry(self, field: Part, key: str, value: Any, level: int) -> bytes:
-        """The bytes of an entry of a map; its key is a text in JSON."""
-        raw_key: Any = key
-        if field["key"] == "bool":
-            raw_key = {"true": True, "false": False}.get(key, key)
-        elif field["key"] != "string":
-            raw_key = Decimal(key)
-        parts = ((1, field["key"], raw_key), (2, field["type"], value))
-        return b"".join(
-            tag(number, self._wire_type(type_)) + self._value(type_, raw, level) for number, type_, raw in parts
-        )
+def _fill_map(pairs: Any, fields: Any, raw: Any, level: int) -> None:
+    """Add the entries of a map; their keys are texts in JSON."""
+    key_type = TYPE_NAMES[fields["key"].type]
+    for name, value in _require(raw, dict).items():
+        raw_key = name if key_type == "string" else _TRUTHS.get(name, name) if key_type == "bool" else Decimal(name)
+        key = _scalar(fields["key"], raw_key)
+        if fields["value"].message_type:
+            _fill(pairs[key], value, level + 1)
+        else:
+            pairs[key] = _scalar(fields["value"], value)
 
-    def _wire_type(self, type_: str) -> int:
-        if type_ in SCALARS:
-            return SCALARS[type_].wire_type
-        return VARINT if type_[1:] in self._enums else LENGTH
 
-    def _default(self, type_: str) -> bytes:
-        return _DEFAULTS[type_] if type_ in SCALARS else varint(0)
+def _scalar(field: Any, raw: Any) -> Any:
+    """What the library takes for a value of a scalar type; raises ``ValueError`` if it does not fit."""
+    type_ = TYPE_NAMES[field.type]
+    if field.enum_type:
+        return field.enum_type.values_by_name[_require(raw, str)].number
+    if type_ == "bool":
+        return _require(raw, bool)
+    if type_ in ("string", "bytes"):
+        return _require(raw, str) if type_ == "string" else b64decode(_require(raw, str), validate=True)
+    number = _require(raw, Decimal)
+    if type_ in _FLOATS:
+        if not isfinite(float(number)):
+            raise ValueError(f"{str(number)[:60]} is too large")
+        return struct.unpack(_FLOATS[type_], struct.pack(_FLOATS[type_], float(number)))[0]
+    bits = int(type_[-2:])
+    minimum, limit = (0, 2**bits) if type_.startswith(("u", "f")) else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    if not minimum <= number < limit or number != number.to_integral_value():
+        raise ValueError(f"{str(number)[:60]} is not a whole number in the range of {type_}")
+    return int(number)
 
-    def _value(self, type_: str, raw: Any, level: int) -> bytes:
-        name = type_[1:]
-        if type_ in SCALARS:
-            return scalar_bytes(type_, raw)
-        if name in self._enums:
-            return varint(self._enums[name][require(raw, str)])
-        return sized(self.fields(name, known_fields(name, raw), level + 1))
+
+def _require(raw: Any, type_: type) -> Any:
+    """The value, which must have a type; raises ``ValueError`` if it has another one."""
+    if not isinstance(raw, type_):
+        raise ValueError(f"{str(raw)[:60]!r} is not {_KINDS[type_]}")
+    return raw
+
+
+def _known_fields(message: str, raw: Any) -> Any:
+    """The fields of a message that is a value, such as a time; of any other message the value itself."""
+    if message in WRAPPERS:
+        return {"value": raw}
+    return _KNOWN_FIELDS[message](raw) if message in _KNOWN_FIELDS else raw
+
+
+def _timestamp_fields(raw: Any) -> dict[str, Any]:
+    time = datetime.fromisoformat(_require(raw, str))
+    microseconds = ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH_START) // timedelta(microseconds=1)
+    seconds, rest = divmod(microseconds, 10**6)
+    return {"seconds": Decimal(seconds), "nanos": Decimal(rest * 1000)}
+
+
+def _duration_fields(raw: Any) -> dict[str, Any]:
+    units, scale = _unscaled(_require(raw, Decimal))
+    if scale > 9:
+        raise ValueError(f"{raw} has more than nine decimal places, as a duration cannot have")
+    nanos = units * 10 ** (9 - scale)
+    seconds = abs(nanos) // 10**9 * (1 if nanos >= 0 else -1)
+    return {"seconds": Decimal(seconds), "nanos": Decimal(nanos - seconds * 10**9)}
+
+
+def _unscaled(number: Decimal) -> tuple[int, int]:
+    """The digits of a number as a whole number, and its decimal places."""
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int) or abs(exponent) > _MAX_PLACES or len(digits) > _MAX_PLACES:
+        raise ValueError(f"{str(number)[:60]} has too many digits")
+    units = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
+    return -units if sign else units, max(-exponent, 0)
+
+
+def _date_fields(raw: Any) -> dict[str, Any]:
+    day = date.fromisoformat(_require(raw, str))
+    return {"year": Decimal(day.year), "month": Decimal(day.month), "day": Decimal(day.day)}
+
+
+def _decimal_fields(raw: Any) -> dict[str, Any]:
+    units, scale = _unscaled(_require(raw, Decimal))
+    content = units.to_bytes(units.bit_length() // 8 + 1, signed=True)
+    return {"value": b64encode(content).decode(), "precision": Decimal(len(str(abs(units)))), "scale": Decimal(scale)}
+
+
+def _json_fields(raw: Any) -> dict[str, Any]:
+    if raw is None:
+        return {"null_value": "NULL_VALUE"}
+    names = {bool: "bool_value", str: "string_value", dict: "struct_value", list: "list_value", Decimal: "number_value"}
+    return {names[type(raw)]: raw}
+
+
+_KNOWN_FIELDS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "google.protobuf.Timestamp": _timestamp_fields,
+    "google.protobuf.Duration": _duration_fields,
+    "google.protobuf.Struct": lambda raw: {"fields": raw},
+    "google.protobuf.ListValue": lambda raw: {"values": raw},
+    "google.protobuf.Value": _json_fields,
+    "google.type.Date": _date_fields,
+    "confluent.type.Decimal": _decimal_fields,
+}

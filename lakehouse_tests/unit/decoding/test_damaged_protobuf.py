@@ -181,10 +181,11 @@ def test_a_small_record_that_would_take_too_much_memory_is_rejected(
     "body",
     [
         sized(0x0A, *[b""] * 400_000),
+        b"\x8a\x80\x00\x00" * 400_000,
         varint_field(0x0A, 800_000) + sized(0x0A, *[b""] * 400_000),
         b"\x13" + b"\x1b\x1c" * 3_000_000 + b"\x14",
     ],
-    ids=["items", "inner items", "unknown group"],
+    ids=["items", "padded items", "inner items", "unknown group"],
 )
 def test_the_library_never_makes_more_than_the_limit_of_memory(body: bytes) -> None:
     """A message of 300 fields has kilobytes in the library, so that a record of a megabyte could become gigabytes."""
@@ -192,6 +193,12 @@ def test_the_library_never_makes_more_than_the_limit_of_memory(body: bytes) -> N
     usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert rejection_reason(proto(*fields), body) == "too_large"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - usage < 400_000, "kilobytes"
+
+
+def test_a_large_text_of_bytes_that_could_be_tags_is_read() -> None:
+    fields = ["string b = 2;", "M a = 1;", *(f"int64 f{n} = {n};" for n in range(4, 300))]
+    text = b"\x0a" * 900_000
+    assert read(proto(*fields), b"\x12" + varint(len(text)) + text)["b"] == text.decode()
 
 
 @pytest.mark.invariant("8.11")

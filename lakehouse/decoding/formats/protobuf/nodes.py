@@ -29,7 +29,6 @@ from lakehouse.decoding.memory import (
 
 UNKNOWN_VALUE = UnrepresentableValue("a field that the schema does not have")
 _MEMORY = {"string": TEXT, "bytes": BYTES, "bool": 0, "message": 0, "enum": 0}
-_ITEM_SIZES = {"double": 8, "fixed64": 8, "sfixed64": 8, "float": 4, "fixed32": 4, "sfixed32": 4}
 _MISSING = object()  # in place of the value of an absent field, which the record then does not have
 _TRUTHS = {True: "true", False: "false"}
 Convert = Callable[[Any], Any]
@@ -52,9 +51,7 @@ class MessageNode:
 
     ``plain_names`` are the fields that always have a value, and ``converted`` those of them whose values are converted.
     ``lists`` are arrays and maps with their empty value, ``optional`` other fields, with the value if they are absent.
-    ``choices`` are the fields of each ``oneof``. ``names`` are all fields by their numbers. ``inner`` are the nodes of
-    those that are messages, ``texts`` the numbers of those that are texts. ``packed`` are the bytes of an item of those
-    whose items may follow one size; 0 if they differ.
+    ``choices`` are the fields of each ``oneof``. ``names`` are all fields by their numbers.
     """
 
     def __init__(self, name: str, state: ReadState) -> None:
@@ -63,8 +60,7 @@ class MessageNode:
         self.plain_values: Callable[[Any], tuple[Any, ...]] = _no_values
         self.lists, self.optional = list[tuple[str, Convert, Any]](), list[tuple[str, Convert, Any]]()
         self.choices: dict[str, dict[str, Convert]] = {}
-        self.names, self.inner = dict[int, str](), dict[int, MessageNode]()
-        self.texts, self.packed = set[int](), dict[int, int]()
+        self.names: dict[int, str] = {}
         self.unknown_fields = import_library().unknown_fields.UnknownFieldSet
 
     def read(self, message: Any) -> dict[str, Any]:
@@ -135,7 +131,9 @@ def message_nodes(loaded: LoadedSchema, state: ReadState) -> dict[str, MessageNo
 
 def _add_field(node: MessageNode, field: Any, nodes: Mapping[str, MessageNode], loaded: LoadedSchema) -> None:
     convert, name, message = _conversion(field, nodes, loaded), field.name, field.message_type
-    _add_to_scan(node, field, nodes)
+    node.names[field.number] = name
+    if TYPE_NAMES[field.type] == "group":
+        raise Rejection("unusable_schema", f"{field.full_name} is a group, which cannot be read: use a message instead")
     if is_entry(message):
         node.lists.append((name, _map_conversion(field, nodes, loaded), {}))
     elif field.is_repeated:
@@ -148,18 +146,6 @@ def _add_field(node: MessageNode, field: Any, nodes: Mapping[str, MessageNode], 
     else:
         node.plain_names.append(name)
         node.converted += [(name, convert)] if convert else []
-
-
-def _add_to_scan(node: MessageNode, field: Any, nodes: Mapping[str, MessageNode]) -> None:
-    node.names[field.number], type_ = field.name, TYPE_NAMES[field.type]
-    if type_ == "group":
-        raise Rejection("unusable_schema", f"{field.full_name} is a group, which cannot be read: use a message instead")
-    if type_ == "message":
-        node.inner[field.number] = nodes[field.message_type.full_name]
-    elif type_ == "string":
-        node.texts.add(field.number)
-    elif type_ != "bytes" and field.is_repeated:
-        node.packed[field.number] = _ITEM_SIZES.get(type_, 0)
 
 
 def _memory_of(field: Any) -> int:

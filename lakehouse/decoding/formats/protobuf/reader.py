@@ -20,15 +20,17 @@ from lakehouse.decoding.formats.protobuf.compiled import (
     read_varint,
     root_name,
 )
-from lakehouse.decoding.formats.protobuf.nodes import MessageNode, ReadState, message_nodes, require_fields
+from lakehouse.decoding.formats.protobuf.nodes import ReadState, message_nodes, require_fields
 from lakehouse.decoding.formats.schema_parser import Reader
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 
 MAX_LEVELS = 100
 """Of messages within messages: the limit of the library."""
-_MESSAGE, _FIELD, _UNKNOWN = 48, 16, 130  # bytes of a message of the library, of a field in it, of an unknown field
+_MESSAGE, _FIELD, _UNKNOWN = 48, 18, 130  # bytes of a message of the library, of a field in it, of an unknown field
+_MAX_LIBRARY_MEMORY = MAX_RECORD_MEMORY // 2
 _VARINT, _LENGTH, _START, _END = 0, 2, 3, 4  # wire types; the last two are those of groups
 _FIXED_SIZES = {1: 8, 5: 4}
+_ITEM_SIZES = {"double": 8, "fixed64": 8, "sfixed64": 8, "float": 4, "fixed32": 4, "sfixed32": 4}
 
 
 def reader_of(schema: WriterSchema, state: ReadState | None = None) -> Reader:
@@ -60,30 +62,38 @@ def reader_of(schema: WriterSchema, state: ReadState | None = None) -> Reader:
 class _MessageReader:
     """Reads messages of a schema, each by its name.
 
-    A record of at most ``unscanned_size`` bytes stays below the limit of memory in the library: each message in a
-    record has two bytes at least.
+    The library needs memory for all fields of a message, of which two bytes of a record are enough. ``memory_by_byte``
+    is the most that a byte may need, and ``tags`` are the beginnings of messages, with the memory of one.
     """
 
     def __init__(self, loaded: LoadedSchema, state: ReadState) -> None:
-        most_fields = max(len(message.fields) for message in loaded.messages.values())
-        self.has_required = loaded.has_required
-        self.unscanned_size = MAX_RECORD_MEMORY // max(_UNKNOWN, _MESSAGE + _FIELD * most_fields)
+        self.messages, self.has_required, self.state = loaded.messages, loaded.has_required, state
         self.nodes, self.parsers = message_nodes(loaded, state), _parsers(loaded)
         self.decode_error = import_library().message.DecodeError
+        self.memory_by_byte = max(_UNKNOWN, *map(_library_memory, loaded.messages.values())) // 2
+        fields = (field for message in loaded.messages.values() for field in message.fields if field.message_type)
+        self.tags = [(tag, _library_memory(field.message_type)) for field in fields for tag in _tags_of(field)]
+
+    def needs_scan(self, data: bytes) -> bool:
+        """Whether the library may need too much memory for a record, by the bytes in it that may be tags."""
+        if len(data) * self.memory_by_byte <= _MAX_LIBRARY_MEMORY:
+            return False
+        memory = sum(data.count(tag) * memory for tag, memory in self.tags)
+        return max(memory, len(data) * _UNKNOWN // 2) > _MAX_LIBRARY_MEMORY
 
     def read(self, data: bytes, pos: int, name: str) -> dict[str, Any]:
         """Read the message that begins at a position and ends with the bytes."""
-        node = self.nodes[name]
-        if len(data) - pos > self.unscanned_size:
-            _scan(node, data, pos, len(data))
+        span = pos, len(data)
+        if self.needs_scan(data):
+            _scan(self.messages[name], self.state, data, span)
         try:
             message = self.parsers[name](data[pos:])
         except self.decode_error:
-            _scan(node, data, pos, len(data))
+            _scan(self.messages[name], self.state, data, span)
             raise Rejection("invalid_protobuf", f"the bytes are not a message {name}") from None
         if self.has_required:
             require_fields(message, name)
-        return node.read(message)
+        return self.nodes[name].read(message)
 
 
 def _parsers(loaded: LoadedSchema) -> dict[str, Callable[[bytes], Any]]:
@@ -110,30 +120,56 @@ def _simplified(file: Any) -> Any:
     return simple_file
 
 
-def _scan(node: MessageNode, data: bytes, pos: int, end: int, level: int = 0) -> None:
+def _library_memory(message: Any) -> int:
+    return _MESSAGE + _FIELD * len(message.fields)
+
+
+def _tags_of(field: Any) -> tuple[bytes, bytes]:
+    """The bytes before a message, and those of the same number with zero bits after it."""
+    tag, content = field.number << 3 | _LENGTH, bytearray()
+    while tag >= 0x80:
+        content.append(tag & 0x7F | 0x80)
+        tag >>= 7
+    return bytes([*content, tag]), bytes([*content, tag | 0x80])
+
+
+def _scan(message: Any, state: ReadState, data: bytes, span: tuple[int, int], level: int = 0) -> None:
     """Count the memory that the library needs for a message, and raise what is wrong with its bytes."""
     _require_level(level)
-    node.state.add_memory(_MESSAGE + _FIELD * len(node.names))
+    state.add_memory(_library_memory(message))
+    fields, (pos, end) = message.fields_by_number, span
     while pos < end:
         number, wire_type, pos = _read_tag(data, pos)
-        node.state.add_memory(_FIELD if number in node.names else _UNKNOWN)
-        if wire_type != _LENGTH:
-            value_end = _skip(number, wire_type, data, pos, level)
-            node.state.add_memory(_UNKNOWN // 2 * (value_end - pos) if wire_type == _START else 0)
-            pos = value_end
-            continue
-        size, pos = read_varint(data, pos)
-        value_end = _require_end(data, pos, size)
-        if number in node.inner:
-            _scan(node.inner[number], data, pos, value_end, level + 1)
-        elif number in node.texts:
-            _require_utf8(data, pos, value_end)
-        elif number in node.packed:
-            node.state.add_memory(_FIELD * size)
-            _require_items(data[pos:value_end], node.packed[number], node.names[number])
+        field = fields.get(number)
+        state.add_memory(_FIELD if field else _UNKNOWN)
+        value_end = _skip(number, wire_type, data, pos, level)
+        if wire_type == _START:
+            state.add_memory(_UNKNOWN // 2 * (value_end - pos))
+        elif field and wire_type == _LENGTH:
+            _, pos = read_varint(data, pos)
+            if field.message_type:
+                _scan(field.message_type, state, data, (pos, value_end), level + 1)
+            else:
+                _require_content(field, data[pos:value_end], state)
         pos = value_end
     if pos != end:
-        raise Rejection("truncated", f"a value in {node.name} ends after byte {end}, the end of the message")
+        raise Rejection("truncated", f"a value in {message.full_name} ends after byte {end}, the end of the message")
+
+
+def _require_content(field: Any, content: bytes, state: ReadState) -> None:
+    """Raise what is wrong with a text, or with numbers that follow one size."""
+    type_ = TYPE_NAMES[field.type]
+    if type_ == "string":
+        try:
+            content.decode()
+        except UnicodeDecodeError as error:
+            detail = f"the byte at place {error.start} of {field.name!r} is not UTF-8"
+            raise Rejection("invalid_utf8", detail) from None
+    elif type_ != "bytes" and field.is_repeated:
+        state.add_memory(_FIELD * len(content))
+        size = _ITEM_SIZES.get(type_)
+        if len(content) % size if size else content[-1:] >= b"\x80":
+            raise Rejection("truncated", f"an item of {field.name!r} ends after the end of its list")
 
 
 def _read_tag(data: bytes, pos: int) -> tuple[int, int, int]:
@@ -181,16 +217,3 @@ def _require_end(data: bytes, pos: int, size: int) -> int:
     if pos + size > len(data):
         raise Rejection("truncated", f"the record ends after {len(data)} bytes, within a value")
     return pos + size
-
-
-def _require_items(items: bytes, item_size: int, name: str) -> None:
-    is_cut = len(items) % item_size if item_size else items[-1:] >= b"\x80"
-    if is_cut:
-        raise Rejection("truncated", f"an item of {name!r} ends after the end of its list")
-
-
-def _require_utf8(data: bytes, pos: int, end: int) -> None:
-    try:
-        data[pos:end].decode()
-    except UnicodeDecodeError as error:
-        raise Rejection("invalid_utf8", f"the byte at place {pos + error.start} is not UTF-8") from None

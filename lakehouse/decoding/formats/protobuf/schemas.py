@@ -21,13 +21,7 @@ from google.protobuf import descriptor_pb2
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
-from lakehouse.decoding.formats.protobuf.compiled import (
-    KIND,
-    is_choice,
-    is_entry,
-    join_text,
-    load_schema,
-)
+from lakehouse.decoding.formats.protobuf.compiled import KIND, is_choice, is_entry, join_text, load_schema
 from lakehouse.decoding.formats.protobuf.reader import reader_of
 
 _SECONDS, _MAX_SIZE, _MAX_FILES = 20, 4 << 20, 250  # of one compilation; bytes and files that it reads

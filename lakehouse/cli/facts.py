@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lakehouse.kafka import Record
     from lakehouse.operations.rejections import Sample
     from lakehouse.sources.files.newest import FileRecord
-    from lakehouse.sources.generated.newest import GeneratedRecord
+    from lakehouse.sources.generated_records import GeneratedRecord
 
     AnyRecord = Record | FileRecord | GeneratedRecord
 

@@ -1,10 +1,8 @@
 """``new-table``: a first declaration, proposed from real records."""
 
-import re
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,15 +10,12 @@ import typer
 from lakehouse.cli.arguments import examples, print_left_out
 from lakehouse.cli.output import count_text, print_line
 from lakehouse.cli.table_session import load_settings
-from lakehouse.declaration.inference.column_lines import column_line, source_text
-from lakehouse.decoding.formats.shown_options import quote as quoted
-from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
 from lakehouse.errors import LakehouseError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakehouse.declaration import FieldIs, HeaderIs, StreamTable
+    from lakehouse.declaration import StreamTable
     from lakehouse.declaration.inference.proposal import Proposal
     from lakehouse.settings import Settings
 
@@ -47,8 +42,6 @@ WhereOption = Annotated[
         help="Only records whose field, or whose header with header:NAME=VALUE, has this value.",
     ),
 ]
-_WIDTH = 120
-_SOURCES = (ParentField, RecordHeader, RecordKey)
 
 
 @commands.command(
@@ -77,6 +70,7 @@ def new_table(
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
     from lakehouse.cli.proposals import propose_for_lines, propose_for_topics, read_sample
+    from lakehouse.cli.proposed_file import declaration_text
     from lakehouse.declaration.table import require_distinct_names
     from lakehouse.discovery import find_readable_tables
 
@@ -198,49 +192,3 @@ def _free_file(settings: "Settings", new: str) -> Path:
         if path.exists():
             raise typer.BadParameter(f"{path} already exists", param_hint="NAME")
     return file
-
-
-def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") -> str:
-    """The text of a file with the proposed declaration, formatted as a person would write it."""
-    format_text = proposal.form.declared_as
-    uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True}
-    uses |= dict.fromkeys(re.findall(r"(\w+)\(", format_text), True)
-    uses |= {type(proposal.where).__name__: True} if proposal.where else {}
-    uses |= {type(column.source).__name__: isinstance(column.source, _SOURCES) for column in proposal.columns}
-    imported_names = sorted(name for name, is_used in uses.items() if is_used)
-    records = f"topic{'s' if len(topics) > 1 else ''} {', '.join(topics)}"
-    doc = f"Records of {records}: one row for each {', '.join(proposal.key) or 'record'}."
-    topic_text = f"topics=[{', '.join(map(quoted, topics))}]" if len(topics) > 1 else f"topic={quoted(topics[0])}"
-    parts = [f"name={quoted(table)}", topic_text, f"doc={quoted(doc)}", "file=__file__"]
-    # a line may break between two options or columns of a format, whose names in a proposal contain no spaces
-    format_lines = wrap(f"format={format_text}", _WIDTH - 5, subsequent_indent="        ", break_long_words=False)
-    parts += ["\n".join(format_lines)] if format_text else []
-    parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
-    parts += (
-        []
-        if proposal.rows_from is None
-        else [f"rows_from={source_text(proposal.rows_from) if proposal.rows_from else ()}"]
-    )
-    parts += ["single_object=True"] if proposal.single_object else []
-    columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
-    parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quoted, proposal.key))}]"]
-    if proposal.month_of:
-        parts.append(f"partition_by=Month({quoted(proposal.month_of)})")
-    comment = _comment(proposal) if proposal.warnings else ""
-    body = "".join(f"    {part},\n" for part in parts)
-    head = f'"""The table of {records}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
-    return f"{head}{comment}{table} = StreamTable(\n{body})\n"
-
-
-def _comment(proposal: "Proposal") -> str:
-    """What the proposal was made from, and what a person has to check."""
-    records = count_text(proposal.records, "record")
-    texts = [f"Proposed from {records}. Check these points:", *(f"- {warning}" for warning in proposal.warnings)]
-    lines = [wrap(text, _WIDTH - 2, subsequent_indent="  ", break_long_words=False) for text in texts]
-    return "".join(f"# {line}\n" for text_lines in lines for line in text_lines)
-
-
-def _condition(condition: "FieldIs | HeaderIs") -> str:
-    values = ", ".join(quoted(value) if isinstance(value, str) else repr(value) for value in condition.values)
-    place = source_text(condition.record_filter.path or (condition.record_filter.header_name,))
-    return f"{type(condition).__name__}({place}, [{values}])"

@@ -107,7 +107,7 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
         return newest_of_files(settings, table.source, limit, table.format.encoding)
     if isinstance(table.source, Generated):
         from lakehouse.ledger.ledger import ledger_of
-        from lakehouse.sources.generated.newest import newest_records as newest_of_generator
+        from lakehouse.sources.generated_records import newest_records as newest_of_generator
         from lakehouse.sources.table_sources import source_of
 
         state = source_of(settings, table).look(ledger_of(settings, table.name), 0)

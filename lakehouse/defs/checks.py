@@ -22,7 +22,7 @@ from lakehouse.ledger.audit import Finding, audit, every_change_kept, finding
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations import verify
 from lakehouse.operations.compare import equals_database
-from lakehouse.operations.verify_changes import ROWS_IN_SNAPSHOT, VALUES_SENT, verify_snapshot, verify_values
+from lakehouse.operations.verify import ROWS_IN_SNAPSHOT, VALUES_SENT, verify_snapshot, verify_values
 from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import look_at_each
 from lakehouse.storage.table_context import TableContext, merged_ledger

@@ -19,7 +19,7 @@ from lakehouse.ledger.positions import Plan, Range, source_words
 from lakehouse.ledger.several_sources import left_out_by_stream, progress_by_source
 from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
-from lakehouse.operations.sampled_reasons import sample_reasons
+from lakehouse.operations.rejections import sample_reasons
 from lakehouse.settings import Settings
 
 Figures = dict[str, Any]

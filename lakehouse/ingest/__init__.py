@@ -9,8 +9,9 @@
   ``rejecting_rules``: the rules of the declaration that reject rows.
 - ``schema_resolution``: the schemas by which records are read, kept and requested from a registry.
 - ``counts``: the counts of a batch, and a condition that prunes files. ``outcomes``: its result, if they add up.
-- ``rejected_records``: records that cannot become rows. ``rejected_elements`` finds the bytes of records with many
-  rows, of which some cannot. ``kept_rejections``: whether those that a commit names are still stored.
+- ``rejected_records``: records that cannot become rows; ``unresolved_rejections`` selects those that still cannot.
+  ``rejected_elements`` finds the bytes of records with many rows, of which some cannot. ``kept_rejections``: whether
+  those that a commit names are still stored.
 - ``order_times``: the times by which records are ordered. ``newest_per_key``: one row for each key.
 - ``change_positions``: stops if the database of a change stream went back.
 - ``deletes``: stores the deletes of a batch, and finds those that count. ``truncates``: deletes the rows before a

@@ -18,7 +18,7 @@ from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.horizon import greatest_order
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.storage.bounds import bounds_after
-from lakehouse.storage.named_orders import record_fields
+from lakehouse.storage.row_order import record_fields
 from lakehouse.storage.table_context import TableContext
 
 _IS_LATER = "s.sequence > n.sequence AND (s.source IS NULL OR s.partition = n.partition AND s.position < n.position)"

@@ -19,7 +19,6 @@ from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
 from lakehouse.storage.comparison import comparable_row, struct_of
 from lakehouse.storage.layout import COLUMNS_PROPERTY, TEXT_TYPES
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
-from lakehouse.storage.named_orders import not_truncated
 from lakehouse.storage.row_order import (
     KEPT,
     is_new_delete,
@@ -27,6 +26,7 @@ from lakehouse.storage.row_order import (
     newer_than_stored,
     not_deleted,
     not_deleted_now,
+    not_truncated,
     same_record,
     stored_order_fields,
 )

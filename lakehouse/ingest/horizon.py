@@ -23,8 +23,15 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import SourceId
 from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds, bounds_after
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
-from lakehouse.storage.named_orders import compare_with, literal_fields, record_fields
-from lakehouse.storage.row_order import KEPT, order_fields, order_of, order_time
+from lakehouse.storage.row_order import (
+    KEPT,
+    compare_with,
+    literal_fields,
+    order_fields,
+    order_of,
+    order_time,
+    record_fields,
+)
 from lakehouse.storage.table_context import TableContext
 
 _DETAIL = "deletes that may be newer were purged, and the key has no row or no value of a kept column"

@@ -20,8 +20,9 @@ from lakehouse.ingest.kept_rejections import require_kept_rejections
 from lakehouse.ingest.order_times import with_order_times
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_elements import keep_unresolved, records_with_bytes
-from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected, unresolved_sql
+from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
+from lakehouse.ingest.unresolved_rejections import unresolved_sql
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId

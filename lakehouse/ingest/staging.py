@@ -26,10 +26,10 @@ from lakehouse.kafka import (
     read_records,
     timeless_detail,
 )
-from lakehouse.kafka.read import to_arrow
+from lakehouse.kafka.arrow_records import to_arrow
 from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.positions import Plan
-from lakehouse.sources.records import Undecoded
+from lakehouse.sources.source import Undecoded
 from lakehouse.storage.table_context import TableContext
 
 _MAX_IDS = 10_000

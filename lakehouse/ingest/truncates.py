@@ -19,8 +19,7 @@ from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.storage.bounds import NO_BOUNDS, bounds_after
 from lakehouse.storage.merge_spec import MergeSpec, equal_keys
-from lakehouse.storage.named_orders import compare_with, not_truncated, record_fields
-from lakehouse.storage.row_order import KEPT
+from lakehouse.storage.row_order import KEPT, compare_with, not_truncated, record_fields
 from lakehouse.storage.table_context import TableContext
 
 

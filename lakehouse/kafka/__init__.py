@@ -2,11 +2,11 @@
 
 ``state`` and ``metadata`` describe a topic and its identity, and ``admin`` creates and widens it. ``publish`` sends
 records, by the schema of a registry if they need one, and whole ones as ``raw_records`` reads them. ``newest_records``
-shows the last ones, ``read`` gives ranges of records to Spark, or reads few of many partitions itself, within
-``batch_limits``, and ``timeless`` reads what Spark cannot. ``record_times`` finds the offsets at which a time begins,
-``lost_ends`` whether the last records that were merged are still there. ``clients`` and ``connection`` connect to a
-broker; ``connection_causes`` and ``failures`` explain why that failed. ``registry_client`` calls a schema registry. New
-requests to a broker belong in this package.
+shows the last ones, ``read`` gives ranges of records to Spark, ``few_records`` reads few of many partitions itself,
+within ``batch_limits``, and ``timeless`` reads what Spark cannot; ``arrow_records`` has the columns of both.
+``record_times`` finds the offsets at which a time begins, ``lost_ends`` whether the last records that were merged are
+still there. ``clients`` and ``connection`` connect to a broker; ``connection_causes`` and ``failures`` explain why that
+failed. ``registry_client`` calls a schema registry. New requests to a broker belong in this package.
 
 Every function is synchronous and ends within a time limit, even if the broker hangs. No function needs a JVM except
 ``read_records``, which uses the given Spark session. The package depends on settings and declarations, on the

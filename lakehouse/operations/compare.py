@@ -12,8 +12,16 @@ from math import ceil
 
 from lakehouse.declaration import StreamTable
 from lakehouse.ledger.audit import Finding, finding
-from lakehouse.operations.comparison_passes import Pass, Report, report_nothing
-from lakehouse.operations.table_pair import Difference, Differences, Hashes, Source, TablePair
+from lakehouse.operations.table_pair import (
+    Difference,
+    Differences,
+    Hashes,
+    Pass,
+    Report,
+    Source,
+    TablePair,
+    report_nothing,
+)
 from lakehouse.settings import Settings
 
 _MAX_BUCKETS = 64  # that are read row by row

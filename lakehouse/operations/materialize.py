@@ -16,8 +16,7 @@ from lakehouse.operations.readers import find_news, require_local_tables, view_c
 from lakehouse.query.connections import quoted_name, view_refusal
 from lakehouse.query.queries import open_versions
 from lakehouse.settings import Settings
-from lakehouse.storage.delta_rs_writer import replace_all
-from lakehouse.storage.first_rows import create_with_rows
+from lakehouse.storage.delta_rs_writer import create_with_rows, replace_all
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.table_context import retry_on_conflict
 

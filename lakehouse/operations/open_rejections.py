@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.kept_rejections import find_lost_rejections
-from lakehouse.ingest.rejected_records import open_sql, unresolved_sql
+from lakehouse.ingest.unresolved_rejections import open_sql, unresolved_sql
 from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.log import open_table

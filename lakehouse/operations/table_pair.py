@@ -3,10 +3,10 @@
 import logging
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from deltalake import DeltaTable
 
@@ -15,12 +15,55 @@ from lakehouse.errors import TableError
 from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.log import open_table
 from lakehouse.operations.canonical_rows import BUCKETS, Texts, bucket_of, canonical_text, row_hash
-from lakehouse.operations.comparison_passes import Pass
 from lakehouse.operations.source_database import ComparedColumns, open_source
 
+_ROWS_PER_REPORT = 10_000
+Row = TypeVar("Row")
 _ROWS_PER_BATCH = 16_384
 _MAX_SUM = 2**64 - 1
 _log = logging.getLogger(__name__)
+
+
+class Progress(NamedTuple):
+    """The rows of one table that a pass has read so far.
+
+    ``expected_rows`` is an estimate, ``None`` if there is none. ``number`` is the number of the pass, from 1, and
+    ``max_number`` how many passes of its kind there are at most.
+    """
+
+    table: str
+    rows: int
+    expected_rows: int | None
+    number: int
+    max_number: int
+
+
+Report = Callable[[Progress], None]
+
+
+def report_nothing(_: Progress) -> None:
+    """Ignore how far a comparison is."""
+
+
+class Pass(NamedTuple):
+    """One pass over both tables, and what it calls with its progress."""
+
+    number: int
+    max_number: int
+    report: Report
+
+    def follow(self, rows: Iterable[Row], table: str, expected_rows: int | None) -> Iterator[Row]:
+        """Yield the rows of a table as they are read; report their number at the start, every 10,000 and at the end."""
+        number = 0
+        self._report(table, number, expected_rows)
+        for number, row in enumerate(rows, 1):
+            yield row
+            if number % _ROWS_PER_REPORT == 0:
+                self._report(table, number, expected_rows)
+        self._report(table, number, expected_rows)
+
+    def _report(self, table: str, rows: int, expected_rows: int | None) -> None:
+        self.report(Progress(table, rows, expected_rows, self.number, self.max_number))
 
 
 @dataclass(frozen=True)

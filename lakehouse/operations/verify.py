@@ -1,5 +1,6 @@
 """Checks of the data itself: keys, rows, rollups, the share of rejected records, the source of timestamps."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from py4j.protocol import Py4JJavaError
@@ -17,18 +18,22 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Check, Rollup, StreamTable
+from lakehouse.declaration.names import RECORD
+from lakehouse.declaration.sql import quoted
 from lakehouse.derived.changes import Derived, Upstream
 from lakehouse.derived.rollup import find_differing_groups, is_as_declared, recompute, rollup_layout
 from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import is_version_gone
+from lakehouse.ingest.compared_rows import fields_of
 from lakehouse.ledger.accounting import sums
 from lakehouse.ledger.audit import Finding, finding
+from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.positions import SourceState
 from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.layout import Layout
-from lakehouse.storage.row_order import identity
+from lakehouse.storage.row_order import KEPT, identity
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext
@@ -45,6 +50,7 @@ _CONDITION_ERRORS = (
 _RECENT = timedelta(hours=24)  # the window for the share of rejected records
 _COMMITS = 100  # the newest commits, which are read in any case
 _MAX_SHOWN = 5  # maximum number of rows that a failed check lists
+ROWS_IN_SNAPSHOT, VALUES_SENT = "rows_in_snapshot", "values_sent"
 
 
 @spark_failures()
@@ -223,3 +229,57 @@ def producer_time(state: SourceState, table: StreamTable) -> Finding:
         " Set message.timestamp.type=LogAppendTime, or declare a version column or order='offset'."
     )
     return finding("producer_time", [] if is_safe else [problem], "no producer's clock decides which record is newer")
+
+
+@spark_failures()
+def verify_snapshot(context: TableContext) -> Finding:
+    """Check that the newest snapshot of the whole table has every row that is older than it.
+
+    A row that it does not have was deleted in the database, and its delete never arrived. Until a snapshot is read to
+    its end, the check passes. Rows of other partitions than that of its end count once a later record was read there.
+    """
+    statement = "the newest snapshot has every row that is older than it"
+    newest = context.ledger().newest
+    end = newest.commit.snapshot_end if newest else None
+    if end is None or end.sequence is None:
+        return finding(ROWS_IN_SNAPSHOT, [], f"{statement} (none was read to its end, or its last record was rejected)")
+    advice = (
+        f"The database has deleted these rows, or their record in the snapshot was rejected: lakehouse rejected"
+        f" {context.table.name}. To see them: lakehouse compare {context.table.name}."
+    )
+    times = context.merged.rows().groupBy(f"{RECORD}.partition").agg(F.max(f"{RECORD}.time").alias("time"))
+    is_read = f"time >= timestamp_micros({end.time}L) OR partition = {end.partition}"
+    partitions = [int(row[0]) for row in times.where(is_read).collect()]
+    problems = find_rows(context, _is_missing(end, partitions)) if partitions else []
+    return finding(ROWS_IN_SNAPSHOT, problems, statement, advice)
+
+
+def _is_missing(end: RecordOrder, partitions: Sequence[int]) -> str:
+    """Return the condition that a row is older than a snapshot, and that none of its records is newer by its place."""
+    is_read = f"{RECORD}.partition IN ({', '.join(map(str, partitions))})"
+    time = f"{RECORD}.time > timestamp_micros({end.time}L)"
+    is_after = f"IF({RECORD}.partition = {end.partition}, {RECORD}.position > {end.position}L, {time})"
+    is_newer = f"({RECORD}.source = {quoted(end.source or '')} AND {is_after})"
+    return f"{is_read} AND {RECORD}.sequence < {end.sequence}L AND NOT {is_newer}"
+
+
+@spark_failures()
+def verify_values(context: TableContext) -> Finding:
+    """Check that each NULL of a kept column was sent.
+
+    Debezium does not send a long value that did not change. If no earlier record had it, the column is NULL, too. A
+    NULL from before the column was kept counts as not sent.
+    """
+    kept_columns = {field.name for field in fields_of(context.merged.rows().schema[KEPT].dataType)}
+    conditions = _unsent(name for name in context.table.keep if name in kept_columns)
+    problems = [problem for condition in conditions for problem in find_rows(context, *condition)]
+    advice = "Let Debezium take an incremental snapshot of these rows: its records have all values."
+    return finding(VALUES_SENT, problems, "the value of each kept column was sent", advice)
+
+
+def _unsent(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        yield (
+            f"`{name}` IS NULL AND {KEPT}.`{name}`.position IS NULL",
+            f" has no value of {name}, because none was sent",
+        )

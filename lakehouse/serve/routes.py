@@ -11,10 +11,9 @@ from lakehouse.ledger.log import open_table, open_version
 from lakehouse.operations.status import status
 from lakehouse.operations.status_fields import status_fields
 from lakehouse.serve import models
-from lakehouse.serve.answers import answer, answer_without_version
 from lakehouse.serve.filters import choose_grouping, read_condition, read_order, require_numeric
-from lakehouse.serve.pages import parse_page, rows_before, show_page
 from lakehouse.serve.requests import AggregateOptions, ChangeOptions, PageOptions, RowOptions, TableOptions
+from lakehouse.serve.responses import answer, answer_without_version, parse_page, rows_before, show_page
 from lakehouse.serve.snapshots import (
     Serving,
     Snapshot,

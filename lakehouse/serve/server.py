@@ -19,10 +19,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from lakehouse.discovery import find_tables
 from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.serve import models
-from lakehouse.serve.answers import answer_without_version
 from lakehouse.serve.database import Database
 from lakehouse.serve.problems import PROBLEM_TYPE, RequestError, problem_of, wrong_parameter
 from lakehouse.serve.requests import MAX_TARGET, Gate, require_token
+from lakehouse.serve.responses import answer_without_version
 from lakehouse.serve.routes import router
 from lakehouse.serve.snapshots import Serving, existing_tables
 from lakehouse.settings import Settings

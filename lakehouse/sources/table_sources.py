@@ -35,7 +35,7 @@ def source_of(settings: Settings, table: StreamTable) -> Source:
 
         return TableSource(settings, table, table.source)
     if isinstance(table.source, Generated):
-        from lakehouse.sources.generated.source import GeneratedSource  # noqa: PLC0415
+        from lakehouse.sources.generated_records import GeneratedSource  # noqa: PLC0415
 
         return GeneratedSource(settings, table, table.source)
     from lakehouse.sources.files.source import FilesSource  # noqa: PLC0415

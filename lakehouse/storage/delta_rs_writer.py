@@ -6,9 +6,11 @@ into a table for which deltalake writes the same as Spark. In all other cases ``
 """
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from lakehouse.decoding.staged import REMOVES, STALE
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.ledger.commits import Commit, Entry, Upkeep
 from lakehouse.ledger.durability import require_undamaged, sync_commits
-from lakehouse.ledger.ledger import app_id
+from lakehouse.ledger.ledger import Ledger, app_id, read_ledger
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_files import LOG
 from lakehouse.ledger.table_failures import write_failures
@@ -291,3 +293,29 @@ def _delete_checksums(layout: Layout, *file_names: str) -> None:
     """
     for file_name in file_names:
         Path(layout.uri, LOG, f".{file_name}.crc").unlink(missing_ok=True)
+
+
+def create_with_rows(layout: Layout, rows: pa.RecordBatchReader, plan: Callable[[Ledger], Commit]) -> Entry:
+    """Create a table with rows in a folder next to its own, and then rename the folder.
+
+    ``plan`` returns the commit of the rows, given the ledger of the table without rows. After a failure or a crash
+    there is no table; the next run removes what is left. Raises ``ConflictError`` if another process created the table
+    first, and what ``replace_all`` raises.
+    """
+    draft = replace(layout, uri=str(Path(layout.uri).with_name(f".{layout.name}.new")))
+    with table_lock(layout.uri, layout.name):
+        if open_uncached(layout.uri) is not None:
+            message = f"Another writer created {layout.name}"
+            raise ConflictError(message, where=layout.uri, action=layout.conflict_advice)
+        shutil.rmtree(draft.uri, ignore_errors=True)
+        try:
+            create_empty(draft, rows.schema)
+            entry = replace_all(draft, rows, plan(read_ledger(draft.uri, layout.name)))
+            with write_failures(layout.uri):
+                shutil.rmtree(layout.uri, ignore_errors=True)  # what an interrupted creation left
+                Path(draft.uri).rename(layout.uri)
+        finally:
+            shutil.rmtree(draft.uri, ignore_errors=True)
+        if layout.sync:
+            sync_commits(layout.uri)
+    return entry

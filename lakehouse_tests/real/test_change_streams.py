@@ -15,7 +15,7 @@ from lakehouse.errors import DeclarationError, LedgerError
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import create_topic, delete_topic
-from lakehouse.operations.verify_changes import verify_snapshot, verify_values
+from lakehouse.operations.verify import verify_snapshot, verify_values
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.clients import with_client

@@ -1,5 +1,5 @@
 """Changes from the schema of a table to the declared one.
 
-``diff`` compares the two, ``fixed_parts`` refuses what never changes, ``apply`` creates or alters the table,
-``rewrite`` rewrites every row in the declared form.
+``diff`` compares the two and refuses what never changes, ``apply`` creates or alters the table, ``rewrite`` rewrites
+every row in the declared form.
 """

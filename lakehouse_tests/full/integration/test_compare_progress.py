@@ -11,9 +11,8 @@ from deltalake import write_deltalake
 from lakehouse.declaration import Column, Debezium, StreamTable
 from lakehouse.operations.canonical_rows import bucket_of
 from lakehouse.operations.compare import Source, compare
-from lakehouse.operations.comparison_passes import Progress
 from lakehouse.operations.source_database import open_source
-from lakehouse.operations.table_pair import BucketSums
+from lakehouse.operations.table_pair import BucketSums, Progress
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.databases.postgres import Postgres, program, running_postgres
 from lakehouse_tests.helpers.waiting import wait_until

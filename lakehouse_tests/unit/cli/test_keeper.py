@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.cli import services
-from lakehouse.cli.services import EngineKeeper
+from lakehouse.cli import keeper
+from lakehouse.cli.keeper import EngineKeeper
 from lakehouse.settings import Settings
 from lakehouse.spark import engine, sessions
 from lakehouse.spark.engine import engine_folder, is_engine_running, share_lock
@@ -49,7 +49,7 @@ def test_an_engine_that_ends_is_restarted_up_to_a_limit_and_then_not_for_a_while
         assert sum("not restarted for some time" in line for line in log) == 1
         assert engine_keeper.exit_code is None, "up continues without it"
         log.clear()
-        monkeypatch.setattr(services, "_RESTART_SECONDS", 0.0)
+        monkeypatch.setattr(keeper, "_RESTART_SECONDS", 0.0)
         assert wait_until(lambda: poll_for("restarting", engine_keeper, log), 30)
     finally:
         engine_keeper.stop()

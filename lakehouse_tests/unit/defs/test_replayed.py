@@ -9,9 +9,9 @@ from uuid import uuid4
 import dagster as dg
 import pytest
 
+from lakehouse.defs.assets import replayed_asset
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.replayed import replayed_asset
 from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures

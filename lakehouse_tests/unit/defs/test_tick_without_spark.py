@@ -18,7 +18,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse.settings import Settings
 from lakehouse.sources import topic as topic_source
-from lakehouse.sources.generated.look import source_id
+from lakehouse.sources.generated_records import source_id
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
 pytestmark = pytest.mark.invariant("12.1")

@@ -257,7 +257,7 @@ def test_large_rows_are_held_in_memory_only_some_thousands_at_a_time(
     exporter = Exporter(settings, replace(WHOLE, by=None, changes=changes))
     group_counts = []
     for group_bytes in (2**26, 1):
-        monkeypatch.setattr("lakehouse.exports.forms._GROUP_BYTES", group_bytes)
+        monkeypatch.setattr("lakehouse.exports.files._GROUP_BYTES", group_bytes)
         append(settings, *((f"n{number}", 1.0, day(1)) for number in range(5_000)))
         exporter.update()
         append(settings, *((f"m{number}", 1.0, day(1)) for number in range(5_000)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakehouse.ingest.gaps import gap_commit, plan_next_of
-from lakehouse.ingest.rejected_records import unresolved_sql
+from lakehouse.ingest.unresolved_rejections import unresolved_sql
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.commit_values import OtherSource
 from lakehouse.ledger.differences import differences

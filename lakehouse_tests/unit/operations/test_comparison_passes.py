@@ -1,9 +1,8 @@
 """How far a comparison is, and which buckets of two tables differ."""
 
 from lakehouse.operations.canonical_rows import BUCKETS, DatabaseColumn, canonical_sql, canonical_text
-from lakehouse.operations.comparison_passes import Pass, Progress
 from lakehouse.operations.source_database import ComparedColumns
-from lakehouse.operations.table_pair import BucketSums, Hashes
+from lakehouse.operations.table_pair import BucketSums, Hashes, Pass, Progress
 
 COLUMNS = ComparedColumns(("id",), {}, ())
 

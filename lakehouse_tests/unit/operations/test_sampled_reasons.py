@@ -6,7 +6,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.operations.sampled_reasons import SampledReason, sample_reasons
+from lakehouse.operations.rejections import SampledReason, sample_reasons
 from lakehouse.settings import Settings
 
 

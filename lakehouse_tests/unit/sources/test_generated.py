@@ -17,9 +17,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import lag_of, plan_batch
 from lakehouse.ledger.positions import Plan, Progress
 from lakehouse.settings import Settings
-from lakehouse.sources.generated.look import count_at, ends_of, start_of, state_of
-from lakehouse.sources.generated.newest import newest_records
-from lakehouse.sources.generated.source import GeneratedSource
+from lakehouse.sources.generated_records import GeneratedSource, count_at, ends_of, newest_records, start_of, state_of
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
 SECOND = 1_000_000
@@ -34,7 +32,7 @@ rates = st.integers(1, 10**9)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The clock of this machine, in microseconds since 1970: its only item can be set."""
     times = [START_MICROSECONDS]
-    monkeypatch.setattr("lakehouse.sources.generated.source.read_clock", lambda: times[0])
+    monkeypatch.setattr("lakehouse.sources.generated_records.read_clock", lambda: times[0])
     return times
 
 

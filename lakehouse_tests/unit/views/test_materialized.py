@@ -16,8 +16,7 @@ from lakehouse.operations import materialize
 from lakehouse.operations.materialize import Materialization, ViewUpdate
 from lakehouse.query import query
 from lakehouse.settings import Settings
-from lakehouse.storage.delta_rs_writer import replace_all
-from lakehouse.storage.first_rows import create_with_rows
+from lakehouse.storage.delta_rs_writer import create_with_rows, replace_all
 from lakehouse_tests.unit.views.orders import add_customers, add_orders
 
 DEAR = View("dear", "SELECT id, customer, price FROM orders WHERE price > 10", "A dear order.")

@@ -1,0 +1,201 @@
+"""Commands for what follows tables: ``export``, ``materialize`` and ``serve``."""
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakehouse.cli.arguments import JsonOption, examples
+from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table
+from lakehouse.cli.table_session import load_settings
+from lakehouse.errors import SetupError
+
+if TYPE_CHECKING:
+    from lakehouse.declaration import Export, View
+    from lakehouse.exports.exporter import ExportUpdate
+    from lakehouse.operations.readers import ViewStatus
+    from lakehouse.settings import Settings
+
+commands = typer.Typer()
+
+_DAY = 86_400  # seconds
+
+
+@commands.command(epilog=examples("lakehouse export", "lakehouse export daily_temperatures --whole"))
+def export(
+    exports: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="EXPORT", help="Declared exports; default: all that are enabled.", show_default=False),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Write all rows, also without news, and of an export of changes.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Write the rows of tables, or what changed in them, into files, if there is news.
+
+    Needs neither Spark nor a broker. A manifest names the files of each version, and publishes them in one step. If one
+    export fails, the others still run, and its error comes at the end.
+    """
+    from lakehouse.errors import LakehouseError
+    from lakehouse.exports.exporter import Exporter
+
+    settings = load_settings()
+    updates, errors = list["ExportUpdate"](), list[LakehouseError]()
+    for selected in _select_exports(settings, exports):
+        exporter = Exporter(settings, selected)
+        try:
+            if not exports and exporter.waits_for:
+                print_notice(f"{selected.name} waits: {selected.of} does not exist yet.")
+                continue
+            updates.append(exporter.update(whole=whole))
+        except LakehouseError as error:
+            errors.append(error)
+    if updates or not errors or json:
+        _print_updates(updates, json)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise LakehouseError(f"{len(errors)} exports failed: {' '.join(map(str, errors))}") from errors[0]
+
+
+def _select_exports(settings: "Settings", names: list[str] | None) -> "list[Export]":
+    """Return the declared exports of these names, or all that are enabled."""
+    from lakehouse.declaration.misspelt import spelling_hint
+    from lakehouse.discovery import declared_exports
+
+    exports_by_name = {export.name: export for export in declared_exports(settings)}
+    for name in names or ():
+        if name not in exports_by_name:
+            problem = f"Unknown export {name!r}. {spelling_hint(name, exports_by_name)}"
+            of_table = [export.name for export in exports_by_name.values() if export.of == name]
+            known_names = f"Declared: {', '.join(exports_by_name)}" if exports_by_name else "None is declared"
+            known_names = f"Exports of the table {name}: {', '.join(of_table)}" if of_table else known_names
+            raise typer.BadParameter(f"{problem}{known_names}", param_hint="EXPORT")
+    if names:
+        return [exports_by_name[name] for name in dict.fromkeys(names)]
+    return [export for export in exports_by_name.values() if export.enabled]
+
+
+def _print_updates(updates: "list[ExportUpdate]", json: bool) -> None:
+    if json:
+        return print_json([asdict(update) for update in updates])
+    if not updates:
+        return print_line("No export ran: none is declared and enabled.")
+    columns = ["export", "version", "of", "up to version", "wrote", "rows", "files", "lag"]
+    rows = [
+        (
+            update.name,
+            update.version,
+            update.table,
+            update.source_version,
+            update.kind or "no news",
+            update.rows,
+            update.files,
+            update.lag,
+        )
+        for update in updates
+    ]
+    return print_table(columns, rows)
+
+
+@commands.command(epilog=examples("lakehouse materialize", "lakehouse materialize sales_by_city --json"))
+def materialize(
+    view: Annotated[
+        str | None,
+        typer.Argument(metavar="VIEW", help="A materialized view; default: all of them.", show_default=False),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Compute the rows of materialized views again, and store them, if there is news in their tables.
+
+    Needs neither Spark nor a broker. The commit names the versions of the tables that were read. A view that is
+    computed from another one comes after it.
+    """
+    from lakehouse.declaration.view import add_sources
+    from lakehouse.discovery import declared_tables
+    from lakehouse.operations.materialize import Materialization
+    from lakehouse.operations.view_columns import type_views
+
+    settings = load_settings()
+    views, chosen_views = _select_views(settings, view)
+    type_views(declared_tables(settings), add_sources(chosen_views, views))
+    updates = [Materialization(settings, chosen, views).update() for chosen in chosen_views]
+    if json:
+        return print_json([asdict(update) for update in updates])
+    if not updates:
+        return print_line("No materialized view is declared.")
+    rows = [
+        (update.name, update.version, update.rows, ", ".join(f"{name} {v}" for name, v in update.versions.items()))
+        for update in updates
+    ]
+    return print_table(["view", "version", "rows written", "computed from"], rows)
+
+
+def _select_views(settings: "Settings", name: str | None) -> "tuple[tuple[View, ...], list[View]]":
+    """Return all declared views, and the materialized view of that name, or all of them."""
+    from lakehouse.declaration.misspelt import spelling_hint
+    from lakehouse.discovery import declared_views
+
+    views = declared_views(settings)
+    stored_views = {view.name: view for view in views if view.materialized}
+    if name is not None and name not in stored_views:
+        problem = f"Unknown materialized view {name!r}. {spelling_hint(name, stored_views)}"
+        names = f"Declared: {', '.join(stored_views)}" if stored_views else "None is declared"
+        raise typer.BadParameter(f"{problem}{names}", param_hint="VIEW")
+    return views, list(stored_views.values()) if name is None else [stored_views[name]]
+
+
+def print_view_status(status: "ViewStatus") -> None:
+    """Print the status of a view: what its rows were computed from, and whether there is news."""
+    if not status.materialized:
+        return print_line(f"{status.view}: a view, computed when it is read")
+    if status.version is None:
+        state = status.problem or f"Run: lakehouse materialize {status.view}"
+        return print_line(f"{status.view}: a view whose rows are not stored yet. {state}")
+    print_line(f"{status.view}: a view, version {status.version}, {count_text(status.rows or 0, 'row')} ({status.uri})")
+    tables = ", ".join(f"{name} {version}" for name, version in status.computed_from.items())
+    print_line(f"Computed from: {tables or 'no table'}. {status.problem or ''}".rstrip())
+    if status.news:
+        changes = "its query or its rows" if status.view in status.news else f"rows of {', '.join(status.news)}"
+        print_line(f"Out of date: {changes} changed. Run: lakehouse materialize {status.view}")
+    return None
+
+
+@commands.command(epilog=examples("lakehouse serve", "lakehouse serve --port 8080 --time-limit 60"))
+def serve(
+    host: Annotated[
+        str, typer.Option(metavar="HOST", help="Address to listen on. Other machines need LAKEHOUSE_SERVE_TOKEN.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, metavar="PORT", help="0 is any free port.")] = 8000,
+    time_limit: Annotated[
+        int, typer.Option(min=1, max=_DAY, metavar="SECONDS", help="Interrupt a query that takes longer.")
+    ] = 30,
+    page_size: Annotated[
+        int, typer.Option(min=1, max=1_000, metavar="MB", help="A page has no more megabytes of JSON: then fewer rows.")
+    ] = 16,
+) -> None:
+    """Serve the tables over HTTP, read-only: rows, aggregates, changes and status as JSON.
+
+    Needs no Java, no broker and no other service. /v1/openapi.json describes the paths. Ctrl-C ends it at once.
+    """
+    settings = load_settings()
+    try:
+        from lakehouse.serve.database import MEGABYTE
+        from lakehouse.serve.requests import is_loopback
+        from lakehouse.serve.server import Limits
+        from lakehouse.serve.server import serve as serve_tables
+    except ModuleNotFoundError as error:
+        action = "Install the extra: pip install 'dagster-lakehouse[serve]'"
+        raise SetupError(f"The package {error.name} is not installed", action=action) from None
+    if not is_loopback(host) and settings.serve_token is None:
+        problem = f"{host} can be reached from other machines, so LAKEHOUSE_SERVE_TOKEN must be set"
+        raise typer.BadParameter(problem, param_hint="--host")
+
+    def announce(address: str) -> None:
+        access = "requests need the token" if settings.serve_token else "this machine only, without a token"
+        print_line(f"Serving {settings.tables_root} at {address} ({access}). Ctrl-C ends it.")
+        sys.stdout.flush()  # a supervisor that reads it waits for this line
+
+    serve_tables(settings, host, port, Limits(time_limit, page_size * MEGABYTE), announce)

@@ -26,7 +26,7 @@ from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_fram
 from lakehouse.decoding.formats.json.schemas import KIND, schema_fields, writer_schema
 from lakehouse.decoding.formats.json_schema.checks import VIOLATION
 from lakehouse.decoding.formats.json_schema.parser import CheckedJsonParser
-from lakehouse.decoding.formats.json_schema.schemas import compiled, meaning, prepare
+from lakehouse.decoding.formats.json_schema.schemas import meaning, prepare, record_check
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.formats.unpacking.encodings import (
@@ -186,7 +186,7 @@ class Json(Format):
     def can_use(self, schema: WriterSchema) -> bool:
         """Whether a schema that was prepared can still check records."""
         try:
-            return bool(compiled(schema)) if self.checked else super().can_use(schema)
+            return bool(record_check(schema)) if self.checked else super().can_use(schema)
         except UnusableSchemaError:
             return False
 

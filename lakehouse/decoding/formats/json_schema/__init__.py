@@ -1,6 +1,5 @@
-"""JSON Schema: the check of each record by the schema that its id names.
+"""JSON Schema: the check of each record by the schema that its id names, with the library ``jsonschema-rs``.
 
-``schemas`` prepares a registered schema, on the driver. ``documents`` resolves references, and ``compiler`` makes the
-``checks`` of a schema: ``scalars`` are keywords about a value itself, ``containers`` those about what is in it.
-``pattern_syntax`` reads regular expressions, and ``patterns`` matches them. ``parser`` parses and checks records.
+``schemas`` prepares a registered schema and makes its validator: ``patterns`` translates its regular expressions, and
+``costs`` bounds what its checks may cost. ``parser`` parses and checks records.
 """

@@ -1,114 +1,207 @@
-"""Check a parsed value by a compiled schema: the first thing that is wrong, and where.
+"""Check a parsed record by the validator of its schema, and say what is wrong with it, and where.
 
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from collections.abc import Iterable
-from decimal import Decimal
-from typing import Any, Protocol
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from decimal import MAX_EMAX, Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lakehouse.decoding.fields import Rejection, UnrepresentableValue
+from lakehouse.decoding.fields import Rejection, UnrepresentableValue, json_kind, short_text
+from lakehouse.decoding.formats.json_schema.costs import Costs
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError, Validator
 
 VIOLATION = "schema_violation"
 """The reason to reject a record that does not meet its schema."""
-MAX_LEVELS = 200
-"""Schemas that are applied within each other; each takes two or three calls of functions."""
-_FEW_LEVELS = 8  # so that a value is checked a few times at most, without a note of each check
-_MAX_PATH = 150  # characters of a path in a detail
-KINDS = (type(None), bool, str, Decimal, UnrepresentableValue, list, dict)
-"""The types of parsed values."""
+MAX_DEPTH = 200
+"""Arrays and objects within each other: more could overflow the stack of the process."""
+_MAX_MATCHING = 20_000_000  # characters of a text times steps of a pattern: about a second at most
+_MAX_ALIKE = 1_000  # different numbers that are the same double: the library compares each with each
+_MAX_EXPLAINED = 200_000  # values times schemas: each may become an error of the library
+_MAX_STACKED = 2_000  # schemas that are applied within each other while a violation is explained
+_MAX_DIGITS = 1_000  # of a number in an explanation
+_MAX_PATH, _MAX_MESSAGE = 150, 200  # characters
+_PARTS = frozenset({dict, list, UnrepresentableValue})
+_HALF = re.compile("[\ud800-\udfff]")
 
 
-class Violation:
-    """What is wrong with a value: ``message``, and in ``path`` the names and numbers that lead to it, innermost first.
+class Survey(NamedTuple):
+    """How deep a parsed value is, how many values are in it, and whether a number in it cannot be represented."""
 
-    ``keyword`` is the one of the schema that is not met.
+    depth: int
+    value_count: int
+    has_unrepresentable: bool
+
+
+def survey(value: Any) -> Survey:
+    """Return how deep and how large a parsed value is; raises ``Rejection`` if it is too deep."""
+    depth = value_count = 0
+    has_unrepresentable = False
+    level = [value] if type(value) in _PARTS else []
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise Rejection("too_large", f"it has more than {MAX_DEPTH} arrays and objects within each other")
+        value_count += sum(map(len, level))
+        has_unrepresentable = has_unrepresentable or UnrepresentableValue in map(type, level)
+        values = (part.values() if type(part) is dict else part for part in level)
+        level = [inner for part in values for inner in part if type(inner) in _PARTS]
+    return Survey(depth, value_count, has_unrepresentable)
+
+
+def readable(value: Any) -> Any:
+    """A value in which the library can read every part.
+
+    Half of a surrogate pair becomes another character, and a number that cannot be represented the nearest that can.
+    """
+    return _with_scalars(value, _readable_scalar)
+
+
+def _with_scalars(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A value with all of its names and scalars changed."""
+    if isinstance(value, dict):
+        return {change(name): _with_scalars(inner, change) for name, inner in value.items()}
+    return [_with_scalars(item, change) for item in value] if isinstance(value, list) else change(value)
+
+
+def _readable_scalar(scalar: Any) -> Any:
+    if isinstance(scalar, str):
+        return _HALF.sub(lambda half: chr(ord(half[0]) + 0x102000), scalar)  # a private character
+    return _nearest(scalar.text) if isinstance(scalar, UnrepresentableValue) else scalar
+
+
+def _nearest(text: str) -> Decimal:
+    digits, _, exponent = text.lower().partition("e")
+    is_zero = not digits.strip("-0.")
+    return Decimal((text.startswith("-"), (0 if is_zero else 1,), -MAX_EMAX if exponent.startswith("-") else MAX_EMAX))
+
+
+def _short_scalar(scalar: Any) -> Any:
+    """A scalar with at most so many digits that an error of the library can have it: the last ones."""
+    if isinstance(scalar, Decimal) and len(scalar.as_tuple().digits) > _MAX_DIGITS:
+        sign, digits, exponent = scalar.as_tuple()
+        return Decimal((sign, digits[-_MAX_DIGITS:], int(exponent)))
+    return scalar
+
+
+class RecordCheck:
+    """Checks records by one schema.
+
+    ``patterns`` are the patterns of the schema as they were written, by those that the validator has. ``step_count`` is
+    the most steps of one.
     """
 
-    __slots__ = ("keyword", "message", "path")
+    def __init__(self, validator: "Validator", costs: Costs, patterns: Mapping[str, str], step_count: int) -> None:
+        self._validator, self._costs, self._patterns, self._step_count = validator, costs, patterns, step_count
 
-    def __init__(self, keyword: str, message: str, path: Iterable[str | int] = ()) -> None:
-        self.keyword, self.message, self.path = keyword, message, [*path]
+    def check(self, value: Any, size: int) -> None:
+        """Raise ``Rejection`` if a value of this many bytes does not meet the schema, or takes too much to check."""
+        record_survey = survey(value)
+        if size * self._step_count > _MAX_MATCHING:
+            self._require_short_texts(value)
+        if record_survey.value_count > _MAX_ALIKE and self._costs.compares_items:
+            _require_different_numbers(value)
+        value = readable(value) if record_survey.has_unrepresentable else value
+        try:
+            is_valid = self._validator.is_valid(value)
+        except ValueError:  # half of a surrogate pair
+            value = readable(value)
+            is_valid = self._validator.is_valid(value)
+        if not is_valid:
+            raise Rejection(VIOLATION, self._explain(value, record_survey))
 
-    def at(self, step: str | int) -> "Violation":
-        """The violation, of a value within another one."""
-        self.path.append(step)
-        return self
+    def _require_short_texts(self, value: Any) -> None:
+        longest = max((len(scalar) for scalar in _scalars(value) if isinstance(scalar, str)), default=0)
+        if longest * self._step_count > _MAX_MATCHING:
+            raise Rejection("too_large", f"a text of {longest:,} letters is too long for a pattern of its schema")
 
-    @property
-    def detail(self) -> str:
-        """The violation in words, with a bounded length and only ASCII characters."""
-        steps = [f"[{step}]" if isinstance(step, int) else f".{step[:_MAX_PATH]}" for step in reversed(self.path)]
+    def _explain(self, value: Any, record_survey: Survey) -> str:
+        """What is wrong with a value, in words with a bounded length and only ASCII characters."""
+        is_deep = record_survey.depth * self._costs.height > _MAX_STACKED
+        if is_deep or record_survey.value_count * self._costs.of_explanation(record_survey.depth) > _MAX_EXPLAINED:
+            return "the value does not meet its schema, and it is too large to say where"
+        import jsonschema_rs  # noqa: PLC0415 - a worker needs it only for tables whose records are checked
+
+        for change in (None, _short_scalar):
+            changed_value = _with_scalars(value, change) if change else value
+            try:
+                self._validator.validate(changed_value)
+            except jsonschema_rs.ValidationError as error:
+                return self._describe(_most_likely(error), value)
+            except ValueError:  # a number has too many digits for a whole number of Python
+                continue
+        return "the value does not meet its schema"
+
+    def _describe(self, error: "ValidationError", value: Any) -> str:
+        steps = list[str]()
+        for step in error.instance_path:
+            name = str(step) if isinstance(value, dict) else step  # the library returns the name "1" as a number
+            steps.append(f".{name[:_MAX_PATH]}" if isinstance(name, str) else f"[{name}]")
+            value = _inner_value(value, name)
         path = ascii("".join(steps).removeprefix(".")[:_MAX_PATH])[1:-1]
         shown_path = f"'{path[:_MAX_PATH]}'" if path else "the value"
-        return f"{shown_path} {self.message} ({self.keyword})"
+        is_plain = value is None or isinstance(value, bool)
+        described = json_kind(value) if is_plain else f"{json_kind(value)} {short_text(value)}"
+        pattern = self._patterns.get(getattr(error.kind, "pattern", ""))
+        message = _with_few_digits(error.message) if pattern is None else f'it does not match "{pattern}"'
+        shown_message = ascii(message[:_MAX_MESSAGE])[1:-1][:_MAX_MESSAGE]
+        return f"{shown_path} is {described}: {shown_message} ({_keyword_of(error)})"
 
 
-Evaluated = set[Any]
-"""The names and the positions of an object's fields or an array's items that some schema has evaluated."""
+def _with_few_digits(message: str) -> str:
+    """A message without the zeros that a number of the schema got for the library."""
+    words, _, number = message.rpartition(" ")
+    if number.lower().startswith(("0e-", "-0e-")):
+        return f"{words} 0"
+    return f"{words} {number.rstrip('0').removesuffix('.')}" if len(number) > 10_000 else message
 
 
-class Visit:
-    """One check of one record: how deep it is, and what is known about values that a reference met before.
-
-    Without this knowledge, each level of a record could double the time of a check.
-    """
-
-    __slots__ = ("level", "results")
-
-    def __init__(self) -> None:
-        self.level = 0
-        self.results: dict[tuple[int, int, bool], tuple[Violation | None, Evaluated]] = {}
+def _inner_value(value: Any, step: str | int) -> Any:
+    """The field or item of a value; the value itself if there is none, since the library leaves out empty names."""
+    if isinstance(value, dict):
+        return value.get(step, value)
+    return value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else value
 
 
-class Keyword(Protocol):
-    """Check a value by a keyword; into ``evaluated``, if it is given, go the fields and items that were evaluated."""
+def _keyword_of(error: "ValidationError") -> str:
+    """The keyword of the schema that is not met."""
+    name = error.kind.name
+    if name in ("falseSchema", "propertyNames"):
+        return name.removesuffix("Schema")
+    return ascii(error.schema_path[-1])[1:-1][:_MAX_PATH] if error.schema_path else name
 
-    def __call__(self, value: Any, visit: Visit, evaluated: Evaluated | None, /) -> Violation | None:
-        """Return what is wrong; ``None`` if the value meets the keyword."""
+
+def _most_likely(error: "ValidationError") -> "ValidationError":
+    """Of a value that meets none of several schemas, the violation of the one that is for values of its type."""
+    while True:
+        alternatives = [errors[0] for errors in getattr(error.kind, "context", ()) if errors]
+        path = error.instance_path
+        likely_errors = [inner for inner in alternatives if inner.instance_path != path or inner.kind.name != "type"]
+        if len(likely_errors) != 1:
+            return error
+        error = likely_errors[0]
 
 
-class Node:
-    """A compiled schema: the keywords for each type of a value, in the order in which they are checked."""
+def _require_different_numbers(value: Any) -> None:
+    numbers = defaultdict[float, set[str]](set)
+    for scalar in _scalars(value):
+        if isinstance(scalar, Decimal):
+            numbers[float(scalar)].add(str(scalar))
+    if max(map(len, numbers.values()), default=0) > _MAX_ALIKE:
+        raise Rejection("too_large", f"its schema compares more than {_MAX_ALIKE:,} numbers that are nearly equal")
 
-    __slots__ = ("collects", "in_place", "keywords")
 
-    def __init__(self) -> None:
-        self.keywords: dict[type, list[Keyword]] = {kind: [] for kind in KINDS}
-        self.in_place = list[Node]()
-        self.collects = False
-
-    def add(self, check: Keyword, *kinds: type) -> None:
-        """Add a keyword for values of some types; without any, for all."""
-        for kind in kinds or KINDS:
-            self.keywords[kind].append(check)
-
-    def check(self, value: Any, visit: Visit, evaluated: Evaluated | None = None) -> Violation | None:
-        """Return what is wrong with a value; raises ``Rejection`` if it is nested too deeply."""
-        visit.level += 1
-        if visit.level > MAX_LEVELS:
-            raise Rejection("too_large", f"its schema takes more than {MAX_LEVELS} schemas within each other")
-        collected = Evaluated() if self.collects else evaluated
-        violation = None
-        for keyword in self.keywords[type(value)]:
-            violation = keyword(value, visit, collected)
-            if violation is not None:
-                break
-        visit.level -= 1
-        if self.collects and evaluated is not None and collected is not None:
-            evaluated |= collected
-        return violation
-
-    def check_once(self, value: Any, visit: Visit, evaluated: Evaluated | None) -> Violation | None:
-        """Like ``check``, but a container is checked only once in a visit, and so is any value at deeper levels."""
-        if visit.level < _FEW_LEVELS and not isinstance(value, dict | list):
-            return self.check(value, visit, evaluated)
-        key = (id(self), id(value), evaluated is None)
-        if key not in visit.results:
-            collected = None if evaluated is None else Evaluated()
-            visit.results[key] = self.check(value, visit, collected), collected or Evaluated()
-        violation, steps = visit.results[key]
-        if evaluated is not None:
-            evaluated |= steps
-        # a copy, whose path may grow
-        return violation and Violation(violation.keyword, violation.message, violation.path)
+def _scalars(value: Any) -> Iterator[Any]:
+    """Yield the names, texts and numbers in a value."""
+    if isinstance(value, dict):
+        yield from value
+        value = value.values()
+    elif not isinstance(value, list):
+        yield value
+        return
+    for inner in value:
+        yield from _scalars(inner)

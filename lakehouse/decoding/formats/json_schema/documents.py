@@ -1,160 +1,142 @@
-"""The documents of a JSON Schema: its own and those that it refers to, with what its references mean.
+"""The documents of a JSON Schema, its own and those that it refers to, in the form in which the library reads them.
 
-No reference is ever fetched: it leads into one of these documents, or the schema cannot be used.
-
+The library gets patterns in its own syntax, and references by addresses in place of the names that a registry has.
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
-from urllib.parse import unquote, urldefrag, urljoin
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote, urldefrag, urljoin
 
 from lakehouse.decoding.formats.format import UnusableSchemaError
+from lakehouse.decoding.formats.json_schema.patterns import PatternError, translate
 
 _DRAFTS = {
-    "json-schema.org/draft-04/schema": 4,
-    "json-schema.org/draft-06/schema": 6,
-    "json-schema.org/draft-07/schema": 7,
-    "json-schema.org/draft/2019-09/schema": 2019,
-    "json-schema.org/draft/2020-12/schema": 2020,
+    "json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
+    "json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
+    "json-schema.org/draft-07/schema": "http://json-schema.org/draft-07/schema#",
+    "json-schema.org/draft/2019-09/schema": "https://json-schema.org/draft/2019-09/schema",
+    "json-schema.org/draft/2020-12/schema": "https://json-schema.org/draft/2020-12/schema",
 }
-"""The drafts by their names in ``$schema``, without the scheme of the address."""
-_DEFAULT_DRAFT = 7  # that of registries
-_SCHEMAS = {
-    "additionalItems",
-    "additionalProperties",
-    "contains",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-}
-_SCHEMAS |= {"unevaluatedItems", "unevaluatedProperties"}
-_LISTS = {"allOf", "anyOf", "oneOf", "prefixItems", "items"}
-_MAPS = {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
-_MAX_SHOWN = 150  # characters of a reference
-
-
-class Place(NamedTuple):
-    """A schema within a document: its content, the address that its references begin at, and the draft.
-
-    ``has_address``: the address is that of this very schema.
-    """
-
-    content: Any
-    base: str
-    draft: int
-    has_address: bool = False
-
-    def of(self, content: Any) -> "Place":
-        """A schema within this one; it may have an address of its own."""
-        own_id = self._id_of(content)
-        base = urldefrag(urljoin(self.base, own_id)).url if own_id else self.base
-        return Place(content, base, self.draft, bool(own_id))
-
-    def inner(self) -> Iterator["Place"]:
-        """Yield the schemas within this one."""
-        for name, part in self.content.items() if isinstance(self.content, dict) else ():
-            parts = [part] if name in _SCHEMAS else []
-            parts = part if name in _LISTS and isinstance(part, list) else parts
-            parts = [*part.values()] if name in _MAPS and isinstance(part, dict) else parts
-            yield from (self.of(content) for content in parts if isinstance(content, dict | bool))
-
-    def _id_of(self, content: Any) -> str:
-        name = "id" if self.draft == 4 else "$id"
-        own_id = content.get(name) if isinstance(content, dict) else None
-        is_reference = self.draft <= 7 and isinstance(content, dict) and "$ref" in content
-        return own_id if isinstance(own_id, str) and not own_id.startswith("#") and not is_reference else ""
+"""The addresses of the drafts by their names, which some write after another scheme."""
+_DEFAULT_DRAFT = "json-schema.org/draft-07/schema"  # that of registries
+_BASE = "http://schema.invalid/"  # where the references of a schema without an address begin; nothing is fetched
+_ANNOTATIONS = frozenset({"contentEncoding", "contentMediaType"})  # the library would check them
+_NUMBERS = frozenset({"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_ZEROS = (0,) * 10_001
+_SHOWN = 150  # characters of a part of a schema in a message
+MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"})
+"""Keywords with schemas by names."""
+IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
+"""Keywords with schemas for the same value."""
+EACH_FOR_ANOTHER = ("properties", "prefixItems")
+"""Keywords with schemas each for another value within a value."""
+INNER = (
+    *("patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties"),
+    *("items", "additionalItems", "contains", "unevaluatedItems"),
+)
+"""Keywords with schemas for values within a value; several may be for the same one."""
+_KEYWORDS = frozenset({*IN_PLACE, *EACH_FOR_ANOTHER, *INNER}) - MAPS
 
 
 class Documents:
-    """A schema and those that it refers to, by the names under which it does; see ``Place`` and ``resolve``."""
+    """A schema and those that it refers to by name, as the library reads them: ``by_address``, with ``base`` its own.
+
+    ``patterns`` are patterns as they were written, by those that the library gets, and ``step_count`` the most steps of
+    one. ``unusable_patterns`` are others, with the reason. ``dynamic_addresses`` are those that dynamic references may
+    mean, by anchor. ``absent_addresses`` are those of schemas that references name and nobody registered.
+    """
 
     def __init__(self, root: Any, references: Mapping[str, Any]) -> None:
-        self._resources: dict[str, Place] = {}
-        self._anchors: dict[str, Place] = {}
-        self._dynamic_anchors: dict[str, list[Place]] = {}
-        self.root = Place("", "", draft_of(root)).of(root)
-        self._index(self.root)
-        self._resources.setdefault("", self.root)
+        self.patterns, self.step_count = dict[str, str](), 0
+        self.unusable_patterns: dict[str, str] = {}
+        self._id_name = "$id"
+        self.dynamic_addresses: dict[str, list[str]] = {}
+        self.absent_addresses = set[str]()
+        self.base = _address_of(root, _BASE, _id_name(root))
+        self._addresses = dict[str, str]()
+        contents = {self.base: root}
         for name, content in references.items():
-            address = urldefrag(urljoin(self.root.base, name)).url
-            place = Place("", address, draft_of(content)).of(content)
-            for known_name in dict.fromkeys((name, address)):
-                self._add_resource(known_name, place)
-            self._index(place)
+            named_address = urljoin(_BASE, urljoin(self.base, quote(name, safe="/:?=&~+,;@!$()*'%")))
+            address = _address_of(content, named_address, _id_name(content))
+            self._addresses |= {name: address, named_address: address}
+            if contents.setdefault(address, content) is not content:
+                raise UnusableSchemaError(f"two schemas have the address {address[:_SHOWN]!a}")
+        self.by_address = {address: self._document(content, address) for address, content in contents.items()}
 
-    def resolve(self, reference: str, place: Place) -> Place:
-        """The schema that a reference in a place means; raises ``UnusableSchemaError`` if there is none."""
-        bare_reference, fragment = urldefrag(reference)
-        address = urldefrag(urljoin(place.base, bare_reference)).url if bare_reference else place.base
-        resource = self._resources.get(address) or self._resources.get(bare_reference)
-        target = self._anchors.get(f"{address}#{fragment}") if fragment and fragment[0] != "/" else resource
-        if resource and target and fragment.startswith("/"):
-            target = _follow(resource, fragment)
-        if target is None or not isinstance(target.content, dict | bool):
-            shown_text = ascii(reference[:_MAX_SHOWN])
-            raise UnusableSchemaError(
-                f"it refers to {shown_text}, which is neither in it nor in the references of its id"
-            )
-        return target
+    def note_absent(self, address: str) -> bool:
+        """Answer the library, which asks for a schema that nobody registered; nothing is fetched."""
+        self.absent_addresses.add(address)
+        return True
 
-    def resolve_dynamic(self, keyword: str, reference: str, place: Place) -> Place:
-        """Like ``resolve``, if the target cannot depend on the schemas around the reference."""
-        anchor = "" if keyword == "$recursiveRef" else urldefrag(reference).fragment
-        if len(self._dynamic_anchors.get(anchor, [])) > 1:
-            raise UnusableSchemaError(f"its {keyword} {reference[:_MAX_SHOWN]!a} has several possible targets")
-        return self.resolve(reference, place)
+    def _document(self, content: Any, address: str) -> Any:
+        """A document with its draft, in the form in which the library reads it."""
+        if not isinstance(content, dict):
+            return content
+        self._id_name = _id_name(content)
+        return {**self._schema(content, address), "$schema": _DRAFTS[_draft_of(content)]}
 
-    def _index(self, root: Place) -> None:
-        pending_places = [root]
-        while pending_places:
-            place = pending_places.pop()
-            if isinstance(place.content, dict):
-                self._index_one(place, place.content)
-            pending_places += place.inner()
-
-    def _index_one(self, place: Place, content: Mapping[str, Any]) -> None:
-        own_id = content.get("id" if place.draft == 4 else "$id")
-        if place.has_address:
-            self._add_resource(place.base, place)
-        anchors = [content.get("$anchor"), content.get("$dynamicAnchor")] if place.draft > 7 else []
-        anchors += [own_id[1:]] if isinstance(own_id, str) and own_id.startswith("#") and place.draft <= 7 else []
-        for anchor in anchors:
+    def _schema(self, content: Any, base: str) -> Any:
+        """A schema, or a list of schemas, with patterns and names of references as the library reads them."""
+        if isinstance(content, list):
+            return [self._schema(item, base) for item in content]
+        if not isinstance(content, dict):
+            return content
+        base = _address_of(content, base, self._id_name)
+        for anchor in (content.get("$dynamicAnchor"), "" if content.get("$recursiveAnchor") is True else None):
             if isinstance(anchor, str):
-                self._anchors.setdefault(f"{place.base}#{anchor}", place)
-        if isinstance(content.get("$dynamicAnchor"), str) and place.draft == 2020:
-            self._dynamic_anchors.setdefault(content["$dynamicAnchor"], []).append(place)
-        if content.get("$recursiveAnchor") is True and place.draft == 2019:
-            self._dynamic_anchors.setdefault("", []).append(place)
+                self.dynamic_addresses.setdefault(anchor, []).append(f"{base}#{anchor}")
+        return {name: self._value(name, value, base) for name, value in content.items() if name not in _ANNOTATIONS}
 
-    def _add_resource(self, address: str, place: Place) -> None:
-        if self._resources.setdefault(address, place).content is not place.content:
-            raise UnusableSchemaError(f"two schemas have the address {address[:_MAX_SHOWN]!a}")
+    def _value(self, keyword: str, value: Any, base: str) -> Any:
+        if keyword == "$ref" and isinstance(value, str):
+            bare_reference, hash_sign, fragment = value.partition("#")
+            return self._addresses.get(bare_reference, bare_reference) + hash_sign + fragment
+        if keyword in _NUMBERS and isinstance(value, Decimal):
+            return _with_many_digits(value)
+        if keyword == "pattern" and isinstance(value, str):
+            return self._pattern(value)
+        if keyword in MAPS and isinstance(value, dict):
+            is_by_pattern = keyword == "patternProperties"
+            return {
+                self._pattern(name) if is_by_pattern else name: self._schema(inner, base)
+                for name, inner in value.items()
+            }
+        return self._schema(value, base) if keyword in _KEYWORDS else value
+
+    def _pattern(self, pattern: str) -> str:
+        try:
+            translated, step_count = translate(pattern)
+        except PatternError as error:
+            self.unusable_patterns[pattern] = str(error)
+            return pattern
+        self.patterns[translated] = pattern
+        self.step_count = max(self.step_count, step_count)
+        return translated
 
 
-def draft_of(content: Any) -> int:
-    """The draft that a document names, by default draft 7; raises ``UnusableSchemaError`` if it is another one."""
-    name = content.get("$schema") if isinstance(content, dict) else None
-    if name is None:
-        return _DEFAULT_DRAFT
+def _with_many_digits(number: Decimal) -> Decimal:
+    """The same number with so many zeros at its end that the library does not compare doubles in its place."""
+    sign, digits, exponent = number.as_tuple()
+    return Decimal((sign, digits + _ZEROS, int(exponent) - len(_ZEROS)))
+
+
+def _draft_of(content: Any) -> str:
+    """The name of the draft of a document; raises ``UnusableSchemaError`` if it is unknown."""
+    name = content.get("$schema", _DEFAULT_DRAFT) if isinstance(content, dict) else _DEFAULT_DRAFT
     bare_name = name.rstrip("#").removeprefix("https://").removeprefix("http://") if isinstance(name, str) else ""
-    draft = _DRAFTS.get(bare_name)
-    if draft is None:
-        raise UnusableSchemaError(f"its $schema is {ascii(name)[:_MAX_SHOWN]}, not draft 4, 6, 7, 2019-09 or 2020-12")
-    return draft
+    if bare_name not in _DRAFTS:
+        raise UnusableSchemaError(f"its $schema is {ascii(name)[:_SHOWN]}, not draft 4, 6, 7, 2019-09 or 2020-12")
+    return bare_name
 
 
-def _follow(place: Place, pointer: str) -> Place | None:
-    """The part of a document that a JSON pointer leads to; ``None`` if there is none."""
-    for step in unquote(pointer).split("/")[1:]:
-        name, content = step.replace("~1", "/").replace("~0", "~"), place.content
-        if isinstance(content, dict) and name in content:
-            place = place.of(content[name])
-        elif isinstance(content, list) and name.isdecimal() and int(name) < len(content):
-            place = place.of(content[int(name)])
-        else:
-            return None
-    return place
+def _id_name(content: Any) -> str:
+    return "id" if "draft-04" in _draft_of(content) else "$id"
+
+
+def _address_of(content: Any, base: str, id_name: str) -> str:
+    """The address of a schema: its own, or the one that its references begin at."""
+    own_id = content.get(id_name) if isinstance(content, dict) else None
+    is_address = isinstance(own_id, str) and not own_id.startswith("#")
+    return urldefrag(urljoin(base, own_id)).url if is_address else base

@@ -8,8 +8,7 @@ from typing import Any
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, WriterSchema
-from lakehouse.decoding.formats.json_schema.checks import VIOLATION, Visit
-from lakehouse.decoding.formats.json_schema.schemas import compiled
+from lakehouse.decoding.formats.json_schema.schemas import record_check
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
 from lakehouse.decoding.json_parsing import JsonOptions
@@ -33,16 +32,14 @@ class CheckedJsonParser(SchemaParser):
     def reader_of(self, schema: WriterSchema) -> tuple[Reader, MemoryCounter]:
         """Return a function that parses and checks values."""
         try:
-            check = compiled(schema).check
+            check = record_check(schema).check
         except UnusableSchemaError as error:
             raise Rejection("unusable_schema", str(error)) from None
         parse_value, options, is_array = self._parse, self.json_options, self._parse is parse_array
 
         def read(data: bytes, start: int) -> dict[str, Any]:
             parsed = parse_value(data[start:], options)
-            violation = check(parsed[ELEMENT] if is_array else parsed, Visit())
-            if violation is not None:
-                raise Rejection(VIOLATION, violation.detail)
+            check(parsed[ELEMENT] if is_array else parsed, len(data))
             return parsed
 
         return read, self

@@ -1,80 +1,79 @@
-"""Match texts with regular expressions in linear time, so that no record and no schema can make a batch hang.
-
-A pattern becomes an automaton whose states are made when a text first reaches them.
+"""The regular expressions of ECMA 262, which JSON Schema uses, for an engine that matches them in linear time.
 
 Pure and self-contained (the standard library only): it runs on the driver and, shipped by value, on Spark's executors.
 """
 
-from collections.abc import Iterable
+import re
 
-from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.json_schema.pattern_syntax import PatternReader
-
-_MAX_TRANSITIONS, _MAX_KEPT_STEPS = 20_000, 200_000  # that are kept
-_MAX_WORK = 5_000_000  # letters of a text times steps of a pattern: some seconds at most
-_END = 0  # the step that ends a match
-
-
-class Pattern:
-    """A pattern that is searched for in texts; raises ``PatternError`` if it cannot be used."""
-
-    def __init__(self, text: str) -> None:
-        reader = PatternReader(text)
-        self._steps, self._first = reader.steps, reader.start
-        self._states: dict[frozenset[int], _State] = {}
-        self._transition_count = self._kept_steps = 0
-        self._start = _State(self, self._reach([self._first], "^"), _END in self._reach([self._first], "^$"))
-
-    def is_in(self, text: str) -> bool:
-        """Whether a part of a text matches; raises ``Rejection`` if the text is too long for the pattern."""
-        if len(text) * len(self._steps) > _MAX_WORK:
-            raise Rejection("too_large", f"a text of {len(text):,} letters is too long for a pattern of its schema")
-        state = self._start
-        for char in text:
-            if state.is_match:
-                return True
-            state = state[char]
-        return state.is_match_at_end
-
-    def next_state(self, steps: Iterable[int], char: str) -> "_State":
-        """The state after a character; a match may also begin there."""
-        self._transition_count += 1
-        if self._transition_count > _MAX_TRANSITIONS or self._kept_steps > _MAX_KEPT_STEPS:
-            self._forget()
-        taken_steps = [step for step in map(self._steps.__getitem__, steps) if step.matches and step.matches(char)]
-        reached_steps = self._reach([self._first, *(step.followers[0] for step in taken_steps)], "")
-        if reached_steps not in self._states:
-            self._kept_steps += len(reached_steps)
-            self._states[reached_steps] = _State(self, reached_steps, _END in self._reach(reached_steps, "$"))
-        return self._states[reached_steps]
-
-    def _reach(self, steps: Iterable[int], anchors: str) -> frozenset[int]:
-        """The steps that are reached without a character, where these anchors hold."""
-        reached_steps, new_steps = set[int](), [*steps]
-        while new_steps:
-            number = new_steps.pop()
-            if number not in reached_steps:
-                reached_steps.add(number)
-                step = self._steps[number]
-                if not step.matches and step.anchor in anchors:
-                    new_steps += step.followers
-        return frozenset(reached_steps)
-
-    def _forget(self) -> None:
-        for state in (self._start, *self._states.values()):
-            state.clear()
-        self._states.clear()
-        self._transition_count = self._kept_steps = 0
+MAX_STEPS = 2_000
+"""Characters and classes of a pattern, each counted as often as it is repeated."""
+_ESCAPE = (
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u\{[0-9a-fA-F]+\}|\\u[0-9a-fA-F]{4}"
+    r"|\\x[0-9a-fA-F]{2}|\\[pP]\{[^}]*\}|\\c[A-Za-z]|\\[0-9]+|\\."
+)
+_IN_CLASS = re.compile(f"{_ESCAPE}|.", re.DOTALL)
+_SYMBOL = re.compile(
+    rf"{_ESCAPE}|\[\^?(?:\\.|[^\]\\])*\]|\(\?(?::|<[A-Za-z_][A-Za-z_0-9]*>)?|\{{[0-9]+(?:,[0-9]*)?\}}|.", re.DOTALL
+)
+_NOT_LINEAR = re.compile(r"\(\?|\\[kbB]|\\[0-9]{2,}|\\[1-9]")
+_TRANSLATED = {".": "[^\n\r\u2028\u2029]", "[^]": r"[\s\S]", "{": r"\{", "}": r"\}", "]": r"\]", r"\0": r"\x00"}
+_SETS = frozenset({r"\d", r"\D", r"\w", r"\W", r"\s", r"\S"})
 
 
-class _State(dict[str, "_State"]):
-    """The steps that a text has reached, and the state after each character that followed so far."""
+class PatternError(ValueError):
+    """A pattern cannot be used; the message says why."""
 
-    def __init__(self, pattern: Pattern, steps: frozenset[int], is_match_at_end: bool) -> None:
-        super().__init__()
-        self._pattern, self._steps = pattern, steps
-        self.is_match, self.is_match_at_end = _END in steps, is_match_at_end
 
-    def __missing__(self, char: str) -> "_State":
-        self[char] = state = self._pattern.next_state(self._steps, char)
-        return state
+def translate(pattern: str) -> tuple[str, int]:
+    """Return a pattern in the engine's syntax, and its number of steps; raises ``PatternError`` if it is not linear."""
+    pieces, sizes, last_size = list[str](), [0], 0
+    for symbol in _SYMBOL.findall(pattern):
+        if _NOT_LINEAR.fullmatch(symbol):
+            raise PatternError("it has a look-around, a back-reference, a word boundary or a flag")
+        if symbol.startswith("("):
+            sizes.append(0)
+        elif symbol == ")" and len(sizes) > 1:
+            last_size = max(1, sizes.pop())
+            sizes[-1] += last_size
+        elif symbol.startswith("{") and len(symbol) > 1:
+            last_size, former_size = last_size * _repetitions(symbol), last_size
+            sizes[-1] += last_size - former_size
+        elif symbol not in "*+?|^$":
+            last_size = 1
+            sizes[-1] += 1
+        if sizes[-1] > MAX_STEPS:
+            raise PatternError(f"it has more than {MAX_STEPS} steps")
+        pieces.append(_translated_class(symbol) if symbol[0] == "[" and len(symbol) > 3 else _translated(symbol))
+    return "".join(pieces), sum(sizes)
+
+
+def _repetitions(symbol: str) -> int:
+    """The most repetitions that a symbol such as ``{2,4}`` asks for; without an end, one more than the least."""
+    least, _, most = symbol[1:-1].partition(",")
+    if max(len(least), len(most)) > 6:
+        raise PatternError(f"it has more than {MAX_STEPS} steps")
+    return max(1, int(most or least) + symbol.endswith(",}"))
+
+
+def _translated(symbol: str) -> str:
+    if len(symbol) == 12:  # both halves of a surrogate pair
+        return f"\\u{{{0x10000 + (int(symbol[2:6], 16) - 0xD800) * 0x400 + int(symbol[8:], 16) - 0xDC00:x}}}"
+    if symbol.startswith(r"\c"):
+        return f"\\x{ord(symbol[2:] or ' ') % 32:02x}" if len(symbol) == 3 else symbol
+    return _TRANSLATED.get(symbol, symbol)
+
+
+def _translated_class(symbol: str) -> str:
+    start = "[^" if symbol.startswith("[^") else "["
+    pieces, former_symbol = list[str](), ""
+    for inner in _IN_CLASS.findall(symbol[len(start) : -1]):
+        is_plain_hyphen = inner == "-" and former_symbol in _SETS
+        pieces.append(r"\-" if is_plain_hyphen else r"\x08" if inner == r"\b" else _in_class(inner))
+        former_symbol = inner
+    return f"{start}{''.join(pieces)}]"
+
+
+def _in_class(symbol: str) -> str:
+    if re.fullmatch(r"\\[0-9]{2,}|\\[1-9]", symbol):
+        raise PatternError("it has an octal escape")
+    return r"\[" if symbol == "[" else symbol if symbol in (".", "{", "}") else _translated(symbol)

@@ -1,10 +1,8 @@
-"""Prepare a registered JSON Schema for the check of records, and compare what schemas mean.
+"""Prepare a registered JSON Schema for the check of records, make its check, and compare what schemas mean.
 
-The prepared form is one JSON object with the texts of the schema and of those that it refers to, by name. Workers
-compile it; only the driver compares a schema with the rules for schemas.
+The prepared form is one JSON object with the texts of the schema and of those that it refers to, by name. The driver
+and each process of a worker make the check of it, since a validator of the library cannot be sent.
 """
-
-# ruff: noqa: PLC0415 - jsonschema is slow to import, and a worker may not have it
 
 import hashlib
 import json
@@ -12,10 +10,13 @@ from typing import Any
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import RegisteredSchema, UnusableSchemaError, WriterSchema
-from lakehouse.decoding.formats.json_schema.checks import Node
-from lakehouse.decoding.formats.json_schema.compiler import compile_schema
-from lakehouse.decoding.formats.json_schema.documents import Documents, draft_of
+from lakehouse.decoding.formats.json_schema.checks import RecordCheck, readable, survey
+from lakehouse.decoding.formats.json_schema.costs import Costs, SchemaPlace
+from lakehouse.decoding.formats.json_schema.documents import Documents
 from lakehouse.decoding.json_parsing import parse_json
+
+_PATTERN_BYTES, _CACHE_BYTES = 16 * 2**20, 2**20  # of a compiled pattern, and of what its matches keep
+_SHOWN = 150  # characters of a part of a schema in a message
 
 
 def prepare(registered: RegisteredSchema) -> WriterSchema:
@@ -28,17 +29,11 @@ def prepare(registered: RegisteredSchema) -> WriterSchema:
     if len(references) < len(named_references):
         raise UnusableSchemaError("two schemas that it refers to have the same name")
     for text in (registered.text, *references.values()):
-        _require_valid(text)
+        _parse(text)
     named_texts = ", ".join(f"{json.dumps(name)}: {text}" for name, text in references.items())
     schema = WriterSchema(f'{{"schema": {registered.text}, "references": {{{named_texts}}}}}', (), registered.kind)
-    compiled(schema)
+    record_check(schema)
     return schema
-
-
-def compiled(schema: WriterSchema) -> Node:
-    """Return the checks of a prepared schema; raises ``UnusableSchemaError``."""
-    documents = _parse(schema.text)
-    return compile_schema(Documents(documents["schema"], documents["references"]))
 
 
 def meaning(schema: WriterSchema) -> str:
@@ -51,27 +46,55 @@ def _as_written(number: str) -> str:
     return f"number {number}"
 
 
-def _parse(text: str) -> Any:
+def record_check(schema: WriterSchema) -> RecordCheck:
+    """Return the check of a prepared schema; raises ``UnusableSchemaError``."""
+    parts = _parse(schema.text)
+    documents = Documents(parts["schema"], parts["references"])
+    _require_library()
+    import jsonschema_rs  # noqa: PLC0415 - a worker needs it only for tables whose records are checked
+
     try:
-        return parse_json(text)
+        for content in documents.by_address.values():
+            jsonschema_rs.meta.validate(content)
+        registry = jsonschema_rs.Registry(documents.by_address.items(), retriever=documents.note_absent)
+        place = registry.resolver(documents.base).lookup("")
+        costs = Costs(SchemaPlace(place.contents, place.resolver, place.draft), documents)
+        validator = jsonschema_rs.validator_for(
+            documents.by_address[documents.base],
+            validate_formats=False,
+            registry=registry,
+            mask="it",
+            base_uri=documents.base,
+            pattern_options=jsonschema_rs.RegexOptions(_PATTERN_BYTES, _CACHE_BYTES),
+        )
+    except UnusableSchemaError:
+        raise
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        place_text = "/".join(map(str, getattr(error, "instance_path", ()))) or "its root"
+        message = getattr(error, "message", str(error))
+        raise UnusableSchemaError(
+            f"it is not JSON Schema: {place_text[:_SHOWN]!a}: {ascii(message[:_SHOWN])[1:-1]}"
+        ) from None
+    return RecordCheck(validator, costs, documents.patterns, documents.step_count)
+
+
+def _require_library() -> None:
+    try:
+        import jsonschema_rs  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise RuntimeError(
+            f"Records of a table with Json(checked=True) cannot be checked here: {error}. "
+            "Install the package on the driver and on every worker: pip install jsonschema-rs"
+        ) from error
+
+
+def _parse(text: str) -> Any:
+    """Parse a schema strictly, in a form that the library can read."""
+    try:
+        content = parse_json(text)
+        record_survey = survey(content)
     except Rejection as rejection:
         raise UnusableSchemaError(f"it is not JSON: {rejection.detail}"[:200]) from None
-
-
-def _require_valid(text: str) -> None:
-    """Raise ``UnusableSchemaError`` if a text is not a schema by the rules of its draft."""
-    import jsonschema
-    from jsonschema.exceptions import SchemaError
-
-    validators = {4: jsonschema.Draft4Validator, 6: jsonschema.Draft6Validator, 7: jsonschema.Draft7Validator}
-    validators |= {2019: jsonschema.Draft201909Validator, 2020: jsonschema.Draft202012Validator}
-    validator = validators[draft_of(_parse(text))]
-    try:
-        validator.check_schema(json.loads(text), format_checker=None)  # its patterns are not those of Python
-    except SchemaError as error:
-        place = "/".join(map(str, error.absolute_path)) or "its root"
-        raise UnusableSchemaError(
-            f"it is not JSON Schema: {ascii(place)[:100]}: {ascii(error.message)[:200]}"
-        ) from None
-    except (RecursionError, ValueError) as error:
-        raise UnusableSchemaError(f"it is not JSON Schema: {type(error).__name__}") from None
+    if record_survey.has_unrepresentable:
+        raise UnusableSchemaError("it has a number that cannot be represented")
+    return readable(content)

@@ -252,7 +252,7 @@ def reason_by(schema: Any, value: Any) -> str | None:
 @pytest.mark.parametrize("keyword", ["allOf", "anyOf", "properties"])
 def test_a_schema_that_could_be_applied_in_very_many_ways_is_refused(keyword: str) -> None:
     """The library would apply the last one 2 ** 60 times."""
-    ways = {f"d{n}": {"allOf": [{"$ref": f"#/definitions/d{n + 1}"}] * 2} for n in range(30)}
+    ways: dict[str, Any] = {f"d{n}": {"allOf": [{"$ref": f"#/definitions/d{n + 1}"}] * 2} for n in range(30)}
     if keyword == "anyOf":
         ways = {name: {"anyOf": way["allOf"]} for name, way in ways.items()}
     if keyword == "properties":
@@ -264,7 +264,7 @@ def test_a_schema_that_could_be_applied_in_very_many_ways_is_refused(keyword: st
 
 @pytest.mark.invariant("8.11")
 def test_a_schema_that_applies_very_many_others_within_each_other_is_refused() -> None:
-    chain = {f"d{n}": {"$ref": f"#/definitions/d{n + 1}"} for n in range(5_000)}
+    chain: dict[str, Any] = {f"d{n}": {"$ref": f"#/definitions/d{n + 1}"} for n in range(5_000)}
     schema = {"$ref": "#/definitions/d0", "definitions": {**chain, "d5000": {}}}
     with pytest.raises(UnusableSchemaError, match="more than 100 schemas within each other"):
         schemas_of(schema)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -22,9 +23,10 @@ DRAFTS = {
     2019: "https://json-schema.org/draft/2019-09/schema",
     2020: "https://json-schema.org/draft/2020-12/schema",
 }
+NO_REFERENCES: dict[str, str] = {}
 
 
-def is_met(schema: Any, *values: str, draft: int = 7, **references: str) -> list[bool]:
+def is_met(schema: Any, *values: str, draft: int = 7, references: Mapping[str, str] = NO_REFERENCES) -> list[bool]:
     """Whether each value, a text of JSON, meets a schema, which is a text too or an object."""
     content = schema if isinstance(schema, str) else json.dumps({"$schema": DRAFTS[draft], **schema})
     check = record_check(prepare(RegisteredSchema(content, (), "JSON", tuple(references.items())))).check
@@ -84,9 +86,10 @@ def test_a_dynamic_reference_means_the_outermost_schema_with_its_anchor() -> Non
     values = ['{"inner": {"inner": {}}}', '{"inner": {"other": 1}}', '{"other": 1}']
     assert is_met({**strict, "$defs": {"tree": tree}}, *values, draft=2020) == [True, False, False]
     assert is_met(tree, *values, draft=2020) == [True, True, True]
-    tree = {"$recursiveAnchor": True, "$id": "http://x.test/tree", "properties": {"inner": {"$recursiveRef": "#"}}}
-    strict = {"$recursiveAnchor": True, "$ref": "http://x.test/tree", "unevaluatedProperties": False}
-    assert is_met({**strict, "$defs": {"tree": tree}}, *values, draft=2019) == [True, False, False]
+    recursive: dict[str, Any] = {"$recursiveAnchor": True}
+    tree_2019 = {**recursive, "$id": "http://x.test/tree", "properties": {"inner": {"$recursiveRef": "#"}}}
+    strict_2019 = {**recursive, "$ref": "http://x.test/tree", "unevaluatedProperties": False}
+    assert is_met({**strict_2019, "$defs": {"tree": tree_2019}}, *values, draft=2019) == [True, False, False]
 
 
 def test_references_of_a_registry_are_known_by_their_names_also_with_an_address_of_their_own() -> None:
@@ -96,7 +99,7 @@ def test_references_of_a_registry_are_known_by_their_names_also_with_an_address_
         schema = {**own_id, "properties": {"a": {"$ref": "a part.json#/definitions/n"}, "b": {"$ref": "other"}}}
         references = {"a part.json": part, "other": list_text}
         values = ['{"a": null, "b": [null]}', '{"a": 1}', '{"b": [1]}']
-        assert is_met(schema, *values, **references) == [True, False, False]
+        assert is_met(schema, *values, references=references) == [True, False, False]
 
 
 def test_what_no_reference_reaches_may_be_unusable() -> None:

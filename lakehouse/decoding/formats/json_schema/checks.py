@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from decimal import MAX_EMAX, Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from lakehouse.decoding.fields import Rejection, UnrepresentableValue, json_kind, short_text
 from lakehouse.decoding.formats.json_schema.costs import Costs
@@ -21,7 +21,7 @@ MAX_DEPTH = 200
 """Arrays and objects within each other: more could overflow the stack of the process."""
 _MAX_MATCHING = 20_000_000  # characters of a text times steps of a pattern: about a second at most
 _MAX_ALIKE = 1_000  # different numbers that are the same double: the library compares each with each
-_MAX_EXPLAINED = 200_000  # values times schemas: each may become an error of the library
+_MAX_EXPLAINED = 1_000_000  # bytes times schemas: a value with some bytes may become an error of each
 _MAX_STACKED = 2_000  # schemas that are applied within each other while a violation is explained
 _MAX_DIGITS = 1_000  # of a number in an explanation
 _MAX_PATH, _MAX_MESSAGE = 150, 200  # characters
@@ -29,28 +29,26 @@ _PARTS = frozenset({dict, list, UnrepresentableValue})
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-class Survey(NamedTuple):
-    """How deep a parsed value is, how many values are in it, and whether a number in it cannot be represented."""
+def survey(value: Any) -> tuple[int, bool]:
+    """The depth of a parsed value, and whether a number in it cannot be represented.
 
-    depth: int
-    value_count: int
-    has_unrepresentable: bool
-
-
-def survey(value: Any) -> Survey:
-    """Return how deep and how large a parsed value is; raises ``Rejection`` if it is too deep."""
-    depth = value_count = 0
-    has_unrepresentable = False
+    Raises ``Rejection`` if it is too deep.
+    """
+    depth, has_unrepresentable = 0, type(value) is UnrepresentableValue
     level = [value] if type(value) in _PARTS else []
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             raise Rejection("too_large", f"it has more than {MAX_DEPTH} arrays and objects within each other")
-        value_count += sum(map(len, level))
-        has_unrepresentable = has_unrepresentable or UnrepresentableValue in map(type, level)
-        values = (part.values() if type(part) is dict else part for part in level)
-        level = [inner for part in values for inner in part if type(inner) in _PARTS]
-    return Survey(depth, value_count, has_unrepresentable)
+        level = [
+            inner
+            for part in level
+            for inner in (part.values() if type(part) is dict else part)
+            if type(inner) in _PARTS
+        ]
+        if level and not has_unrepresentable:
+            has_unrepresentable = UnrepresentableValue in map(type, level)
+    return depth, has_unrepresentable
 
 
 def readable(value: Any) -> Any:
@@ -97,32 +95,34 @@ class RecordCheck:
 
     def __init__(self, validator: "Validator", costs: Costs, patterns: Mapping[str, str], step_count: int) -> None:
         self._validator, self._costs, self._patterns, self._step_count = validator, costs, patterns, step_count
+        self._small_size = _MAX_ALIKE if costs.compares_items else _MAX_MATCHING // max(1, step_count)
 
     def check(self, value: Any, size: int) -> None:
         """Raise ``Rejection`` if a value of this many bytes does not meet the schema, or takes too much to check."""
-        record_survey = survey(value)
-        if size * self._step_count > _MAX_MATCHING:
-            self._require_short_texts(value)
-        if record_survey.value_count > _MAX_ALIKE and self._costs.compares_items:
-            _require_different_numbers(value)
-        value = readable(value) if record_survey.has_unrepresentable else value
+        depth, has_unrepresentable = survey(value)
+        if size > self._small_size:
+            self._require_cheap_scalars(value)
+        value = readable(value) if has_unrepresentable else value
         try:
             is_valid = self._validator.is_valid(value)
         except ValueError:  # half of a surrogate pair
             value = readable(value)
             is_valid = self._validator.is_valid(value)
         if not is_valid:
-            raise Rejection(VIOLATION, self._explain(value, record_survey))
+            raise Rejection(VIOLATION, self._explain(value, depth, size))
 
-    def _require_short_texts(self, value: Any) -> None:
+    def _require_cheap_scalars(self, value: Any) -> None:
+        """Raise ``Rejection`` if a text or the numbers in a value take too much to match or to compare."""
         longest = max((len(scalar) for scalar in _scalars(value) if isinstance(scalar, str)), default=0)
         if longest * self._step_count > _MAX_MATCHING:
             raise Rejection("too_large", f"a text of {longest:,} letters is too long for a pattern of its schema")
+        if self._costs.compares_items:
+            _require_different_numbers(value)
 
-    def _explain(self, value: Any, record_survey: Survey) -> str:
+    def _explain(self, value: Any, depth: int, size: int) -> str:
         """What is wrong with a value, in words with a bounded length and only ASCII characters."""
-        is_deep = record_survey.depth * self._costs.height > _MAX_STACKED
-        if is_deep or record_survey.value_count * self._costs.of_explanation(record_survey.depth) > _MAX_EXPLAINED:
+        cost = self._costs.of_explanation(depth)
+        if depth * self._costs.height > _MAX_STACKED or size * cost > _MAX_EXPLAINED:
             return "the value does not meet its schema, and it is too large to say where"
         import jsonschema_rs  # noqa: PLC0415 - a worker needs it only for tables whose records are checked
 

@@ -7,11 +7,12 @@ a node here, with those that it applies to the same value and to the values with
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
 
 from lakehouse.decoding.formats.format import UnusableSchemaError
-from lakehouse.decoding.formats.json_schema.documents import EACH_FOR_ANOTHER, IN_PLACE, INNER, MAPS, Documents
+from lakehouse.decoding.formats.json_schema.documents import IN_PLACE, MAPS, OF_FIELDS, OF_ITEMS, Documents
 
 if TYPE_CHECKING:
     from jsonschema_rs import Resolver
@@ -27,21 +28,25 @@ _UNBOUNDED = 10**12
 class Node:
     """One schema: its own cost, and the schemas that it applies to the same value and to values within it."""
 
-    __slots__ = ("factor", "height", "in_place", "inner", "one_of_them", "own_cost")
+    __slots__ = ("factor", "height", "in_place", "inner", "own_cost")
 
     def __init__(self) -> None:
-        self.in_place, self.one_of_them, self.inner = list[Node](), list[Node](), list[Node]()
+        self.in_place = list[Node]()
+        self.inner = [(list[Node](), list[Node]()) for _ in (OF_FIELDS, OF_ITEMS)]
         self.own_cost = self.factor = self.height = 1
 
     def followers(self) -> Iterator["Node"]:
         """Yield the schemas that this one applies."""
-        yield from (*self.in_place, *self.one_of_them, *self.inner)
+        return chain(self.in_place, *(nodes for parts in self.inner for nodes in parts))
 
-    def cost(self, same: Mapping["Node", int], within: Mapping["Node", int]) -> int:
-        """The most schemas that are applied to one value, by those of the schemas that follow."""
-        cost = self.own_cost + self.factor * sum(same[node] for node in self.in_place)
-        cost += max((within[node] for node in self.one_of_them), default=0)
-        return min(_UNBOUNDED, cost + sum(within[node] for node in self.inner))
+    def cost(self, costs: Mapping["Node", int], inner_costs: Mapping["Node", int]) -> int:
+        """The most schemas that are applied to one value, by those of its followers for it and for values within it."""
+        cost_within = max(
+            max((inner_costs[node] for node in for_others), default=0) + sum(inner_costs[node] for node in for_one)
+            for for_others, for_one in self.inner
+        )
+        cost_in_place = self.factor * sum(costs[node] for node in self.in_place)
+        return min(_UNBOUNDED, self.own_cost + cost_in_place + cost_within)
 
 
 class SchemaPlace(NamedTuple):
@@ -55,7 +60,8 @@ class SchemaPlace(NamedTuple):
 class Costs:
     """The costs of a schema; raises ``UnusableSchemaError`` if they have no bound, or a reference leads nowhere.
 
-    ``compares_items``: it has ``uniqueItems``.
+    ``compares_items``: it has ``uniqueItems``. ``height``: so many schemas may be applied to
+    the same value within each other.
     """
 
     def __init__(self, root: SchemaPlace, documents: Documents) -> None:
@@ -81,21 +87,17 @@ class Costs:
             self._depth_costs.append(self._at_depth[self._root])
         return self._depth_costs[min(depth, len(self._depth_costs) - 1)]
 
-    @property
-    def height(self) -> int:
-        """The most schemas that are applied to the same value within each other."""
-        return max(node.height for node in self._nodes)
-
-    def _costs_within(self, within: Mapping[Node, int]) -> dict[Node, int]:
+    def _costs_within(self, inner_costs: Mapping[Node, int]) -> dict[Node, int]:
         costs = dict[Node, int]()
         for node in self._order:
-            costs[node] = node.cost(costs, within)
+            costs[node] = node.cost(costs, inner_costs)
         return costs
 
     def _require_bounds(self) -> None:
         """Raise ``UnusableSchemaError`` if a value could be checked too often; containers in a recursion are not."""
         for node in self._order:
             node.height = 1 + max((follower.height for follower in node.in_place), default=0)
+        self.height = max(node.height for node in self._nodes)
         if self.height > MAX_HEIGHT:
             raise UnusableSchemaError(f"it applies more than {MAX_HEIGHT} schemas within each other to the same value")
         costs = dict(self._at_depth)
@@ -145,8 +147,10 @@ class Costs:
         node.own_cost += sum(map(_is_compared_slowly, content.get("enum", ())))
         node.factor = 3 if {"unevaluatedProperties", "unevaluatedItems"} & content.keys() else 1
         content = {name: part for name, part in content.items() if not _has_no_effect(name, content)}
-        for names, nodes in ((IN_PLACE, node.in_place), (EACH_FOR_ANOTHER, node.one_of_them), (INNER, node.inner)):
-            nodes += [self._node(SchemaPlace(part, resolver, draft)) for part in _schemas_in(content, names)]
+        node.in_place += [self._node(SchemaPlace(part, resolver, draft)) for part in _schemas_in(content, IN_PLACE)]
+        for (name, names), (for_others, for_one) in zip((OF_FIELDS, OF_ITEMS), node.inner, strict=True):
+            for_others += [self._node(SchemaPlace(part, resolver, draft)) for part in _schemas_in(content, (name,))]
+            for_one += [self._node(SchemaPlace(part, resolver, draft)) for part in _schemas_in(content, names)]
 
     def _require_usable_patterns(self, content: Mapping[str, Any]) -> None:
         for pattern in (content.get("pattern", ""), *content.get("patternProperties", ())):

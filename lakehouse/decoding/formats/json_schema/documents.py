@@ -30,14 +30,10 @@ MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "depend
 """Keywords with schemas by names."""
 IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
 """Keywords with schemas for the same value."""
-EACH_FOR_ANOTHER = ("properties", "prefixItems")
-"""Keywords with schemas each for another value within a value."""
-INNER = (
-    *("patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties"),
-    *("items", "additionalItems", "contains", "unevaluatedItems"),
-)
-"""Keywords with schemas for values within a value; several may be for the same one."""
-_KEYWORDS = frozenset({*IN_PLACE, *EACH_FOR_ANOTHER, *INNER}) - MAPS
+OF_FIELDS = ("properties", ("patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties"))
+OF_ITEMS = ("prefixItems", ("items", "additionalItems", "contains", "unevaluatedItems"))
+"""Keywords with schemas for fields, and for items: those of the first are each for another, the rest may be for one."""
+_KEYWORDS = frozenset({*IN_PLACE, *OF_FIELDS[1], "prefixItems", *OF_ITEMS[1]}) - MAPS
 
 
 class Documents:

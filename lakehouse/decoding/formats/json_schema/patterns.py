@@ -49,10 +49,10 @@ def translate(pattern: str) -> tuple[str, int]:
 
 def _repetitions(symbol: str) -> int:
     """The most repetitions that a symbol such as ``{2,4}`` asks for; without an end, one more than the least."""
-    least, _, most = symbol[1:-1].partition(",")
-    if max(len(least), len(most)) > 6:
+    minimum, _, maximum = symbol[1:-1].partition(",")
+    if max(len(minimum), len(maximum)) > 6:
         raise PatternError(f"it has more than {MAX_STEPS} steps")
-    return max(1, int(most or least) + symbol.endswith(",}"))
+    return max(1, int(maximum or minimum) + symbol.endswith(",}"))
 
 
 def _translated(symbol: str) -> str:

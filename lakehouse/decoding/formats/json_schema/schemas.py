@@ -92,9 +92,9 @@ def _parse(text: str) -> Any:
     """Parse a schema strictly, in a form that the library can read."""
     try:
         content = parse_json(text)
-        record_survey = survey(content)
+        _, has_unrepresentable = survey(content)
     except Rejection as rejection:
         raise UnusableSchemaError(f"it is not JSON: {rejection.detail}"[:200]) from None
-    if record_survey.has_unrepresentable:
+    if has_unrepresentable:
         raise UnusableSchemaError("it has a number that cannot be represented")
     return readable(content)

@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -92,6 +93,18 @@ def test_what_a_line_says_is_read_again(line: bytes) -> None:
     assert {name: value[name] for name in expected if name != "inner"} == {
         name: raw for name, raw in expected.items() if name != "inner"
     }
+
+
+def test_fields_may_have_the_names_of_what_the_library_has() -> None:
+    names = ("HasField", "WhichOneof", "IsInitialized", "SetInParent", "DESCRIPTOR", "SerializeToString", "__class__")
+    fields = " ".join(f"required string {name} = {number};" for number, name in enumerate(names, 1))
+    oneof = "oneof FromString { string ByteSize = 20; M FindInitializationErrors = 21; }"
+    text = f'syntax = "proto2"; message M {{ {fields} repeated M Clear = 9; map<string, M> key = 10; {oneof} }}'
+    schema = writer_schema(text, kind="PROTOBUF")
+    bare_value: dict[str, Any] = dict.fromkeys(names, "x") | {"Clear": [], "key": {}}
+    value = {**bare_value, "Clear": [bare_value], "key": {"k": bare_value}, "FindInitializationErrors": bare_value}
+    record = Protobuf().writer(3, schema)(json.dumps(value).encode())
+    assert Protobuf().parser(Schemas({3: schema}, {}))(record) == value
 
 
 @pytest.mark.parametrize(

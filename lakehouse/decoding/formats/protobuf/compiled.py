@@ -78,6 +78,11 @@ def import_library() -> Any:
     return google.protobuf
 
 
+def library_methods() -> Any:
+    """The class that has the methods of all messages: an attribute of a message may be a field with such a name."""
+    return import_library().descriptor_pb2.FileDescriptorProto
+
+
 def join_text(first_name: str, source_hash: str, content: bytes) -> str:
     """Return the stored text of a schema."""
     return f"{first_name} {source_hash} {b64encode(content).decode()}"

@@ -11,7 +11,14 @@ from typing import Any
 
 from lakehouse.decoding.fields import Rejection, UnrepresentableValue
 from lakehouse.decoding.formats.avro.logical import non_finite_decimal, shortest_float
-from lakehouse.decoding.formats.protobuf.compiled import TYPE_NAMES, LoadedSchema, import_library, is_choice, is_entry
+from lakehouse.decoding.formats.protobuf.compiled import (
+    TYPE_NAMES,
+    LoadedSchema,
+    import_library,
+    is_choice,
+    is_entry,
+    library_methods,
+)
 from lakehouse.decoding.formats.protobuf.values import CONVERTERS, SHAPES, WRAPPERS
 from lakehouse.decoding.memory import (
     BYTES,
@@ -62,6 +69,8 @@ class MessageNode:
         self.choices: dict[str, dict[str, Convert]] = {}
         self.names: dict[int, str] = {}
         self.unknown_fields = import_library().unknown_fields.UnknownFieldSet
+        methods = library_methods()
+        self.has_field, self.which_oneof = methods.HasField, methods.WhichOneof
 
     def read(self, message: Any) -> dict[str, Any]:
         """The values of a message by the names of its fields; those that its schema does not have are marked."""
@@ -81,12 +90,12 @@ class MessageNode:
 
     def _add_present(self, message: Any, values: dict[str, Any]) -> None:
         for name, convert, absent in self.optional:
-            if message.HasField(name):
+            if self.has_field(message, name):
                 values[name] = convert(getattr(message, name))
             elif absent is not _MISSING:
                 values[name] = absent
         for oneof, members in self.choices.items():
-            name = message.WhichOneof(oneof)
+            name = self.which_oneof(message, oneof)
             if name:
                 values[name] = members[name](getattr(message, name))
 
@@ -234,7 +243,7 @@ def _map_conversion(field: Any, nodes: Mapping[str, MessageNode], loaded: Loaded
 
 def require_fields(message: Any, name: str) -> None:
     """Raise ``Rejection`` if a message, or one in it, does not have a field that it must have."""
-    if not message.IsInitialized():
+    if not library_methods().IsInitialized(message):
         raise Rejection("invalid_protobuf", f"a required field of {name}, or of a message in it, is absent")
 
 

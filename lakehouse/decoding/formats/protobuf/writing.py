@@ -17,7 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import UnwritableError, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.formats.protobuf.compiled import TYPE_NAMES, is_entry, load_schema
+from lakehouse.decoding.formats.protobuf.compiled import TYPE_NAMES, is_entry, library_methods, load_schema
 from lakehouse.decoding.formats.protobuf.reader import MAX_LEVELS
 from lakehouse.decoding.formats.protobuf.values import WRAPPERS
 from lakehouse.decoding.records import parse
@@ -38,25 +38,25 @@ def line_writer(schema_id: int, schema: WriterSchema) -> Callable[[bytes], bytes
 
     The function raises ``UnwritableError`` if a line does not fit the schema.
     """
-    message_class = GetMessageClass(load_schema(schema).first_message)
+    message_class, methods = GetMessageClass(load_schema(schema).first_message), library_methods()
 
     def write(line: bytes) -> bytes:
         message = message_class()
         try:
             _fill(message, parse(line), 0)
-            if missing_names := message.FindInitializationErrors():
+            if missing_names := methods.FindInitializationErrors(message):
                 raise ValueError(f"{missing_names[0]!r} is required")
         except _WRITE_ERRORS as error:
             detail = error.detail if isinstance(error, Rejection) else str(error)
             raise UnwritableError(f"it does not fit schema {schema_id}: {detail[:300]}") from None
-        return add_frame(schema_id, _FIRST_MESSAGE + message.SerializeToString(deterministic=True))
+        return add_frame(schema_id, _FIRST_MESSAGE + methods.SerializeToString(message, deterministic=True))
 
     return write
 
 
 def _fill(message: Any, raw: Any, level: int) -> None:
     """Set the fields of a message from a value of JSON."""
-    descriptor = message.DESCRIPTOR
+    descriptor = type(message).DESCRIPTOR
     if level > MAX_LEVELS:
         raise ValueError(f"its objects have more than {MAX_LEVELS} levels")
     content = _require(_known_fields(descriptor.full_name, raw), dict)
@@ -85,7 +85,7 @@ def _set_field(message: Any, field: Any, raw: Any, level: int) -> None:
                 items.append(_scalar(field, item))
     elif field.message_type:
         inner_message = getattr(message, field.name)
-        inner_message.SetInParent()
+        library_methods().SetInParent(inner_message)
         _fill(inner_message, raw, level + 1)
     else:
         setattr(message, field.name, _scalar(field, raw))

@@ -71,6 +71,7 @@ class MessageNode:
         self.unknown_fields = import_library().unknown_fields.UnknownFieldSet
         methods = library_methods()
         self.has_field, self.which_oneof = methods.HasField, methods.WhichOneof
+        self.is_initialized = methods.IsInitialized
 
     def read(self, message: Any) -> dict[str, Any]:
         """The values of a message by the names of its fields; those that its schema does not have are marked."""
@@ -233,18 +234,17 @@ def _map_conversion(field: Any, nodes: Mapping[str, MessageNode], loaded: Loaded
             if len(node.unknown_fields(entry)):
                 detail = "has more than a key and a value, or one of another wire type"
                 raise Rejection("invalid_protobuf", f"an entry of {field.name!r} {detail}")
-            if needs_fields:
-                require_fields(entry.value, field.name)
+            if needs_fields and not node.is_initialized(entry.value):
+                raise incomplete_rejection(field.name)
             pairs[convert_key(entry.key)] = convert_value(entry.value)
         return pairs
 
     return convert_entries
 
 
-def require_fields(message: Any, name: str) -> None:
-    """Raise ``Rejection`` if a message, or one in it, does not have a field that it must have."""
-    if not library_methods().IsInitialized(message):
-        raise Rejection("invalid_protobuf", f"a required field of {name}, or of a message in it, is absent")
+def incomplete_rejection(name: str) -> Rejection:
+    """Return the rejection of a record with a message that does not have a field that it must have."""
+    return Rejection("invalid_protobuf", f"a required field of {name}, or of a message in it, is absent")
 
 
 def _keep_value(value: Any) -> Any:

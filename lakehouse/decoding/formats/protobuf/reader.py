@@ -20,7 +20,7 @@ from lakehouse.decoding.formats.protobuf.compiled import (
     read_varint,
     root_name,
 )
-from lakehouse.decoding.formats.protobuf.nodes import ReadState, message_nodes, require_fields
+from lakehouse.decoding.formats.protobuf.nodes import ReadState, incomplete_rejection, message_nodes
 from lakehouse.decoding.formats.schema_parser import Reader
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 
@@ -91,9 +91,10 @@ class _MessageReader:
         except self.decode_error:
             _scan(self.messages[name], self.state, data, span)
             raise Rejection("invalid_protobuf", f"the bytes are not a message {name}") from None
-        if self.has_required:
-            require_fields(message, name)
-        return self.nodes[name].read(message)
+        node = self.nodes[name]
+        if self.has_required and not node.is_initialized(message):
+            raise incomplete_rejection(name)
+        return node.read(message)
 
 
 def _parsers(loaded: LoadedSchema) -> dict[str, Callable[[bytes], Any]]:

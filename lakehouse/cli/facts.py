@@ -23,7 +23,7 @@ _MAX_RANGES = 12  # of a commit in a table; --json has all
 
 def outcome_fields(outcome: "Outcome") -> dict[str, Any]:
     """What a commit did, its duration, and the lag after it in offsets."""
-    from lakehouse.operations.status_fields import commit_fields
+    from lakehouse.operations.status import commit_fields
 
     progress = {"lag_after": outcome.lag_after, "seconds": round(outcome.seconds, 1)}
     return commit_fields(outcome.entry) | progress | {"other_fields": dict(outcome.unmapped_fields)}

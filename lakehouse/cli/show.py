@@ -54,7 +54,7 @@ def status(
     from lakehouse.discovery import exports_of
     from lakehouse.operations.readers import view_status
     from lakehouse.operations.status import status as read_status
-    from lakehouse.operations.status_fields import status_fields
+    from lakehouse.operations.status import status_fields
 
     settings = load_settings()
     declarations, errors = readable_declarations(settings, table)
@@ -85,7 +85,7 @@ def _print_status_json(
 ) -> None:
     view_fields = [asdict(status) | {"up_to_date": status.is_up_to_date} for status in view_statuses]
     broken_fields = {"broken": list(map(str, errors))} if errors else {}
-    servers = statuses[0]["bootstrap_servers"]
+    servers = next((fields["bootstrap_servers"] for fields in statuses if fields["bootstrap_servers"]), None)
     print_json({"bootstrap_servers": servers, "tables": statuses, "views": view_fields, **broken_fields})
 
 
@@ -196,7 +196,7 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
     from lakehouse.ledger.audit import audit as check_ledger
     from lakehouse.ledger.ledger import ledger_of
     from lakehouse.operations.evolution import list_redeclarations
-    from lakehouse.operations.status_fields import commit_fields, left_out_fields
+    from lakehouse.operations.status import commit_fields, left_out_fields
 
     settings = load_settings()
     stream_tables = select_tables(settings, table)
@@ -229,7 +229,7 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
 
 def _print_ledger(name: str, entries: "tuple[Entry, ...]", foreign_commits: "tuple[Foreign, ...]") -> None:
     """Oldest first, so that the newest is next to the prompt."""
-    from lakehouse.operations.status_fields import commit_fields
+    from lakehouse.operations.status import commit_fields
 
     rows = table_rows(commit_fields(entry) for entry in reversed(entries))
     if not rows:

@@ -11,7 +11,7 @@ import dagster as dg
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.waiting import Waiting
 from lakehouse.ingest.outcomes import Outcome, describe_omitted_fields, most_common_fields
-from lakehouse.ledger.accounting import shown_totals, sums
+from lakehouse.ledger.accounting import NAMES_WITH_UNITS, shown_totals, sums
 from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import OF_RECORDS, Entry
 from lakehouse.ledger.ledger import Ledger
@@ -23,39 +23,8 @@ from lakehouse.operations.rejections import sample_reasons
 from lakehouse.settings import Settings
 
 Figures = dict[str, Any]
-_FIGURE_NAMES = {
-    "read": "records_read",
-    "empty": "records_without_rows",
-    "rows_read": "rows_read",
-    "filtered": "records_filtered",
-    "rejected": "records_rejected",
-    "duplicate": "records_duplicate",
-    "late": "records_late",
-    "times_back": "records_times_back",
-    "rounded": "records_rounded",
-    "equal_versions": "records_with_equal_versions",
-    "source_rows": "rows_merged",
-    "inserted": "rows_inserted",
-    "updated": "rows_updated",
-    "deleted": "rows_deleted",
-    "deletes_without_row": "deletes_without_row",
-    "stale": "rows_stale",
-}
 _MAX_RANGES = 100  # partitions in the metadata of a run
 _ALWAYS = ("read", "rejected", "inserted", "updated")
-_IF_ANY = (
-    "empty",
-    "rows_read",
-    "filtered",
-    "duplicate",
-    "late",
-    "times_back",
-    "rounded",
-    "equal_versions",
-    "deleted",
-    "deletes_without_row",
-    "stale",
-)
 
 
 def without_zeros(counts: Mapping[str, int | None]) -> dict[str, int]:
@@ -87,7 +56,7 @@ def count_commits(entries: Sequence[Entry], ledger: Ledger) -> Figures:
     counts, base = sums(merge_entries), sums(entry for entry in entries if entry.commit.kind == "base")
     commit = ledger.newest.commit if ledger.newest else None
     rare = {
-        **{_FIGURE_NAMES[name]: counts[name] for name in _IF_ANY},
+        **{unit: counts[name] for name, unit in NAMES_WITH_UNITS.items() if name not in (*_ALWAYS, "source_rows")},
         "gaps": sum(entry.commit.kind == "gap" for entry in entries),
         "offsets_left_out": sum(part.span for parts in left_out_by_stream(commit).values() for part in parts),
         "base_rows_inserted": base["inserted"],
@@ -95,7 +64,7 @@ def count_commits(entries: Sequence[Entry], ledger: Ledger) -> Figures:
     }
     return {
         "batches": len(merge_entries),
-        **{_FIGURE_NAMES[name]: counts[name] for name in _ALWAYS},
+        **{NAMES_WITH_UNITS[name]: counts[name] for name in _ALWAYS},
         **without_zeros(rare),
         "account": _account({"batches": len(merge_entries), **counts}, ledger.totals),
     }
@@ -104,7 +73,7 @@ def count_commits(entries: Sequence[Entry], ledger: Ledger) -> Figures:
 def _account(counts: Mapping[str, int], totals: Totals) -> dg.TableMetadataValue:
     """What became of the records: in this run, and in all batches of the table."""
     rows = (
-        (_FIGURE_NAMES.get(name, name), counts[name], total)
+        (NAMES_WITH_UNITS.get(name, name), counts[name], total)
         for name, total in shown_totals(totals.model_dump()).items()
     )
     return _table({"figure": "string", "this_run": "int", "all_runs": "int"}, rows)

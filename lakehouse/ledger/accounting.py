@@ -1,67 +1,66 @@
 """The counts of a commit: their names, sums and descriptions, the same in the audit, the UI and the commands."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.positions import Range, SourceId, source_words
 
 _MAX_RANGES = 12  # in a description
-OPTIONAL_FIGURES = (
-    "empty",
-    "rows_read",
-    "filtered",
-    "rounded",
-    "equal_versions",
-    "deleted",
-    "deletes_without_row",
-    "times_back",
-)
-"""Figures of tables that declare ``rows_from=``, ``where=``, decimals, versions or deletes, and of clocks that went
-back, which are only shown if they are not zero."""
-_RECORDS = (
-    "empty",
-    "rows_read",
-    "filtered",
-    "rejected",
-    "duplicate",
-    "late",
-    "times_back",
-    "rounded",
-    "equal_versions",
-)
-_OUTCOMES = ("inserted", "updated", "deleted", "deletes_without_row", "stale")
-FIGURES = ("read", *_RECORDS, "source_rows", *_OUTCOMES)
-"""Records read, and of these filtered, rejected, duplicate, late, rounded, and those whose time went back or whose
-version is not unique; rows merged, and of these each by its outcome.
 
-If the elements of an array are rows: records read and those without a row, and the rows that the others have. Of these
-rows the others count."""
+
+class Figure(NamedTuple):
+    """A count of a commit: its name in the ledger, in JSON and in tables, its name in Dagster with its unit, its value.
+
+    ``is_optional``: it belongs to tables that declare ``rows_from=``, ``where=``, decimals, versions or deletes, or to
+    clocks that went back. It is only shown if it is not zero.
+    """
+
+    name: str
+    name_with_unit: str
+    value: Callable[[Entry], int]
+    is_optional: bool = False
+
+
+# of rows that an array has, the counts are those of rows, except of the records read and those without a row
+_RECORDS = (
+    Figure("empty", "records_without_rows", lambda entry: entry.commit.empty, True),
+    Figure("rows_read", "rows_read", lambda entry: entry.commit.rows_read or 0, True),
+    Figure("filtered", "records_filtered", lambda entry: entry.commit.filtered, True),
+    Figure("rejected", "records_rejected", lambda entry: entry.commit.rejected),
+    Figure("duplicate", "records_duplicate", lambda entry: entry.commit.duplicate),
+    Figure("late", "records_late", lambda entry: entry.commit.late),
+    Figure("times_back", "records_times_back", lambda entry: entry.commit.times_back, True),
+    Figure("rounded", "records_rounded", lambda entry: entry.commit.rounded, True),
+    Figure("equal_versions", "records_with_equal_versions", lambda entry: entry.commit.equal_versions, True),
+)
+_OUTCOMES = (
+    Figure("inserted", "rows_inserted", lambda entry: entry.metrics.inserted),
+    Figure("updated", "rows_updated", lambda entry: entry.metrics.updated),
+    Figure("deleted", "rows_deleted", lambda entry: entry.metrics.deleted, True),
+    Figure("deletes_without_row", "deletes_without_row", lambda entry: entry.commit.deletes_without_row, True),
+    Figure("stale", "rows_stale", lambda entry: entry.stale),
+)
+FIGURES = (
+    Figure("read", "records_read", lambda entry: entry.commit.read),
+    *_RECORDS,
+    Figure("source_rows", "rows_merged", lambda entry: entry.metrics.source_rows),
+    *_OUTCOMES,
+)
+"""Every count of a commit: records read, what became of them, rows merged, and what became of these."""
+OPTIONAL_FIGURES = tuple(figure.name for figure in FIGURES if figure.is_optional)
+NAMES_WITH_UNITS = {figure.name: figure.name_with_unit for figure in FIGURES}
 
 
 def figures(entry: Entry) -> dict[str, int]:
     """Return the record counts that a commit states, and the row counts of Delta."""
-    commit, metrics = entry.commit, entry.metrics
-    records = (
-        commit.read,
-        commit.empty,
-        commit.rows_read or 0,
-        commit.filtered,
-        commit.rejected,
-        commit.duplicate,
-        commit.late,
-        commit.times_back,
-        commit.rounded,
-        commit.equal_versions,
-    )
-    rows = (metrics.source_rows, metrics.inserted, metrics.updated)
-    deletes = (metrics.deleted, commit.deletes_without_row)
-    return dict(zip(FIGURES, (*records, *rows, *deletes, entry.stale), strict=True))
+    return {figure.name: figure.value(entry) for figure in FIGURES}
 
 
 def sums(entries: Iterable[Entry]) -> dict[str, int]:
     """Return the sums of the counts of several commits; 0 if there are no commits."""
     counts = [figures(entry) for entry in entries]
-    return {name: sum(count[name] for count in counts) for name in FIGURES}
+    return {figure.name: sum(count[figure.name] for count in counts) for figure in FIGURES}
 
 
 def shown_totals(totals: Mapping[str, int]) -> dict[str, int]:
@@ -73,8 +72,8 @@ def describe_counts(entry: Entry) -> str:
     """Describe the counts in one line; some only if they are not zero."""
     counts = figures(entry)
 
-    def describe(names: Iterable[str]) -> str:
-        shown_names = (name for name in names if counts[name] or name not in OPTIONAL_FIGURES)
+    def describe(group: Iterable[Figure]) -> str:
+        shown_names = (figure.name for figure in group if counts[figure.name] or not figure.is_optional)
         return ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in shown_names)
 
     records = f"{counts['read']:,} records read, {describe(_RECORDS)}"

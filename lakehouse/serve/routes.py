@@ -8,8 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from lakehouse.discovery import declared_exports, exports_of
 from lakehouse.errors import LakehouseError
 from lakehouse.ledger.log import open_table, open_version
-from lakehouse.operations.status import status
-from lakehouse.operations.status_fields import status_fields
+from lakehouse.operations.status import status, status_fields
 from lakehouse.serve import models
 from lakehouse.serve.filters import choose_grouping, read_condition, read_order, require_numeric
 from lakehouse.serve.requests import AggregateOptions, ChangeOptions, PageOptions, RowOptions, TableOptions

@@ -18,7 +18,7 @@ from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.operations import status as status_module
-from lakehouse.operations.status_fields import commit_fields
+from lakehouse.operations.status import commit_fields
 from lakehouse.settings import Settings
 from lakehouse.sources import topic as topic_source
 from lakehouse.storage.table_context import TableContext, merged_ledger

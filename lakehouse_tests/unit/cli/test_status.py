@@ -3,10 +3,11 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lakehouse.cli import main
+from lakehouse.cli import main, show
 from lakehouse.cli.merge_verbs import NOTHING_TO_DO
 from lakehouse.declaration import Export, StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
@@ -68,6 +69,16 @@ def exit_code() -> int:
 def test_status_exits_with_0_if_a_table_is_up_to_date(settings: Settings) -> None:
     assert not any(derived.lags for derived in status(settings, temperatures).derived)
     assert exit_code() == 0
+
+
+def test_json_names_the_broker_although_the_first_table_reads_files(capsys: pytest.CaptureFixture[str]) -> None:
+    statuses: list[dict[str, Any]] = [
+        {"bootstrap_servers": None},
+        {"bootstrap_servers": "127.0.0.1:1"},
+        {"bootstrap_servers": None},
+    ]
+    show._print_status_json(statuses, (), ())
+    assert json.loads(capsys.readouterr().out)["bootstrap_servers"] == "127.0.0.1:1"
 
 
 def test_a_table_is_not_up_to_date_if_an_enabled_export_never_ran(settings: Settings) -> None:

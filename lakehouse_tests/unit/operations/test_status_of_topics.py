@@ -24,8 +24,7 @@ from lakehouse.ledger.ledger import app_id
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.operations import status as status_module
 from lakehouse.operations.planned_changes import plan_changes
-from lakehouse.operations.status import status
-from lakehouse.operations.status_fields import left_out_fields, partition_fields
+from lakehouse.operations.status import left_out_fields, partition_fields, status
 from lakehouse.settings import Settings
 from lakehouse.sources import topic as topic_source
 from lakehouse.storage.table_context import merged_ledger

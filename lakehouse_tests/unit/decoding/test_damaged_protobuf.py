@@ -122,6 +122,14 @@ def test_what_the_specification_wants_parsers_to_accept_is_read(
     assert read_or_reason(proto(*fields), body) == expected
 
 
+def test_a_fault_in_a_value_that_a_later_one_replaces_rejects_no_record() -> None:
+    wrong_wire_type = sized(0x0A, b"\x15\x01\x00\x00\x00") + b"\x18\x07"
+    assert read(proto("oneof o { M a = 1; int32 c = 3; }", "int32 b = 2;"), wrong_wire_type) == {"b": 0, "c": 7}
+    texts = sized(0x0A, b"\xff", b"x")
+    assert read(proto("optional string a = 1;", syntax="proto2"), texts) == {"a": "x"}
+    assert rejection_reason(proto("string a = 1;"), texts) == "invalid_utf8", "the library checks each text of proto3"
+
+
 def test_a_message_that_is_written_twice_is_merged() -> None:
     text = proto("M a = 1;", "int32 b = 2;", "repeated int32 c = 3;", "M d = 4;")
     inner = {"b": 7, "c": [5, 6], "d": {"b": 1, "c": []}}

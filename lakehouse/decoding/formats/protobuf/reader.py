@@ -181,10 +181,10 @@ def _read_tag(data: bytes, pos: int) -> tuple[int, int, int]:
 
 
 def _read_short(data: bytes, pos: int) -> tuple[int, int]:
-    """Read a tag or a size, which the library reads from five bytes at most."""
+    """Read a tag, which the library reads from five bytes at most."""
     number, end = read_varint(data, pos)
     if end - pos > 5:
-        raise Rejection("invalid_protobuf", "a tag or a size of more than five bytes")
+        raise Rejection("invalid_protobuf", "a tag of more than five bytes")
     return number, end
 
 

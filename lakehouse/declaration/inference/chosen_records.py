@@ -1,4 +1,4 @@
-"""What is beside the fields of records: the condition that chooses some of them, and the headers that all have."""
+"""What is next to the fields of records: the condition that chooses some of them, and the headers that all have."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice

@@ -60,7 +60,7 @@ def select_table(settings: "Settings", name: str | None, advice: str = "") -> "S
 
     Notes files of declarations that fail. Raises the error of such a file if the others do not declare the table.
     """
-    from lakehouse.declaration.misspelt import spelling_hint
+    from lakehouse.declaration.names import spelling_hint
     from lakehouse.discovery import declared_tables, find_readable_tables
 
     errors: list[LakehouseError] = []

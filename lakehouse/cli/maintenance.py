@@ -140,7 +140,7 @@ def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) 
 
 def _find_layout(settings: "Settings", name: str) -> "tuple[StreamTable, Layout]":
     """The table of that name and its declaration; anything else is wrong usage."""
-    from lakehouse.declaration.misspelt import spelling_hint
+    from lakehouse.declaration.names import spelling_hint
     from lakehouse.operations.layouts import layouts_of
 
     tables = select_tables(settings, None)

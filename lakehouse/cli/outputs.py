@@ -62,7 +62,7 @@ def export(
 
 def _select_exports(settings: "Settings", names: list[str] | None) -> "list[Export]":
     """Return the declared exports of these names, or all that are enabled."""
-    from lakehouse.declaration.misspelt import spelling_hint
+    from lakehouse.declaration.names import spelling_hint
     from lakehouse.discovery import declared_exports
 
     exports_by_name = {export.name: export for export in declared_exports(settings)}
@@ -135,7 +135,7 @@ def materialize(
 
 def _select_views(settings: "Settings", name: str | None) -> "tuple[tuple[View, ...], list[View]]":
     """Return all declared views, and the materialized view of that name, or all of them."""
-    from lakehouse.declaration.misspelt import spelling_hint
+    from lakehouse.declaration.names import spelling_hint
     from lakehouse.discovery import declared_views
 
     views = declared_views(settings)

@@ -178,8 +178,7 @@ def _with_key(
     settings: "Settings", proposal: "Proposal", records: "Sequence[KeyedValue]", schemas: "Schemas"
 ) -> "Proposal":
     """The proposal with columns for keys, by their schemas if a registry that is running has them."""
-    from lakehouse.declaration.inference.key_columns import with_record_key
-    from lakehouse.declaration.inference.schema_keys import are_framed, with_schema_key
+    from lakehouse.declaration.inference.key_columns import are_framed, with_record_key, with_schema_key
     from lakehouse.decoding.formats import KEY_FORMATS
 
     keys = [record.key for record in records]

@@ -77,7 +77,7 @@ def topics(
 
 def _note_similar_table(settings: "Settings", topic: str) -> None:
     """Say if a declared table has nearly the name of a topic: perhaps the table is meant."""
-    from lakehouse.declaration.misspelt import spelling_hint
+    from lakehouse.declaration.names import spelling_hint
     from lakehouse.discovery import find_readable_tables
 
     names = [table.name for table in find_readable_tables(settings, lambda _: None)]

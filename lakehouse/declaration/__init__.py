@@ -1,29 +1,23 @@
 """The classes with which a user declares a table. A declaration is checked when it is created.
 
-``table`` defines ``StreamTable`` on top of ``table_parts`` (``table_options``, ``table_names``, ``fingerprint``),
-``view`` defines ``View``, and ``export`` defines ``Export``. ``vocabulary`` and ``partitions`` define the classes of
-its parts, ``delete_conditions`` which records delete or belong to the table, ``start`` where it begins, ``topics``
-which topics it reads, ``files`` which files, ``table_rows`` which table, ``generated`` which computed records,
-``reject`` which rules reject records, ``references`` what they refer to. ``rules`` lists what is refused, ``names``
-which names are reserved, ``sql`` what may be computed, ``widening`` which types can replace another type. ``snapshot``
-describes a declaration as JSON, so that a later one can be compared with it. ``inference`` proposes a declaration from
-records. ``misspelt`` finds the name that the user meant, ``array_steps`` the steps into an array that no path has.
+``table`` defines ``StreamTable`` on top of ``table_parts`` (``table_options``, ``table_names``), ``view`` defines
+``View``, and ``export`` defines ``Export``. ``vocabulary`` and ``partitions`` define the classes of its parts,
+``table_inputs`` what it reads, ``conditions`` which records delete, belong to the table or are rejected, ``references``
+what they refer to. ``rules`` lists what is refused, ``names`` which names are reserved and which one the user meant,
+``sql`` what may be computed, ``widening`` which types can replace another type. ``snapshot`` describes a declaration as
+JSON, so that a later one can be compared with it. ``inference`` proposes a declaration from records.
 
 A new class belongs into ``vocabulary``, and its restrictions into ``rules``. The package does no input or output. Every
 package above may import it; it imports ``lakehouse.decoding``, ``lakehouse.errors`` and, from ``lakehouse.settings``,
 what a path is.
 """
 
-from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs, SchemaIs, Tombstone
+from lakehouse.declaration.conditions import FieldIs, HeaderIs, Reject, SchemaIs, Tombstone
 from lakehouse.declaration.export import Export
-from lakehouse.declaration.files import Files
-from lakehouse.declaration.generated import Generated
 from lakehouse.declaration.partitions import Day, Hour, Month, Value, Year
 from lakehouse.declaration.references import Reference
-from lakehouse.declaration.reject import Reject
 from lakehouse.declaration.table import StreamTable
-from lakehouse.declaration.table_rows import TableRows
-from lakehouse.declaration.topics import TopicPattern
+from lakehouse.declaration.table_inputs import Files, Generated, TableRows, TopicPattern
 from lakehouse.declaration.view import View
 from lakehouse.declaration.vocabulary import (
     AvroSamples,

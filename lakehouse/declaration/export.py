@@ -7,8 +7,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import Literal
 
-from lakehouse.declaration.misspelt import spelling_hint
-from lakehouse.declaration.names import is_name, name_problems
+from lakehouse.declaration.names import is_name, name_problems, spelling_hint
 from lakehouse.declaration.partitions import Day, Hour, Month, Year
 from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.vocabulary import fingerprint_of

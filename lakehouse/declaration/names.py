@@ -2,9 +2,14 @@
 
 import keyword
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from inspect import signature
+from types import ModuleType
 
 from lakehouse.decoding.column_types import Problem
+from lakehouse.decoding.formats import Format
 
 MAX_LENGTH = 200  # a folder, a lock and a partition with such a name still fit into a file name
 SHAPE = f"a name has at most {MAX_LENGTH} lower-case letters, digits and _, and starts with a letter"
@@ -24,6 +29,14 @@ RESERVED_TABLES = {*_DAGSTER.split(), *keyword.kwlist}
 """Names that Dagster accepts for no asset."""
 
 NO_CHECK = {"records_accounted", "rows_accounted", "batch_can_be_planned", "batches_accounted", "keys_unique"}
+_MIN_SIMILARITY = 0.75  # 1 is the same name
+_MISSING_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) missing \d+ required (?:positional|keyword-only) arguments?: (.+)")
+_UNKNOWN_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
+ARRAY_NAME = "Field {!r} is left out: its name looks like a place in an array. UnmappedFields() has its value."
+"""Why no column is proposed for a field whose name has a step into an array."""
+_STEP = re.compile(r"(?P<array>.*?)\[(?P<place>[0-9*]*)\](?=\.|$)", re.DOTALL)
+
+
 NO_CHECK |= {
     "producer_time",
     "ranges_contiguous",
@@ -63,3 +76,57 @@ def column_name(source: str) -> str | None:
     if name in FEED_COLUMNS or name.endswith(("_before", "_after")):  # it may be in the key, which the feed contains
         name = f"{name}_"
     return name if is_name(name) else None
+
+
+def misspelt(error: BaseException, package: ModuleType) -> tuple[str, str] | None:
+    """Return what is wrong and what to do, if the error is about a name that a declaration cannot use.
+
+    ``package`` is the module that exports the classes of a declaration in ``__all__``. ``None`` for any other error.
+    """
+    text = str(error)
+    unknown_match = _UNKNOWN_ARGUMENT.match(text)
+    if isinstance(error, TypeError) and unknown_match and unknown_match[1] in package.__all__:
+        return _unknown_parameter(
+            unknown_match[1], unknown_match[2], list(signature(getattr(package, unknown_match[1])).parameters)
+        )
+    missing_match = _MISSING_ARGUMENT.match(text)
+    if isinstance(error, TypeError) and missing_match and missing_match[1] in package.__all__:
+        names = missing_match[2].replace("'", "")
+        return f"{missing_match[1]} is missing {names}", f"Add {re.split(',| and ', names)[0]}=... to it."
+    import_match = re.match(rf"cannot import name '(\w+)' from '{package.__name__}'", text)
+    if isinstance(error, ImportError) and import_match:
+        return f"{package.__name__} has no {import_match[1]!r}", _suggest(import_match[1], package.__all__, "It has")
+    name = error.name if isinstance(error, NameError) else None
+    closest = _closest(name, package.__all__) if name and name not in sys.stdlib_module_names else None
+    if closest:
+        return f"{type(error).__name__}: {text}", f"Write {closest}, and import it from {package.__name__}."
+    return None
+
+
+def spelling_hint(name: str, valid_names: Iterable[str]) -> str:
+    """Return the question whether a similar valid name is meant, with a space at its end; empty if none is similar."""
+    closest = _closest(name, valid_names)
+    return f"Did you mean {closest}? " if closest else ""
+
+
+def _unknown_parameter(class_name: str, parameter: str, parameters: list[str]) -> tuple[str, str]:
+    return f"{class_name} has no parameter {parameter!r}", _suggest(parameter, parameters, "It takes")
+
+
+def _suggest(name: str, valid_names: Iterable[str], intro: str) -> str:
+    closest = _closest(name, valid_names)
+    return f"Write {closest}." if closest else f"{intro} {', '.join(valid_names)}."
+
+
+def _closest(name: str, valid_names: Iterable[str]) -> str | None:
+    return next(iter(get_close_matches(name, list(valid_names), n=1, cutoff=_MIN_SIMILARITY)), None)
+
+
+def array_step(names: Sequence[str]) -> re.Match[str] | None:
+    """The first step into an array of a path, with the name of the ``array`` and the ``place`` in it."""
+    return next((match for name in names if (match := _STEP.match(name))), None)
+
+
+def json_names(names: Sequence[str], form: Format) -> Sequence[str]:
+    """The names of a path that are fields of JSON: the name of a field of a text format may be any."""
+    return names[1:] if form.is_text else names

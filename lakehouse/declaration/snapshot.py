@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from lakehouse.declaration.reject import Reject
+from lakehouse.declaration.conditions import Reject
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Check, Column
 from lakehouse.decoding.nested_types import as_spark_says

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
-from lakehouse.declaration.files import Files
-from lakehouse.declaration.generated import Generated
-from lakehouse.declaration.table_rows import TableRows
+from lakehouse.declaration.table_inputs import Files, Generated, TableRows
 from lakehouse.declaration.vocabulary import Rollup
 
 

@@ -6,17 +6,12 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, Literal, Self
 
-from lakehouse.declaration.delete_conditions import Condition, FieldIs, Tombstone
-from lakehouse.declaration.files import Files
-from lakehouse.declaration.generated import Generated
+from lakehouse.declaration.conditions import Condition, FieldIs, Reject, Tombstone
 from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.references import Reference
-from lakehouse.declaration.reject import Reject
 from lakehouse.declaration.sql import NO_PLACES, computed_sql
-from lakehouse.declaration.start import Start
+from lakehouse.declaration.table_inputs import Files, Generated, Start, TableRows, TopicPattern, describe_topics
 from lakehouse.declaration.table_names import TableNames
-from lakehouse.declaration.table_rows import TableRows
-from lakehouse.declaration.topics import TopicPattern, describe_topics
 from lakehouse.declaration.vocabulary import Check, Column, Late, Rollup, Rows, Samples, Version, VersionNulls
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.record_parts import ELEMENT

@@ -1,16 +1,16 @@
 """What follows from the options of a declaration; the rules check them before a ``StreamTable`` exists."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 
-from lakehouse.declaration.delete_conditions import Condition, Tombstone
-from lakehouse.declaration.fingerprint import column_options, columns_by_type
+from lakehouse.declaration.conditions import Condition, Tombstone
+from lakehouse.declaration.table_inputs import TopicPattern
 from lakehouse.declaration.table_options import TableOptions
-from lakehouse.declaration.topics import TopicPattern
 from lakehouse.declaration.vocabulary import Column, fingerprint_of
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
+from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_keys import key_parser
 from lakehouse.decoding.record_parts import (
     ELEMENT,
@@ -26,6 +26,24 @@ from lakehouse.decoding.record_parts import (
 )
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import taken_fields
+
+
+def columns_by_type(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the columns, with each nested type as Spark writes it."""
+    return tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in columns)
+
+
+def column_options(columns: Sequence[Column]) -> Iterator[object]:
+    """Yield the options of columns that their representation does not contain."""
+    yield from ((c.name, c.epoch, c.default) for c in columns if c.epoch is not None or c.default is not None)
+    yield from ((c.name, c.sql) for c in columns if c.sql is not None)
+    yield from ((c.name, c.field.former) for c in columns if c.formerly is not None)
+    yield from ((c.name, "null", tuple(c.null_values)) for c in columns if c.null_values)
+    yield from ((c.name, "null_erases") for c in columns if c.null_erases)
+    yield from ((c.name, "invalid", c.invalid) for c in columns if c.invalid is not None)
+    yield from ((c.name, "rounding", c.rounding) for c in columns if c.rounding is not None)
+    yield from ((c.name, "zone", *astuple(c.field.zone)) for c in columns if c.field.zone)
+    yield from ((c.name, "written", c.written) for c in columns if c.written is not None)
 
 
 @dataclass(frozen=True)

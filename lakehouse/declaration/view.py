@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakehouse.declaration.misspelt import spelling_hint
-from lakehouse.declaration.names import name_problems
+from lakehouse.declaration.names import name_problems, spelling_hint
 from lakehouse.declaration.sql import query_problems, tables_read
 from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.decoding.column_types import Problem

@@ -10,7 +10,7 @@ import yaml
 from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field
 
-from lakehouse.declaration.misspelt import spelling_hint
+from lakehouse.declaration.names import spelling_hint
 from lakehouse.defs.build import build_broken_files, build_defs, load_declarations
 from lakehouse.discovery import Declaration
 from lakehouse.errors import DeclarationError, LakehouseError

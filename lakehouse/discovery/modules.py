@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-from lakehouse.declaration.misspelt import misspelt
+from lakehouse.declaration.names import misspelt
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 
 SETTING = "LAKEHOUSE_DECLARATIONS"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from lakehouse.declaration import StreamTable, TopicPattern
-from lakehouse.declaration.start import start_time
+from lakehouse.declaration.table_inputs import start_time
 from lakehouse.errors import DeclarationError, TopicError
 from lakehouse.kafka import PATIENCE, offsets_at, topic_names
 from lakehouse.ledger.ledger import Ledger, ledger_of

@@ -8,8 +8,7 @@ import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
 from lakehouse.declaration import StreamTable, View
-from lakehouse.declaration.misspelt import spelling_hint
-from lakehouse.declaration.names import MAX_LENGTH
+from lakehouse.declaration.names import MAX_LENGTH, spelling_hint
 from lakehouse.declaration.sql import column_origins
 from lakehouse.declaration.view import sort_views
 from lakehouse.decoding.column_types import Problem

@@ -11,7 +11,7 @@ import pyarrow as pa
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
 from duckdb import Error as DuckDBError
 
-from lakehouse.declaration.misspelt import spelling_hint
+from lakehouse.declaration.names import spelling_hint
 from lakehouse.errors import QueryError, SetupError
 from lakehouse.ledger.past_versions import Point, TableVersion, find_version, parse_time, require_zone
 from lakehouse.query.connections import (

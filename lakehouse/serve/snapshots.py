@@ -8,7 +8,7 @@ from fastapi import Request
 from pydantic import SecretStr
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.misspelt import spelling_hint
+from lakehouse.declaration.names import spelling_hint
 from lakehouse.discovery import find_tables, find_views
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import ledger_as_of, ledger_of

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration import StreamTable, Tombstone
-from lakehouse.declaration.generated import Generated
-from lakehouse.declaration.table_rows import TableRows
+from lakehouse.declaration.table_inputs import Generated, TableRows
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import SourceState
 from lakehouse.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lakehouse.cli.show import _left_out_text
-from lakehouse.declaration.start import start_time
+from lakehouse.declaration.table_inputs import start_time
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "start.md").read_text(encoding="utf-8")

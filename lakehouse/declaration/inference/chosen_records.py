@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice
 from typing import NamedTuple, TypeVar
 
-from lakehouse.declaration.delete_conditions import FieldIs, HeaderIs
+from lakehouse.declaration.conditions import FieldIs, HeaderIs
 from lakehouse.declaration.inference.column_lines import column_line
 from lakehouse.declaration.inference.proposed_types import type_of
 from lakehouse.declaration.names import column_name

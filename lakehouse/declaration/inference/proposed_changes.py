@@ -11,13 +11,11 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.declaration.array_steps import ARRAY_NAME, array_step
 from lakehouse.declaration.inference.proposal import Proposal
 from lakehouse.declaration.inference.proposed_key import proposed_key
-from lakehouse.declaration.inference.proposed_times import epoch_unit, epoch_warning, named_epoch_unit
-from lakehouse.declaration.inference.proposed_types import type_of
+from lakehouse.declaration.inference.proposed_types import epoch_unit, epoch_warning, named_epoch_unit, type_of
 from lakehouse.declaration.inference.readable_records import most_common_reasons
-from lakehouse.declaration.names import column_name
+from lakehouse.declaration.names import ARRAY_NAME, array_step, column_name
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format

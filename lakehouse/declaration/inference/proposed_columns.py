@@ -9,8 +9,14 @@ from typing import Any
 from lakehouse.declaration.inference.column_lines import column_line
 from lakehouse.declaration.inference.proposed_forms import find_form, form_advice, is_identifier, least_common
 from lakehouse.declaration.inference.proposed_key import are_like_times
-from lakehouse.declaration.inference.proposed_times import epoch_warning, named_epoch_unit
-from lakehouse.declaration.inference.proposed_types import fits, kind_of, omitted_fields, type_of
+from lakehouse.declaration.inference.proposed_types import (
+    epoch_warning,
+    fits,
+    kind_of,
+    named_epoch_unit,
+    omitted_fields,
+    type_of,
+)
 from lakehouse.declaration.inference.record_fields import values_at
 from lakehouse.declaration.names import column_name
 from lakehouse.declaration.vocabulary import Column

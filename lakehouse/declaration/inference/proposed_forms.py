@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.declaration.inference.proposed_key import are_like_times
-from lakehouse.declaration.inference.proposed_times import epoch_unit, named_epoch_unit
-from lakehouse.declaration.inference.proposed_types import type_of
+from lakehouse.declaration.inference.proposed_types import epoch_unit, named_epoch_unit, type_of
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.column_types import digits_of

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from lakehouse.declaration.inference.proposed_times import is_rounded, stored_time
+from lakehouse.declaration.inference.proposed_types import is_rounded, stored_time
 from lakehouse.declaration.vocabulary import Column
 
 _ID = re.compile(r"(.*_)?(id|key|uuid|guid)")

@@ -8,10 +8,9 @@ from fractions import Fraction
 from math import ceil, floor
 
 from lakehouse.declaration.names import SHAPE, is_name
-from lakehouse.declaration.rules.binary_rules import binary_problems
 from lakehouse.declaration.rules.key_rules import key_source_problems, reads_window_time, typed_key
 from lakehouse.declaration.rules.time_rules import time_problems
-from lakehouse.declaration.rules.written_rules import written_problems
+from lakehouse.declaration.rules.written_rules import binary_problems, written_problems
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.declaration.widening import is_widened
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
-from lakehouse.declaration.misspelt import spelling_hint
-from lakehouse.declaration.names import NO_CHECK, RECORD, SHAPE, is_name
+from lakehouse.declaration.names import NO_CHECK, RECORD, SHAPE, is_name, spelling_hint
 from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Rollup

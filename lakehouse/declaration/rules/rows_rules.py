@@ -1,14 +1,19 @@
 """The rules for ``rows_from``: the elements of an array in a record are rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from lakehouse.declaration.delete_conditions import FieldIs, Tombstone
+from lakehouse.declaration.conditions import FieldIs, Tombstone
+from lakehouse.declaration.names import array_step, json_names
+from lakehouse.declaration.references import Reference
 from lakehouse.declaration.table_parts import TableParts
+from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.record_parts import (
     ELEMENT,
     ITEMS,
+    PARSED_KEY,
+    VALUE,
     Element,
     ElementIndex,
     ParentField,
@@ -20,6 +25,8 @@ _NAME_ARRAY = 'Name the field with the array, such as rows_from="items", or its 
 _ARRAYS = (ELEMENT, ITEMS)
 """The first name of the path to the rows, if the record itself is an array."""
 _REMOVE_ONE = "Remove one of the two."
+_IN_PLACE = "Declare the array {!r} as a column, such as ARRAY<STRING>, and read its element in a view."
+_IN_ROWS = "For a row per element, write rows_from with the path to {!r}, and paths within an element."
 
 
 def rows_problems(table: TableParts) -> Iterator[Problem]:
@@ -132,3 +139,52 @@ _WHY_NOT = {
     "purge_deletes": "The order of a purged delete has no place for an element.",
     "base": "Base files have no records around their rows.",
 }
+
+
+def array_problems(table: TableParts) -> Iterator[Problem]:
+    """Problems of the paths of columns, conditions and rows: a place in an array is not the name of a field."""
+    for column in table.record_columns:
+        for names in _paths_of(column):
+            yield from _path_problems(f"column {column.name}", _names_of_fields(names, column, table))
+    for option, condition in table.all_conditions:
+        if isinstance(condition, FieldIs) and not isinstance(condition.source, ParentField):
+            yield from _path_problems(option, json_names(condition.path, table.format))
+    ways = {"rows_from": table.rows_path or (), "in_base64": _base64_names(table)}
+    for option, way in ways.items():
+        yield from _path_problems(option, [name.removesuffix(ITEMS) for name in way])
+
+
+def reference_array_problems(reference: Reference) -> Iterator[Problem]:
+    """What is wrong with the paths of the columns of a reference."""
+    for column in reference.columns:
+        for names in _paths_of(column):
+            yield from _path_problems(f"column {column.name}", json_names(names, reference.format))
+
+
+def _paths_of(column: Column) -> Sequence[tuple[str, ...]]:
+    if column.sql is not None or column.field.part not in (VALUE, PARSED_KEY):
+        return ()
+    return (column.field.names, column.field.former)
+
+
+def _names_of_fields(names: Sequence[str], column: Column, table: TableParts) -> Sequence[str]:
+    """The names of fields in a path of a column, without ``[]`` of the arrays that are on the way to its row."""
+    if column.field.part == PARSED_KEY:
+        return names
+    if isinstance(column.source, ParentField):
+        return [name.removesuffix(ITEMS) if name in (table.rows_path or ()) else name for name in names]
+    return json_names(names, table.format)
+
+
+def _base64_names(table: TableParts) -> Sequence[str]:
+    path = table.format.in_base64
+    return (path,) if isinstance(path, str) else path
+
+
+def _path_problems(place: str, names: Sequence[str]) -> Iterator[Problem]:
+    step = array_step(names)
+    if step is None:
+        return
+    array, number = step["array"] or "the record", step["place"]
+    message = f"{place}: its path leads into an array by {step[0]!r}, which is not a field"
+    yield message, (_IN_PLACE if number.isdigit() else _IN_ROWS).format(array)

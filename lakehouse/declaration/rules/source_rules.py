@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from lakehouse.declaration.delete_conditions import HeaderIs, SchemaIs, Tombstone
-from lakehouse.declaration.files import Files
-from lakehouse.declaration.generated import Generated
+from lakehouse.declaration.conditions import HeaderIs, SchemaIs, Tombstone
+from lakehouse.declaration.table_inputs import Files, Generated, TableRows
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.table_rows import TableRows
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.generated import Choice, Counter
 from lakehouse.decoding.record_parts import FILE_HEADER, HEADER, KEY, PARSED_KEY, TOPIC

@@ -6,27 +6,20 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import chain
 
-from lakehouse.declaration.misspelt import spelling_hint
-from lakehouse.declaration.names import FEED_COLUMNS, name_problems
+from lakehouse.declaration.names import FEED_COLUMNS, name_problems, spelling_hint
 from lakehouse.declaration.references import Reference
-from lakehouse.declaration.rules.array_rules import array_problems, reference_array_problems
-from lakehouse.declaration.rules.binary_rules import binary_table_problems, is_binary
-from lakehouse.declaration.rules.change_rules import change_problems
 from lakehouse.declaration.rules.column_rules import columns_problems
-from lakehouse.declaration.rules.delete_rules import delete_problems
+from lakehouse.declaration.rules.delete_rules import change_problems, delete_problems
 from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
-from lakehouse.declaration.rules.filter_rules import filter_problems
-from lakehouse.declaration.rules.format_rules import format_column_problems, reference_format_problems
-from lakehouse.declaration.rules.invalid_rules import invalid_problems
+from lakehouse.declaration.rules.format_rules import format_column_problems, invalid_problems, reference_format_problems
 from lakehouse.declaration.rules.key_rules import key_table_problems
-from lakehouse.declaration.rules.period_rules import period_problems
-from lakehouse.declaration.rules.placement_rules import clustering_problems, partition_problems
-from lakehouse.declaration.rules.reject_rules import reject_problems
-from lakehouse.declaration.rules.rows_rules import rows_problems
+from lakehouse.declaration.rules.reject_rules import filter_problems, reject_problems
+from lakehouse.declaration.rules.rows_rules import array_problems, reference_array_problems, rows_problems
 from lakehouse.declaration.rules.source_rules import header_problems, source_problems
-from lakehouse.declaration.rules.start_rules import start_problems
-from lakehouse.declaration.rules.topic_rules import topic_problems
+from lakehouse.declaration.rules.topic_rules import start_problems, topic_problems
+from lakehouse.declaration.rules.upkeep_rules import clustering_problems, partition_problems, period_problems
+from lakehouse.declaration.rules.written_rules import binary_table_problems, is_binary
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column, SampleRecords, Version
 from lakehouse.declaration.widening import has_more_places

@@ -3,14 +3,25 @@
 import re
 from collections.abc import Iterator
 
-from lakehouse.declaration.rules.binary_rules import FORM_ADVICE
+from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import WHOLE_LIMITS, is_text
 from lakehouse.decoding.nested_types import as_spark_says
-from lakehouse.decoding.record_parts import PARSED_ENCODINGS, TIME, VALUE, WINDOW_TIMES, RecordKey
+from lakehouse.decoding.record_parts import (
+    PARSED_ENCODINGS,
+    PARSED_KEY,
+    TIME,
+    TYPED_ENCODINGS,
+    VALUE,
+    WINDOW_TIMES,
+    RecordKey,
+)
 from lakehouse.decoding.written_forms import BYTE_FORMS, KeyValues, TextBoolean, TextNumber, becomes_json
 
+_FORMS = 'written="base64", written="base64url" or written="hex"'
+FORM_ADVICE = f"Bytes in a text have one of the forms {_FORMS}. Declare that of the records."
+"""What to do if a column of bytes has another form."""
 _TEXT_NUMBER, _TEXT_BOOLEAN, _KEY_VALUES = TextNumber.__name__, TextBoolean.__name__, KeyValues.__name__
 _MAP = "map<string,string>"
 _FITTING_KINDS: dict[str, tuple[str, ...]] = {
@@ -55,6 +66,37 @@ _OF_PARTS = (
     "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts, or"
     " for bytes base64, base64url or hex."
 )
+
+
+def is_binary(column: Column) -> bool:
+    """Whether a column has bytes."""
+    return column.type == "BINARY"
+
+
+def binary_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with the options of a column of bytes."""
+    if not is_binary(column):
+        return
+    if column.sql is not None:
+        yield "a computed column cannot be BINARY", "SQL computes no bytes. Read the column from a field."
+    for option in ("null_values", "default"):
+        if column.written is None and getattr(column, option) not in (None, (), []):
+            yield f"BINARY without written and {option} cannot be combined", f"Bytes are not a text. Remove {option}."
+
+
+def binary_table_problems(table: TableParts) -> Iterator[Problem]:
+    """Columns of bytes in a format without bytes, or in a table with base files, which have none."""
+    for column in filter(is_binary, table.record_columns):
+        is_json_key = column.field.part == PARSED_KEY and column.field.key_encoding not in TYPED_ENCODINGS
+        is_text = is_json_key or (column.field.part == VALUE and not table.format.has_bytes)
+        if column.written is None and is_text:
+            place = "keys that are JSON" if is_json_key else f"values of format {table.format.name}"
+            message = f"column {column.name}: {place} have no bytes"
+            declaration = f'Column("{column.name}", "BINARY", ..., written="base64")'
+            yield message, f"Bytes are a text there. Write {declaration}, or one of the forms base64url and hex."
+        if table.base:
+            message = f"column {column.name} is BINARY, but base files have only numbers, times, booleans and texts"
+            yield message, "Remove base, or the column."
 
 
 def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:

@@ -1,16 +1,15 @@
 """SQL in a declaration, checked by its text, before a Spark session exists.
 
-``parsed`` parses a text as one expression and finds what the parser drops. ``rules`` checks conditions and measures;
-``sums`` finds sums of doubles in them. Spark checks types later. ``queries`` checks the queries of views, in DuckDB's
-SQL, and finds the tables and columns that they read. ``computed`` converts the SQL of a column to SQL that
-no record can make fail. ``reader`` converts its parts (``part_reader``): ``conditions`` and ``operations``, with
-``functions`` and ``literals``. The parser is imported only if a declaration contains SQL.
+``parsed`` parses a text as one expression, with its literals, and finds what the parser drops. ``rules`` checks
+conditions and measures; ``sums`` finds sums of doubles in them. Spark checks types later. ``queries`` checks the
+queries of views, in DuckDB's SQL, and finds the tables and columns that they read. ``computed`` converts the SQL of a
+column to SQL that no record can make fail. Its parts are ``conditions`` and ``operations``, with ``functions``. The
+parser is imported only if a declaration contains SQL.
 """
 
 from lakehouse.declaration.sql.computed import NO_PLACES, computed_sql
 from lakehouse.declaration.sql.functions import NotComputable
-from lakehouse.declaration.sql.literals import castable
-from lakehouse.declaration.sql.parsed import named_columns, quoted
+from lakehouse.declaration.sql.parsed import castable, named_columns, quoted
 from lakehouse.declaration.sql.queries import column_origins, query_problems, tables_read
 from lakehouse.declaration.sql.rules import condition_problems, measure_problems
 from lakehouse.declaration.sql.sums import EXACT, find_addends, is_inexact

@@ -5,6 +5,7 @@ None of them fails for a record: where Spark's own could, another one returns NU
 
 from typing import Any
 
+from lakehouse.declaration.sql.conditions import PartReader
 from lakehouse.declaration.sql.functions import (
     ARITHMETIC,
     CASTS,
@@ -26,7 +27,7 @@ from lakehouse.declaration.sql.functions import (
     as_bigint,
     kind_of,
 )
-from lakehouse.declaration.sql.literals import (
+from lakehouse.declaration.sql.parsed import (
     cast_type,
     castable,
     operands_of,
@@ -34,7 +35,6 @@ from lakehouse.declaration.sql.literals import (
     shown_sql,
     time_literal,
 )
-from lakehouse.declaration.sql.part_reader import PartReader
 
 _MAX_LITERAL_LENGTH = 12  # characters of an integer literal
 _UNITS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")  # no week: the first of all began before it

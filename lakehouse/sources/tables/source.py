@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.names import RECORD
-from lakehouse.declaration.table_rows import TableRows
+from lakehouse.declaration.table_inputs import TableRows
 from lakehouse.decoding import staged
 from lakehouse.errors import SourceError
 from lakehouse.ledger.commit_infos import identity_of

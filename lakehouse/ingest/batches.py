@@ -226,7 +226,7 @@ def run_batch(
         counts = count_batch(records, table, is_beyond, equal_order(table, source))
         counts = count_data_files(counts, files)
         records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
-    stored_rows = count_rows(layout.uri, layout.partition_by, counts.partitions)
+    stored_rows = count_rows(layout.uri, layout.partition_by, counts.touched.partitions)
     stored_rows += count_rows(settings.table_uri(table.deletes_name)) if table.delete_rule else 0
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
     with rows_expected(spark, counts.rows, stored_rows):

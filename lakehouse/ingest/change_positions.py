@@ -32,7 +32,7 @@ def require_greater_positions(context: TableContext, batch: DecodedBatch, counts
     Compares with stored rows and deletes, only for a batch with a snapshot that no batch had before, and not with the
     position that the declaration accepts.
     """
-    if batch.commit.kind != "batch" or counts.snapshot_position is None:
+    if batch.commit.kind != "batch" or counts.changes.snapshot_position is None:
         return
     known_position = bounds_after(batch.ledger).snapshot
     known_positions = [p for p in (known_position, context.table.format.accepted_snapshot) if p is not None]
@@ -67,7 +67,7 @@ def first_after_later(context: TableContext, batch: DecodedBatch, records: DataF
 
 def note_snapshot_end(table: StreamTable, batch: DecodedBatch, counts: Counts) -> DecodedBatch:
     """Return the batch with the order of the record that ends its newest snapshot of the whole table, if one does."""
-    if not counts.snapshot_ends:
+    if not counts.changes.snapshot_ends:
         return batch
     fields = record_fields(table, batch.plan.source)
     ends = batch.records.where(f"{staged.SNAPSHOT} = '{staged.LAST}'")
@@ -103,12 +103,12 @@ def note_origins(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
     Raises ``LedgerError`` if a server sends changes that are before those of another one. A snapshot of the whole table
     that ends in the batch says where all later changes begin, so that the servers before it do not matter.
     """
-    if batch.commit.kind != "batch" or counts.min_origin is None or counts.max_origin is None:
+    if batch.commit.kind != "batch" or counts.changes.min_origin is None or counts.changes.max_origin is None:
         return batch
-    former = {} if counts.snapshot_ends else batch.commit.origins
-    is_alone = counts.min_origin == counts.max_origin and {*former} <= {counts.min_origin}
-    if is_alone and counts.origin_position is not None:
-        positions = [Positions(counts.min_origin, counts.origin_position, None)]
+    former = {} if counts.changes.snapshot_ends else batch.commit.origins
+    is_alone = counts.changes.min_origin == counts.changes.max_origin and {*former} <= {counts.changes.min_origin}
+    if is_alone and counts.changes.origin_position is not None:
+        positions = [Positions(counts.changes.min_origin, counts.changes.origin_position, None)]
     else:
         positions = _read_positions(batch, former)
     suspects = before_others(former, positions)

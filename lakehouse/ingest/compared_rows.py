@@ -99,7 +99,7 @@ def store_spec(target: Target, stored_rows: DataFrame, counts: Counts) -> MergeS
     """Return how Spark stores compared rows."""
     is_new = f"NOT s.{staged.STALE}"
     return MergeSpec(
-        f"{target.same_key} AND {counts.prune} AND {is_new}",
+        f"{target.same_key} AND {counts.touched.prune} AND {is_new}",
         _assignments(target, stored_rows),
         {name: _insert_value(name) for name in target.merged.layout.names},
         insert_if=is_new,
@@ -141,7 +141,7 @@ def compare(target: Target, stored_rows: DataFrame, newest_rows: DataFrame, coun
     has_stored = f"t.`{target.table.key[0]}` IS NOT NULL"
     flags = _flags(target, has_stored)
     source = _with_stored_orders(stored_rows, newest_rows, target.table).alias("s")
-    is_same_key = f"{target.same_key} AND {counts.prune}"
+    is_same_key = f"{target.same_key} AND {counts.touched.prune}"
     rows = source.join(with_keys_of(newest_rows, stored_rows, is_same_key, counts), F.expr(is_same_key), "left")
     if target.deletes is not None:
         is_same_key = f"{equal_keys(target.table.key, 'd')} AND {counts.prune_by_key('d')}"

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -19,11 +20,41 @@ from lakehouse.storage.layout import TEXT_BOUND, TEXT_TYPES, literal, text_liter
 
 _TEXT_SIZE = "_text_size"
 PRUNE_ALL = "false"  # prunes every file: for a batch without rows
-_OF_CHANGES = ("snapshot_position", "snapshot_ends", "moved_keys", "min_origin", "max_origin", "origin_position")
 _TO_EVERYBODY, _BROADCAST_TEXT_BYTES = 50_000, 64 * 1024 * 1024  # limits of a broadcast: rows, and bytes of their text
 MAX_UNMAPPED_FIELDS = 100
 """Maximum number of unmapped fields that are listed for one batch."""
 _MOST_PARTITIONS = 500  # literals in one statement; with more, the range of the key prunes well enough
+
+
+class Touched(NamedTuple):
+    """What the rows of a batch can touch in the table.
+
+    ``partitions`` are those to which the rows belong, if the key determines them. ``prune`` is a condition on the table
+    (as ``t``), made of literals, that prunes the files that can contain no row of the batch; ``key_ranges`` is the part
+    of it about the key, with ``{side}`` for the alias of the table. ``text`` is the size of the texts and bytes of the
+    valid records.
+    """
+
+    partitions: tuple[str, ...] | None = None
+    prune: str = PRUNE_ALL
+    key_ranges: str = "true"
+    text: int = 0
+
+
+class ChangeCounts(NamedTuple):
+    """What a batch of a change stream holds.
+
+    ``snapshot_position`` is the greatest position of a snapshot, ``None`` if it has none; ``snapshot_ends`` counts the
+    records that end one; ``moved_keys`` counts the keys in several partitions. ``min_origin`` and ``max_origin`` are
+    those of its changes, and ``origin_position`` their greatest position.
+    """
+
+    snapshot_position: int | None = None
+    snapshot_ends: int = 0
+    moved_keys: int = 0
+    min_origin: int | None = None
+    max_origin: int | None = None
+    origin_position: int | None = None
 
 
 @dataclass(frozen=True)
@@ -34,40 +65,26 @@ class Counts:
     record of the batch has their key and version, and other values. ``filtered`` records do not meet ``where``. If the
     elements of an array are rows, ``read`` counts records, ``empty`` those without an element, and all other counts are
     about rows: ``rows_read`` is the number of elements, and of records that are judged as a whole; else it is ``None``.
-    ``partitions`` are the partitions of the table to which the rows belong, if the key determines them. ``prune`` is a
-    condition on the table (as ``t``), made of literals, that prunes the files that can contain no row of the batch;
-    ``key_ranges`` is the part of it about the key, with ``{side}`` for the alias of the table. ``deleted_keys`` is the
-    number of keys with a delete, ``truncates`` that of truncates, and ``beyond_horizon`` that of rows which a purged
-    delete may have deleted. ``text`` is the size of the texts and bytes of the valid records. ``unmapped_fields`` has
-    the number of records with each unmapped field. In a change stream, ``snapshot_position`` is the greatest position
-    of a snapshot in the batch, ``None`` if it has none; ``snapshot_ends`` counts the records that end one;
-    ``moved_keys`` counts the keys in several partitions. ``min_origin`` and ``max_origin`` are those of its changes,
-    and ``origin_position`` their greatest position.
+    ``deleted_keys`` is the number of keys with a delete, ``truncates`` that of truncates, and ``beyond_horizon`` that
+    of rows which a purged delete may have deleted. ``unmapped_fields`` has the number of records with each unmapped
+    field.
     """
 
     read: int
     rejected: int
     duplicate: int
     late: int
-    partitions: tuple[str, ...] | None = None
-    prune: str = PRUNE_ALL
-    text: int = 0
-    unmapped_fields: Mapping[str, int] = field(default_factory=dict)
-    deleted_keys: int = 0
-    key_ranges: str = "true"
-    truncates: int = 0
-    beyond_horizon: int = 0
-    snapshot_position: int | None = None
-    snapshot_ends: int = 0
-    moved_keys: int = 0
-    min_origin: int | None = None
-    max_origin: int | None = None
-    origin_position: int | None = None
     filtered: int = 0
     empty: int = 0
     rows_read: int | None = None
     rounded: int = 0
     equal_versions: int = 0
+    deleted_keys: int = 0
+    truncates: int = 0
+    beyond_horizon: int = 0
+    unmapped_fields: Mapping[str, int] = field(default_factory=dict)
+    touched: Touched = field(default_factory=Touched)
+    changes: ChangeCounts = field(default_factory=ChangeCounts)
 
     @property
     def join(self) -> str:
@@ -75,7 +92,7 @@ class Counts:
 
         If such a target is empty, Spark without generated code never reads the source, and Delta counts no row.
         """
-        return "broadcast" if self.rows <= _TO_EVERYBODY and self.text <= _BROADCAST_TEXT_BYTES else "merge"
+        return "broadcast" if self.rows <= _TO_EVERYBODY and self.touched.text <= _BROADCAST_TEXT_BYTES else "merge"
 
     @property
     def rows(self) -> int:
@@ -90,11 +107,11 @@ class Counts:
 
     def prune_by_key(self, side: str) -> str:
         """Return the part of ``prune`` about the key, for a table with another alias or other partitions."""
-        return self.key_ranges.format(side=side)
+        return self.touched.key_ranges.format(side=side)
 
     def text_from(self, source: SourceId | None, orders: int = 1) -> int:
         """Return the bytes of text in the rows, if each row contains the id of its source ``orders`` times."""
-        return self.text + self.rows * orders * len(source.text if source else "")
+        return self.touched.text + self.rows * orders * len(source.text if source else "")
 
 
 def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str = "", equal_order: str = "") -> Counts:
@@ -124,18 +141,16 @@ def count_batch(records: DataFrame, table: StreamTable, is_beyond_horizon: str =
         rejected,
         judged - filtered - rejected - keys,
         late,
-        partitions,
-        text=int(row["text"]),
-        unmapped_fields=unmapped_fields,
-        deleted_keys=deleted_keys,
-        beyond_horizon=int(row["beyond_horizon"]) if is_beyond_horizon else 0,
-        prune=prune,
-        key_ranges=_all_of(key_conditions),
         filtered=filtered,
         empty=empty,
         rows_read=judged if table.has_elements else None,
+        deleted_keys=deleted_keys,
+        truncates=int(row["truncates"]) if table.has_truncates else 0,
+        beyond_horizon=int(row["beyond_horizon"]) if is_beyond_horizon else 0,
+        unmapped_fields=unmapped_fields,
+        touched=Touched(partitions, prune, _all_of(key_conditions), int(row["text"])),
+        changes=ChangeCounts(*(row[name] for name in ChangeCounts._fields)) if table.has_changes else ChangeCounts(),
         **{name: int(row[name]) for name in flags},
-        **{name: row[name] for name in _names_of_changes(table)},
     )
 
 
@@ -236,12 +251,6 @@ def _totals(table: StreamTable, is_beyond_horizon: str, flags: Iterable[str]) ->
     return totals
 
 
-def _names_of_changes(table: StreamTable) -> tuple[str, ...]:
-    """Return the names of the counts that only tables with truncates, or of a change stream, have."""
-    of_changes = _OF_CHANGES if table.has_changes else ()
-    return ("truncates", *of_changes) if table.has_truncates else ()
-
-
 def _partition_follows_key(table: StreamTable) -> bool:
     return table.partition_by is not None and table.partition_by.column in table.key
 
@@ -288,7 +297,7 @@ def _range_conditions(column: str, minimum: str, maximum: str, type_: str) -> li
 
 def with_counts(commit: Commit, counts: Counts, table: StreamTable) -> Commit:
     """Return the commit with the counts of its batch, and the declaration that decided them."""
-    snapshot_positions = [p for p in (commit.snapshot_position, counts.snapshot_position) if p is not None]
+    snapshot_positions = [p for p in (commit.snapshot_position, counts.changes.snapshot_position) if p is not None]
     return commit.with_fields(
         read=counts.read,
         empty=counts.empty,

@@ -51,7 +51,35 @@ _SCHEMA = (
     " CAST(conv(hex(substring({0}, 2, 4)), 16, 10) AS BIGINT), NULL)"
 )
 _CHECKSUM = f"crc32(coalesce({staged.VALUE}, {staged.KEY}))"
-_VERDICT = f"{staged.UNMAPPED_FIELDS} STRING, {staged.REASON} STRING, {staged.DETAIL} STRING, {staged.LATE} BOOLEAN"
+_VERDICT = {
+    staged.UNMAPPED_FIELDS: "STRING",
+    staged.REASON: "STRING",
+    staged.DETAIL: "STRING",
+    staged.LATE: "BOOLEAN",
+}
+_OF_CHANGES = {staged.SEQUENCE: "BIGINT", staged.SNAPSHOT: "STRING", staged.ORIGIN: "BIGINT"}
+_OF_RECORDS = {
+    staged.TIME: "TIMESTAMP",
+    staged.ORDER_TIME: "TIMESTAMP",
+    staged.PARTITION: "INT",
+    staged.POSITION: "BIGINT",
+    staged.SEQUENCE: "BIGINT",
+}
+
+
+def decided_columns(table: StreamTable) -> dict[str, str]:
+    """Return what decoding decides of a row besides its values: the names and types of staged columns, in order."""
+    columns = {f"{staged.EXPLICIT_NULL}{name}": "BOOLEAN" for name in table.null_erases}
+    columns |= dict.fromkeys(table.rules().marks, "BOOLEAN")
+    columns |= _OF_CHANGES if table.has_changes else {}
+    return columns | ({staged.INDEX: "INT"} if table.has_elements else {})
+
+
+def as_batch(rows: DataFrame, table: StreamTable) -> DataFrame:
+    """Give rows that come from no record the staged columns of a batch: no flag is set, and nothing else is known."""
+    columns = _OF_RECORDS | _VERDICT | decided_columns(table)
+    values = {name: "false" if type_ == "BOOLEAN" else f"CAST(NULL AS {type_})" for name, type_ in columns.items()}
+    return rows.withColumns({name: F.expr(value) for name, value in values.items()})
 
 
 def decode_records(
@@ -77,14 +105,9 @@ def decode_records(
     name begins with an underscore. If elements of an array are rows, one row for each element, with ``_index``, or one
     for a record that is judged as a whole; only the first rejected one has the raw parts.
     """
-    null_flags = (f"{staged.EXPLICIT_NULL}{name} BOOLEAN" for name in table.null_erases)
-    flags = [f"{name} BOOLEAN" for name in table.rules().marks]
-    of_changes = {staged.SEQUENCE: "BIGINT", staged.SNAPSHOT: "STRING", staged.ORIGIN: "BIGINT"}
-    flags += [f"{name} {type_}" for name, type_ in of_changes.items()] if table.has_changes else []
-    flags += [f"{staged.INDEX} INT"] if table.has_elements else []
-    flags += [f"{name} BOOLEAN" for name in unknown_flags(table)]
-    columns = ", ".join([*(f"`{field.name}` {field.type}" for field in table.fields), *null_flags, *flags])
-    type_ = f"{_VERDICT}, {columns}"
+    values = {f"`{field.name}`": field.type for field in table.fields}
+    columns = _VERDICT | values | decided_columns(table) | dict.fromkeys(unknown_flags(table), "BOOLEAN")
+    type_ = ", ".join(f"{name} {column_type}" for name, column_type in columns.items())
     type_ = f"ARRAY<STRUCT<{type_}, {staged.KEEPS_RAW} BOOLEAN>>" if table.has_elements else f"STRUCT<{type_}>"
     needs_raw = bool(table.has_elements or table.rejects or keep_raw or table.format.framed or table.key_format)
     judge = Judge(_decoder(table, schemas, known_values), type_, _required_parts(table), needs_raw)

@@ -70,7 +70,7 @@ def reject_beyond_horizon(
     if not counts.beyond_horizon:
         return records, counts
     table = context.table
-    is_same_key = f"{equal_keys(table.key)} AND {counts.prune}"
+    is_same_key = f"{equal_keys(table.key)} AND {counts.touched.prune}"
     valid_records = records.where(f"{staged.REASON} IS NULL").select(*table.key)
     rows = with_keys_of(valid_records, context.merged.rows(ledger.version), is_same_key, counts)
     names_of_kept = {name: f"_has_{name}" for name in table.keep}

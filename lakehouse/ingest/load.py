@@ -16,7 +16,7 @@ from lakehouse.declaration import Reference, Rows, StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.counts import count_batch
-from lakehouse.ingest.decode import with_computed
+from lakehouse.ingest.decode import as_batch, with_computed
 from lakehouse.ingest.deletes import settle_deletes
 from lakehouse.ingest.merge import merge_newest
 from lakehouse.ingest.newest_per_key import newest_per_key
@@ -228,23 +228,8 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
     if not base_ledger.exists or Consumption(base_ledger, ledger.consumed).is_current:
         return None
     base_ledger = base.ensured_ledger()  # with the columns that were declared since its last load
-    rows = base.rows(base_ledger.version).withColumns(
-        {
-            staged.REASON: F.lit(None).cast("string"),
-            staged.LATE: F.lit(False),
-            staged.UNMAPPED_FIELDS: F.lit(None).cast("string"),
-            staged.TIME: F.lit(None).cast("timestamp"),
-            staged.ORDER_TIME: F.lit(None).cast("timestamp"),
-            staged.PARTITION: F.lit(None).cast("int"),
-            staged.POSITION: F.lit(None).cast("bigint"),
-            staged.SEQUENCE: F.lit(None).cast("bigint"),
-            staged.BASE: F.lit(ledger.next_number).cast("bigint"),
-            **{f"{staged.EXPLICIT_NULL}{name}": F.lit(False) for name in table.null_erases},
-            **({staged.ROUNDED: F.lit(False)} if table.has_decimals else {}),
-            **({staged.DELETED: F.lit(False)} if table.delete_rule else {}),
-            **({staged.ROWLESS: F.lit(False)} if table.truncate_rule else {}),
-        }
-    )
+    number = F.lit(ledger.next_number).cast("bigint")
+    rows = as_batch(base.rows(base_ledger.version), table).withColumn(staged.BASE, number)
     counts = count_batch(rows, table)
     commit = ledger.next_commit("base", context.run).with_fields(
         read=counts.read,

@@ -32,7 +32,7 @@ def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
         batch.plan.source,
         has_unique_keys=not counts.duplicate,
         # offsets of several partitions do not order the records of a key
-        bounds=NO_BOUNDS if counts.moved_keys else bounds_of(batch.commit),
+        bounds=NO_BOUNDS if counts.changes.moved_keys else bounds_of(batch.commit),
     )
     return merge_newest(context, newest_rows, counts, batch.commit, settle_deletes(context, batch.ledger))
 
@@ -55,7 +55,7 @@ def merge_newest(
     keep = target.table.keep
     # stored values of kept columns were not counted
     text = None if target.text_columns & {*keep} else counts.text_from(commit.source, 1 + len(keep))
-    expected = ExpectedRows(counts.rows, text, counts.partitions)
+    expected = ExpectedRows(counts.rows, text, counts.touched.partitions)
     return target.merged.write_compared(NewestRows(target, newest_rows, counts, deletes), commit, expected)
 
 

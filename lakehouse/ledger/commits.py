@@ -48,11 +48,28 @@ class Upkeep(Frozen):
     run: str
 
 
-class Commit(Frozen):
-    """The metadata of a commit.
+class Origin(Frozen):
+    """What a commit is, which attempt made it, and what it was planned on.
 
     - ``table_version``: the version of the table on which this commit was planned.
     - ``rows_version``: the newest version up to then that may have changed a row; ``None`` if unknown.
+    - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
+      carry on the previous one.
+    """
+
+    metadata: Literal[16] = VERSION
+    kind: Kind
+    number: int
+    attempt: str
+    table_version: int
+    rows_version: int | None = None
+    declaration: str = ""
+    run: str = ""
+
+
+class SourceProgress(Frozen):
+    """How far the sources of a table are read, and what a commit read of one of them.
+
     - ``source`` and ``stream``: the source of the records, and the name by which people call it.
     - ``progress``: the next position of every partition after this commit.
     - ``reached``: by source and partition, the end of the positions that were ever read, if it is beyond the progress.
@@ -64,41 +81,10 @@ class Commit(Frozen):
     - ``other_sources``: by source, what the table has read of its other topics, if it has several. ``stream``,
       ``source``, ``progress``, ``left_out`` and ``last_records`` are those of one of them.
     - ``undone_sources``: the other sources whose whole progress a RESTORE undid, with their names.
-    - ``rows_read`` and ``empty``: if the rows are elements of records, the rows that the records have, and the records
-      that have none. A record that is judged as a whole is one row. The other counts are then about rows.
     - ``awaited``: by source and partition, the end up to which a streaming query has come and an open transaction does
       not let a batch read, until a commit has merged it.
-    - ``filtered``: the records among those read that do not meet ``where``.
-    - ``late``: the late records among those read, whether they were rejected or not.
-    - ``times_back``: the records among those read whose time is before that of an earlier record of their partition.
-    - ``rounded``: the records among those read of which a DECIMAL lost digits.
-    - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
-    - ``consumed_tables``: the version that was read of each table by a materialized view, or of a ``TableRows``.
-    - ``equal_versions``: the records among those read whose key and version an earlier record of the batch has, or the
-      stored row, with other values. The source decided which of them is the row.
-    - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
-    - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
-      commit before declared deletes. Deletes in newer versions do not count.
-    - ``rejected_table``: the version of the rejected records that was stored when the newest batch was merged; ``None``
-      if no commit before named one.
-    - ``snapshot_position``: the greatest position of a snapshot that was read, in the order of the source. Below it,
-      offsets decide which change is newer.
-    - ``snapshot_end``: the order of the record that ended the newest snapshot of a whole table.
-    - ``origins``: by server and binlog of a change stream, a number, the greatest position of a change that was read.
-    - ``truncate``: the order of the newest truncate that was read. No row is older.
-    - ``purged``: the greatest order of a delete that was purged. A record up to it whose key has no row is rejected.
-    - ``declaration``: the hash of the declaration whose columns the table last received; commits without a declaration
-      carry on the previous one.
-    - ``unaccounted``: the older versions with open differences.
-    - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
     """
 
-    metadata: Literal[16] = VERSION
-    kind: Kind
-    number: int
-    attempt: str
-    table_version: int
-    rows_version: int | None = None
     stream: str | None = None
     source: SourceId | None = None
     ranges: tuple[Range, ...] = ()
@@ -110,6 +96,23 @@ class Commit(Frozen):
     other_sources: dict[str, OtherSource] = Field(default_factory=dict)
     undone_sources: dict[str, str] = Field(default_factory=dict)
     awaited: ReachedEnds = Field(default_factory=dict)
+    gap: tuple[Range, ...] = ()
+
+
+class Outcomes(Frozen):
+    """What became of the records that a commit read, and of those of all batches before it.
+
+    - ``rows_read`` and ``empty``: if the rows are elements of records, the rows that the records have, and the records
+      that have none. A record that is judged as a whole is one row. The other counts are then about rows.
+    - ``filtered``: the records among those read that do not meet ``where``.
+    - ``late``: the late records among those read, whether they were rejected or not.
+    - ``times_back``: the records among those read whose time is before that of an earlier record of their partition.
+    - ``rounded``: the records among those read of which a DECIMAL lost digits.
+    - ``equal_versions``: the records among those read whose key and version an earlier record of the batch has, or the
+      stored row, with other values. The source decided which of them is the row.
+    - ``deletes_without_row``: the deletes among the merged rows whose key had no row.
+    """
+
     read: int = 0
     empty: int = 0
     rows_read: int | None = None
@@ -121,24 +124,7 @@ class Commit(Frozen):
     rounded: int = 0
     equal_versions: int = 0
     deletes_without_row: int = 0
-    deletes_table: Consumed | None = None
-    rejected_table: Consumed | None = None
-    snapshot_position: int | None = None
-    snapshot_end: RecordOrder | None = None
-    origins: dict[int, int] = Field(default_factory=dict)
-    truncate: RecordOrder | None = None
-    purged: RecordOrder | None = None
     totals_before: Totals = Totals()
-    consumed: Consumed | None = None
-    consumed_tables: dict[str, Consumed] = Field(default_factory=dict)
-    gap: tuple[Range, ...] = ()
-    folder: str | None = None
-    reconciled: bool = False
-    declaration: str = ""
-    run: str = ""
-    unaccounted: tuple[int, ...] = ()
-    accepted: tuple[int, ...] = ()
-    reason: str = ""
 
     @property
     def judged(self) -> int:
@@ -149,6 +135,59 @@ class Commit(Frozen):
     def has_every_record(self) -> bool:
         """Whether each record that was read is accounted for: it has a row at least, or is known to have none."""
         return self.rows_read is None or 0 <= self.read - self.empty <= self.rows_read
+
+
+class OrderBounds(Frozen):
+    """Orders in the source that decide about all rows.
+
+    - ``snapshot_position``: the greatest position of a snapshot that was read, in the order of the source. Below it,
+      offsets decide which change is newer.
+    - ``snapshot_end``: the order of the record that ended the newest snapshot of a whole table.
+    - ``origins``: by server and binlog of a change stream, a number, the greatest position of a change that was read.
+    - ``truncate``: the order of the newest truncate that was read. No row is older.
+    - ``purged``: the greatest order of a delete that was purged. A record up to it whose key has no row is rejected.
+    """
+
+    snapshot_position: int | None = None
+    snapshot_end: RecordOrder | None = None
+    origins: dict[int, int] = Field(default_factory=dict)
+    truncate: RecordOrder | None = None
+    purged: RecordOrder | None = None
+
+
+class OtherTables(Frozen):
+    """The versions of other tables, and the files, that the rows after a commit go with.
+
+    - ``consumed``: the version merged so far of the base table, or of the table that a derived table follows.
+    - ``consumed_tables``: the version that was read of each table by a materialized view, or of a ``TableRows``.
+    - ``deletes_table``: the version of the table of deletes that counts for the rows after this commit; ``None`` if no
+      commit before declared deletes. Deletes in newer versions do not count.
+    - ``rejected_table``: the version of the rejected records that was stored when the newest batch was merged; ``None``
+      if no commit before named one.
+    """
+
+    consumed: Consumed | None = None
+    consumed_tables: dict[str, Consumed] = Field(default_factory=dict)
+    deletes_table: Consumed | None = None
+    rejected_table: Consumed | None = None
+    folder: str | None = None
+    reconciled: bool = False
+
+
+class Decision(Frozen):
+    """What does not add up, and what a person accepts.
+
+    - ``unaccounted``: the older versions with open differences.
+    - ``accepted`` and ``reason``: the versions whose differences a person accepts with this commit, and why.
+    """
+
+    unaccounted: tuple[int, ...] = ()
+    accepted: tuple[int, ...] = ()
+    reason: str = ""
+
+
+class Commit(Decision, OtherTables, OrderBounds, Outcomes, SourceProgress, Origin):
+    """The metadata of a commit: one flat object in JSON, whose fields are those of its parts."""
 
 
 @dataclass(frozen=True)

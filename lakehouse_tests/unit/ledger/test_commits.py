@@ -118,11 +118,11 @@ def test_the_form_of_version_16_is_unchanged():
     assert VERSION == 16
     assert field_names(Upkeep) == "metadata kind run"
     assert field_names(Commit) == (
-        "metadata kind number attempt table_version rows_version stream source ranges progress reached left_out"
-        " last_records versions_before other_sources undone_sources awaited read empty rows_read filtered rejected"
-        " duplicate late times_back rounded equal_versions deletes_without_row deletes_table rejected_table"
-        " snapshot_position snapshot_end origins truncate purged totals_before consumed consumed_tables gap folder"
-        " reconciled declaration run unaccounted accepted reason"
+        "metadata kind number attempt table_version rows_version declaration run stream source ranges progress reached"
+        " left_out last_records versions_before other_sources undone_sources awaited gap read empty rows_read filtered"
+        " rejected duplicate late times_back rounded equal_versions deletes_without_row totals_before snapshot_position"
+        " snapshot_end origins truncate purged consumed consumed_tables deletes_table rejected_table folder reconciled"
+        " unaccounted accepted reason"
     )
     assert field_names(Totals) == (
         "batches read empty rows_read filtered rejected duplicate rounded equal_versions inserted updated deleted"

@@ -185,5 +185,5 @@ class TableParts(TableOptions):
 
 
 def _is_in_json(field: Field) -> bool:
-    """Whether a field of a format with only texts is read from JSON in one of them, which has values of all kinds."""
+    """Whether a field of CSV or logfmt is read from embedded JSON, which has values of all kinds."""
     return field.part == VALUE and (len(field.names) > 1 or bool(field.inner))

@@ -45,7 +45,7 @@ KEEPS_RAW = "_keeps_raw"
 """Whether the row is the first rejected one of its record, BOOLEAN: only it keeps the raw parts of the record. Only in
 tables with ``rows_from``."""
 WRITTEN = "written"
-"""In place of a reason: the row is not a record. Its detail describes a data file with valid records of the batch."""
+"""In place of a reason: the row describes a data file with valid records of the batch, in its detail."""
 NO_ROWS = (FILTERED, EMPTY)
 """What is in place of a reason if a record is not rejected and has no row."""
 DETAIL = "_detail"

@@ -71,7 +71,7 @@ def parse_cursor(text: str | None) -> AlertCursor | None:
 
 
 def first_cursor(subjects: Iterable[Subject]) -> AlertCursor:
-    """The cursor before the first tick: failures that are over need no alert, those that are not over need one."""
+    """The cursor before the first tick: only open failures need an alert."""
     over = {subject.name: dropwhile(lambda c: c.is_failure, subject.completions) for subject in subjects}
     return AlertCursor(failure_ids={name: [c.id for c in rest if c.is_failure] for name, rest in over.items()})
 

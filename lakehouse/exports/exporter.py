@@ -60,7 +60,7 @@ class Exporter:
         return self.export.of if is_missing and read_newest(self.folder) is None else None
 
     def find_news(self) -> str | None:
-        """Return why a run would publish a version; ``None`` if there is no news. Raises as ``update`` does."""
+        """Return why the export is stale, or ``None``. Raises as ``update`` does."""
         self._require_runnable()
         return self._find_news(self._ledger(), read_newest(self.folder))
 

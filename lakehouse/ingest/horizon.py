@@ -161,7 +161,7 @@ def _orders(table: StreamTable, rows: DataFrame, stored_deletes: DataFrame) -> D
 def _commit_purge(
     context: TableContext, ledger: Ledger, deletes: Deletes, is_purged: str, greatest: RecordOrder
 ) -> None:
-    """Delete these deletes, then name their greatest order, and the version that is left, in the merged table."""
+    """Purge these deletes; record their greatest order and the remaining version in the merged table."""
     table, stored_table = context.table, deletes.stored_table
     keys = stored_table.rows(deletes.ledger.version).alias("t").where(is_purged).select(*table.key)
     spec = MergeSpec(f"{equal_keys(table.key)} AND {is_purged}", delete_if="true")

@@ -83,7 +83,7 @@ def _unreachable_error(
 
 
 def _answer_error(settings: Settings, error: KafkaError) -> BrokerError:
-    """Return the error of a broker that answers: it is temporary, or somebody has to change something."""
+    """Classify the error of a broker that answers as temporary or as a wrong configuration."""
     if error.retriable or isinstance(error, _TEMPORARY_ERRORS):
         return _broker_error(settings, f"The broker cannot answer now: {error}")
     if "Authorization" in type(error).__name__:

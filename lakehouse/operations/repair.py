@@ -54,7 +54,7 @@ class Proposal:
 
     @property
     def all_positions(self) -> Mapping[str, Mapping[int, int]]:
-        """The same for every topic of the table, by its name."""
+        """Positions by the name of the topic."""
         other_sources = {
             part.stream: part.progress for part in self.commit.other_sources.values() if part.progress is not None
         }

@@ -114,7 +114,7 @@ def _column_problems(view: View, names: Sequence[str], types: Sequence[DuckDBPyT
 
 
 def _other_type(type_: DuckDBPyType) -> DuckDBPyType | None:
-    """The part of a type that Delta does not have; ``None`` if it has all of them."""
+    """Return the first nested type that Delta cannot store, or ``None``."""
     if type_.id not in _STORED_TYPES:
         return type_
     if type_.id not in ("list", "struct", "map"):

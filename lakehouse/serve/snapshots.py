@@ -144,7 +144,7 @@ def _without_feed(name: str, action: str) -> RequestError:
 
 
 def changes_after(condition: Statement, consumed: Consumed, since: int) -> Statement:
-    """Return the condition, of changes of the table that the feed follows, after one of its versions."""
+    """Filter the feed to the changes after a version of its table."""
     sql = f"{quoted_name(_VERSION)} > ? AND {quoted_name(_TABLE_ID)} = ? AND ({condition.sql})"
     return Statement(sql, [since, consumed.table_id, *condition.values])
 

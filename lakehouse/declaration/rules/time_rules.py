@@ -64,7 +64,7 @@ def _combined_problems(pattern: str, zone: Zone) -> Iterator[Problem]:
 
 
 def offset_problems(pattern: str, *, has_zone: bool) -> Iterator[Problem]:
-    """Offsets, zones and halves of a day that a pattern contains as plain characters."""
+    """Reject literal offsets, zone names and AM or PM in a pattern."""
     fixed_offset = _FIXED_OFFSET.search(pattern)
     clock = _after_hour(pattern)
     half_day, season, zone_name = (regex.search(clock) for regex in (_HALF_DAY, _SUMMER_OR_WINTER, _ZONE_NAME))

@@ -39,7 +39,7 @@ class PartReader(ABC):
         return cast_null(part, kinds[0])
 
     def read_alike(self, nodes: Sequence["exp.Expr"]) -> tuple[list[str], str]:
-        """The SQL of parts that must have a common kind, and that kind."""
+        """Compile operands that must share a kind; return their SQL and the kind."""
         parts = [self.read(node) for node in nodes]
         kinds = {part.kind for part in parts} - {NULL}
         if kinds <= {*NUMBERS}:

@@ -148,7 +148,7 @@ def _names(node: "exp.Expr") -> set[str]:
 
 
 def find_addends(sql: str) -> list[tuple[bool, str]]:
-    """Whether each sum or mean of an expression is a mean, and the SQL of what it adds."""
+    """Return, for each SUM and AVG of an expression, whether it is a mean, and its operand."""
     from sqlglot import exp  # noqa: PLC0415
 
     root = parse_expression(sql)

@@ -78,7 +78,7 @@ def _schema_name(value: bytes | None, parser: Parser) -> str | None:
 
 
 def is_certainly_no_delete(objects: list[Any], rule: DeleteRule | None) -> Mask:
-    """Which records have a text, a whole number or a boolean that means no delete, or no value, in the field."""
+    """Return a mask of the records that are certainly not deletes, by the value of the field."""
     if rule is None or not rule.path:
         return np.ones(len(objects), bool)
     raws = values_at(objects, rule.path)

@@ -1,4 +1,4 @@
-"""Values of certain types, and texts as an Arrow array; each with a mask of the rows that have nothing else."""
+"""Filter values by type; return them as an Arrow array, with a mask of their rows."""
 
 from typing import Any
 

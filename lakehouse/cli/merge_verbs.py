@@ -127,7 +127,7 @@ def _print_held_files(settings: "Settings", table: "StreamTable") -> None:
     from lakehouse.storage.table_context import merged_ledger
 
     if table.reads_files:
-        held_parts = source_of(settings, table).look(merged_ledger(settings, table), 0.0).held_parts
+        held_parts = source_of(settings, table).read_state(merged_ledger(settings, table), 0.0).held_parts
         if text := describe_held(held_parts, table.position_noun):
             print_notice(text)
 

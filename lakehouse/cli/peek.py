@@ -110,7 +110,7 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
         from lakehouse.sources.generated_records import newest_records as newest_of_generator
         from lakehouse.sources.table_sources import source_of
 
-        state = source_of(settings, table).look(ledger_of(settings, table.name), 0)
+        state = source_of(settings, table).read_state(ledger_of(settings, table.name), 0)
         return newest_of_generator(table.source, state, limit)
     raise typer.BadParameter(f"{name} reads another table; query it instead: lakehouse query", param_hint="TABLE|TOPIC")
 

@@ -24,7 +24,7 @@ from lakehouse.operations import verify
 from lakehouse.operations.compare import equals_database
 from lakehouse.operations.verify import ROWS_IN_SNAPSHOT, VALUES_SENT, verify_snapshot, verify_values
 from lakehouse.settings import Settings
-from lakehouse.sources.table_sources import look_at_each
+from lakehouse.sources.table_sources import read_states
 from lakehouse.storage.table_context import TableContext, merged_ledger
 
 _DAILY = "0 4 * * *"  # UTC; one hour after maintenance
@@ -197,7 +197,7 @@ def database_check(entry: CatalogEntry) -> dg.AssetChecksDefinition:
 def _producer_time(settings: Settings, table: StreamTable) -> Finding:
     try:
         parts = split_by_topic(settings, table)
-        states = look_at_each(settings, parts, [merged_ledger(settings, part) for part in parts], PATIENCE)
+        states = read_states(settings, parts, [merged_ledger(settings, part) for part in parts], PATIENCE)
         findings = [verify.producer_time(state, table) for state in states]
         return next((result for result in findings if not result.passed), findings[0])
     except LakehouseError as error:

@@ -23,7 +23,7 @@ from lakehouse.ledger.audit import Finding, finding
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import HeldPart, Plan, SourceId, SourceState, source_words
 from lakehouse.settings import Settings
-from lakehouse.sources.table_sources import look_at_each
+from lakehouse.sources.table_sources import read_states
 from lakehouse.storage.table_context import merged_ledger
 
 CHECK = "batch_can_be_planned"
@@ -102,7 +102,7 @@ def plan_waiting_records(settings: Settings, table: StreamTable, limit: float = 
     # Read the progress first: otherwise a run that commits in between would seem to be ahead of the topic.
     ledgers = [merged_ledger(settings, part) for part in parts]
     planned_topics = []
-    for part, ledger, state in zip(parts, ledgers, look_at_each(settings, parts, ledgers, limit), strict=True):
+    for part, ledger, state in zip(parts, ledgers, read_states(settings, parts, ledgers, limit), strict=True):
         started_state = with_start(settings, part, ledger, state, limit)
         planned_topics.append((started_state, plan_table(part, started_state, ledger, Bounds())))
     return Waiting(tuple(planned_topics))

@@ -76,7 +76,7 @@ def plan_each(settings: Settings, table: StreamTable, request: Request = Request
 def plan_next(settings: Settings, table: StreamTable, request: Request = Request()) -> Plan:
     """Plan the next batch of one topic; reads no record, writes nothing, and needs no JVM."""
     ledger = merged_ledger(settings, table)
-    state = with_start(settings, table, ledger, source_of(settings, table).look_ahead(ledger, PATIENCE))
+    state = with_start(settings, table, ledger, source_of(settings, table).preview_state(ledger, PATIENCE))
     return plan_table(table, state, ledger, Bounds(request.limit(table), request.until))
 
 
@@ -131,7 +131,7 @@ def _read_snapshot(context: TableContext) -> Snapshot:
     _log.info("Planning a batch of %s", context.table.name)
     # the ledger first, so that a batch of another writer in between does not lie after the end of the topic
     source, ledger = source_of(context.settings, context.table), context.ledger()
-    state = source.take_stock(context, ledger, PATIENCE)
+    state = source.register_state(context, ledger, PATIENCE)
     return Snapshot(ledger, with_start(context.settings, context.table, ledger, state))
 
 
@@ -189,7 +189,7 @@ def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Ou
 
 
 class MergedBatch(NamedTuple):
-    """A merged batch: its ledger entry, the plan it read, a look at its source afterwards, and unmapped fields."""
+    """A merged batch: its ledger entry, the plan it read, the state of its source afterwards, and unmapped fields."""
 
     entry: Entry
     plan: Plan
@@ -213,7 +213,7 @@ def run_batch(
     _log.info("Reading %s %ss of %s %s", f"{words.count(plan.span):,}", words.position, words.source, plan.stream)
     with rows_expected(spark, plan.span):
         plan, records, files = _stage(context, plan, commit, ledger, command)
-        state_after = source.look_after(ledger, PATIENCE)
+        state_after = source.read_state_after(ledger, PATIENCE)
         require_same_source(plan, state_after.source, command)
         is_batch = commit.kind == "batch"
         progress = dict(plan.progress.positions) if is_batch else commit.progress

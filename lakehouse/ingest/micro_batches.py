@@ -85,7 +85,7 @@ def plan_micro_batch(context: TableContext, ends: Positions) -> MicroBatchPlan:
     Raises ``DataLossError`` as any plan does, and ``TopicError`` if the topic has never had such ends.
     """
     settings, table, ledger = context.settings, context.table, context.ledger()
-    state = with_start(settings, table, ledger, source_of(settings, table).look(ledger, PATIENCE))
+    state = with_start(settings, table, ledger, source_of(settings, table).read_state(ledger, PATIENCE))
     all_ends = {partition: ends.get(partition, 0) for partition in state.end}
     plan = plan_table(table, state, ledger, Bounds(until=all_ends))
     _require_written(settings, state, ends)

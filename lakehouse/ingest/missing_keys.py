@@ -72,7 +72,7 @@ def find_missing_keys(context: TableContext) -> MissingKeys:
     table, source = context.table, source_of(context.settings, context.table)
     require_tombstones(table)
     ledger = whole_ledger(context.settings, table)
-    state = source.look(ledger, PATIENCE)
+    state = source.read_state(ledger, PATIENCE)
     plan_table(table, state, ledger, Bounds())
     plan = Plan(state.stream, state.source, tuple(Range(p, state.earliest[p], end) for p, end in state.end.items()))
     with source.failures(plan, f"lakehouse delete-missing {table.name}"), _explained(table):
@@ -82,7 +82,7 @@ def find_missing_keys(context: TableContext) -> MissingKeys:
             staged.PARTITION, F.expr(f"{staged.DELETE}.partition")
         )
         rows = rows.join(keys, keys.columns, "left_anti").drop(staged.PARTITION).localCheckpoint()
-    state_after = source.look(ledger, PATIENCE)  # what expired meanwhile is not missing
+    state_after = source.read_state(ledger, PATIENCE)  # what expired meanwhile is not missing
     plan_table(table, state_after, ledger, Bounds())
     rows = rows.where(f"{has_position_in(state_after, staged.DELETE)} AND NOT {_is_given_up(ledger, state)}")
     return MissingKeys(rows, rows.count(), ledger)

@@ -122,7 +122,7 @@ def find_merged_ranges(context: TableContext) -> tuple[SourceState, dict[int, Ra
     """
     table, ledger = context.table, context.ledger()
     progress = ledger.progress
-    state = source_of(context.settings, table).look(ledger, PATIENCE)
+    state = source_of(context.settings, table).read_state(ledger, PATIENCE)
     if progress is None:
         action = f"First run: lakehouse merge {table.name}"
         raise LakehouseError("Nothing has been merged yet", where=f"table {table.name}", action=action)

@@ -83,7 +83,7 @@ def propose_gap(
     in the topic is skipped. Records that were merged before are merged again, which changes nothing.
     """
     ledger = merged_ledger(settings, table)
-    state = with_start(settings, table, ledger, source_of(settings, table).look(ledger, PATIENCE))
+    state = with_start(settings, table, ledger, source_of(settings, table).read_state(ledger, PATIENCE))
     plan = plan_next_of(ledger, state, Bounds())
     if plan.gap is None:
         return None
@@ -132,7 +132,7 @@ def propose_progress(context: TableContext) -> Proposal:
     """
     ledger = _ledger_without_progress(context)
     parts = split_context(context)
-    states = [source_of(context.settings, part.table).look(None, PATIENCE) for part in parts]
+    states = [source_of(context.settings, part.table).read_state(None, PATIENCE) for part in parts]
     if context.table.order == "offset":
         _require_one_source(context, states[0])
     positions = [_read_positions(part, state) for part, state in zip(parts, states, strict=True)]

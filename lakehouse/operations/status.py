@@ -146,7 +146,7 @@ def _find_parts(settings: Settings, table: StreamTable) -> tuple[str | None, Seq
 
 
 def _read_state(settings: Settings, table: StreamTable, ledger: Ledger) -> SourceState:
-    state = source_of(settings, table).look_ahead(ledger, _LOOK_LIMIT)
+    state = source_of(settings, table).preview_state(ledger, _LOOK_LIMIT)
     return with_start(settings, table, ledger, state, _LOOK_LIMIT)
 
 

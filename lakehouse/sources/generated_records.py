@@ -113,7 +113,7 @@ class GeneratedSource(Source):
     table: StreamTable
     generated: Generated
 
-    def look(self, ledger: Ledger | None, limit: float) -> SourceState:  # noqa: ARG002 - a clock answers at once
+    def read_state(self, ledger: Ledger | None, limit: float) -> SourceState:  # noqa: ARG002 - a clock answers at once
         """Look at the clock. Of a table that does not exist yet, only a declared start says which records exist."""
         progress = ledger.progress if ledger else None
         state = state_of(self.generated, self._start(progress), read_clock(), progress)

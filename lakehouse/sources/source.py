@@ -61,19 +61,19 @@ class Source(ABC):
         return ""
 
     @abstractmethod
-    def look(self, ledger: Ledger | None, limit: float) -> SourceState:
+    def read_state(self, ledger: Ledger | None, limit: float) -> SourceState:
         """Return the identity of the source, and the positions that it holds, within ``limit`` seconds; writes nothing.
 
         ``ledger`` is that of the table if what is gone matters only after its progress.
         """
 
-    def look_ahead(self, ledger: Ledger | None, limit: float) -> SourceState:
-        """Return what ``look`` will return once a run has taken stock; writes nothing. No batch may be read by it."""
-        return self.look(ledger, limit)
+    def preview_state(self, ledger: Ledger | None, limit: float) -> SourceState:
+        """Preview the state after new records are registered; writes nothing. Never plan a read from it."""
+        return self.read_state(ledger, limit)
 
-    def take_stock(self, context: TableContext, ledger: Ledger, limit: float) -> SourceState:  # noqa: ARG002
-        """Give positions to records that have none yet, and look: before a run plans a batch."""
-        return self.look(ledger, limit)
+    def register_state(self, context: TableContext, ledger: Ledger, limit: float) -> SourceState:  # noqa: ARG002
+        """Give positions to records that have none yet, and read the state: before a run plans a batch."""
+        return self.read_state(ledger, limit)
 
     @abstractmethod
     def read(self, spark: "SparkSession", plan: Plan, ledger: Ledger | None) -> "DataFrame | Undecoded":
@@ -86,12 +86,12 @@ class Source(ABC):
     def failures(self, plan: Plan, command: str) -> AbstractContextManager[None]:
         """Turn a failure to read a plan into an error that says what to do; ``command`` continues."""
 
-    def look_after(self, ledger: Ledger | None, limit: float) -> SourceState:
-        """Look once more after a plan was read, for the identity; a source may leave out the positions that it holds.
+    def read_state_after(self, ledger: Ledger | None, limit: float) -> SourceState:
+        """Read the state again after a plan was read, for the identity; it may lack positions that the source holds.
 
-        Raises what ``look`` raises.
+        Raises what ``read_state`` raises.
         """
-        return self.look(ledger, limit)
+        return self.read_state(ledger, limit)
 
     def consumed(self, plan: Plan) -> dict[str, Consumed]:  # noqa: ARG002
         """Return the version up to which a plan reads each table that the source consists of, if it is a table."""

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from lakehouse.sources.topic import TopicSource
 
 
-def look_at_each(
+def read_states(
     settings: Settings, parts: Sequence[StreamTable], ledgers: Sequence[Ledger], limit: float
 ) -> Sequence[SourceState]:
     """Look ahead at each source of a table, one for each declaration: the broker is asked once about all topics."""
     if all(part.source is None for part in parts):
-        from lakehouse.sources.topic import look_at_topics  # noqa: PLC0415 - a client of Kafka is slow to import
+        from lakehouse.sources.topic import read_topic_states  # noqa: PLC0415 - a client of Kafka is slow to import
 
-        return look_at_topics(settings, [_topic_source(settings, part) for part in parts], ledgers, limit)
-    return [source_of(settings, part).look_ahead(ledger, limit) for part, ledger in zip(parts, ledgers, strict=True)]
+        return read_topic_states(settings, [_topic_source(settings, part) for part in parts], ledgers, limit)
+    return [source_of(settings, part).preview_state(ledger, limit) for part, ledger in zip(parts, ledgers, strict=True)]
 
 
 def source_of(settings: Settings, table: StreamTable) -> Source:

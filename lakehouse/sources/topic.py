@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def look_at_topics(
+def read_topic_states(
     settings: Settings, sources: Sequence["TopicSource"], ledgers: Sequence[Ledger], limit: float
 ) -> list[TopicState]:
     """Ask the broker about several topics at once, also what open transactions hold back, and then about losses.
@@ -39,17 +39,17 @@ class TopicSource(Source):
     topic: str
     needs_deletes: bool = False
 
-    def look(self, ledger: Ledger | None, limit: float) -> TopicState:
+    def read_state(self, ledger: Ledger | None, limit: float) -> TopicState:
         """Ask the broker, as ``read_topic`` does, and whether any partition lost records that were merged."""
         state = read_topic(self.settings, self.topic, limit)
         return self.with_losses(state, ledger, limit) if ledger else state
 
-    def look_ahead(self, ledger: Ledger | None, limit: float) -> TopicState:
-        """Ask the broker, like ``look``, but only of partitions with new records whether they lost others."""
-        (state,) = look_at_topics(self.settings, [self], [ledger] if ledger else [], limit)
+    def preview_state(self, ledger: Ledger | None, limit: float) -> TopicState:
+        """Ask the broker, like ``read_state``, but only of partitions with new records whether they lost others."""
+        (state,) = read_topic_states(self.settings, [self], [ledger] if ledger else [], limit)
         return state
 
-    def look_after(self, ledger: Ledger | None, limit: float) -> TopicState:  # noqa: ARG002 - the plan asked about losses
+    def read_state_after(self, ledger: Ledger | None, limit: float) -> TopicState:  # noqa: ARG002 - the plan asked about losses
         """Ask the broker, as ``read_topic`` does."""
         return read_topic(self.settings, self.topic, limit)
 

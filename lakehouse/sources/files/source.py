@@ -17,9 +17,9 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import FILE_PLACES, Plan, SourceState
 from lakehouse.settings import Settings
 from lakehouse.sources.files.file_log import FileLog, number_files, read_file_log, read_numbered
+from lakehouse.sources.files.folder import Folder, FolderState
 from lakehouse.sources.files.left_out import warn_of_left_out
 from lakehouse.sources.files.listing import Listing, folder_of, list_files
-from lakehouse.sources.files.look import Folder, FolderState
 from lakehouse.sources.source import Source
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
@@ -50,12 +50,12 @@ class FilesSource(Source):
     def _suspects(self) -> set[int]:
         return _SUSPECTS[self.settings.table_uri(self.table.files_name)]
 
-    def look(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002 - a folder answers or fails
+    def read_state(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002 - a folder answers or fails
         """List the folder, and compare it with the log of its files. Raises ``SourceError``."""
         return self._state(self._list(), ledger)
 
-    def look_ahead(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002
-        """Like ``look``, as if the files that are new and have settled had their numbers."""
+    def preview_state(self, ledger: Ledger | None, limit: float) -> FolderState:  # noqa: ARG002
+        """Like ``read_state``, as if the files that are new and have settled had their numbers."""
         return self._state(self._list(), ledger, looks_ahead=True)
 
     def _state(self, folder: Folder, ledger: Ledger | None, *, looks_ahead: bool = False) -> FolderState:
@@ -71,11 +71,11 @@ class FilesSource(Source):
     def _compare(self, listing: Listing, log: FileLog) -> Folder:
         return Folder(self.files, log, listing, self._suspects, self._folder)
 
-    def look_after(self, ledger: Ledger | None, limit: float) -> SourceState:  # noqa: ARG002
+    def read_state_after(self, ledger: Ledger | None, limit: float) -> SourceState:  # noqa: ARG002
         """Look at the log of files; the folder is not listed, since each file was compared when it was read."""
         return SourceState(self.files.folder, read_file_log(self.settings, self.table).source, {}, {})
 
-    def take_stock(self, context: TableContext, ledger: Ledger, limit: float) -> FolderState:  # noqa: ARG002
+    def register_state(self, context: TableContext, ledger: Ledger, limit: float) -> FolderState:  # noqa: ARG002
         """Number the files that are new and have settled. Warns of files that changed, or that cannot be read.
 
         The folder is listed once: a file that changes before it is numbered gets no number, and one that changes later
@@ -118,7 +118,7 @@ class FilesSource(Source):
         ]
         first = self._first_unmerged(ledger, log)
         if first is None or any(number < first for number in numbers):
-            readable_numbers = self.look(None, 0).sizes
+            readable_numbers = self.read_state(None, 0).sizes
             numbers = [n for n in numbers if n in readable_numbers or (first is not None and n >= first)]
         rows = read_numbered(self.settings, self.table, numbers)
         with_names = any(field.part == f"{HEADER}{FILE_HEADER}" for field in self.table.fields)
@@ -134,7 +134,7 @@ class FilesSource(Source):
 
     @contextmanager
     def failures(self, plan: Plan, command: str) -> Iterator[None]:
-        """Raise ``ReadLossError`` if a file is not the one that was numbered: the next look gives it a new number.
+        """Raise ``ReadLossError`` if a file is not the one that was numbered: the next run gives it a new number.
 
         Raises ``SourceError`` if a file cannot be opened, or a disk cannot read it.
         """

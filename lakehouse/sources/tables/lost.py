@@ -15,7 +15,7 @@ from lakehouse.ledger.log import open_table, open_version
 from lakehouse.ledger.positions import Plan
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings.store import Store
-from lakehouse.sources.tables.look import versions_in
+from lakehouse.sources.tables.versions import versions_in
 from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, VersionChanges, change_failures, place_of
 from lakehouse.storage.spark_failures import spark_failures
 
@@ -103,7 +103,7 @@ def _missing(uri: str, paths: Collection[str]) -> set[str]:
 def plan_failures(reader: str, uri: str, plan: Plan) -> Iterator[None]:
     """Raise ``ReadLossError`` if a version that ``reader`` reads is gone, ``SourceError`` if it has other columns.
 
-    After a ``ReadLossError``, the next look sees a gap. Passes other errors on as ``spark_failures`` does.
+    After a ``ReadLossError``, the next state has a gap. Passes other errors on as ``spark_failures`` does.
     """
     with spark_failures(uri):
         try:

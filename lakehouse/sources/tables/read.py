@@ -17,7 +17,7 @@ from pyspark.sql.window import Window
 from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
 from lakehouse.ledger.positions import VERSION_PLACES, Range
-from lakehouse.sources.tables.look import ADDED, CHANGES, KIND_FIELD, RECORD_FIELDS, ROWS
+from lakehouse.sources.tables.versions import ADDED, CHANGES, KIND_FIELD, RECORD_FIELDS, ROWS
 from lakehouse.storage.row_changes import read_changes, read_version
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 from lakehouse.sources.source import Source
-from lakehouse.sources.tables.look import (
+from lakehouse.sources.tables.lost import CHANGE_DATA, has_rows, lost_versions, plan_failures
+from lakehouse.sources.tables.versions import (
     ADDED,
     CHANGES,
     KIND_FIELD,
@@ -37,7 +38,6 @@ from lakehouse.sources.tables.look import (
     starts_of,
     versions_in,
 )
-from lakehouse.sources.tables.lost import CHANGE_DATA, has_rows, lost_versions, plan_failures
 from lakehouse.storage.row_changes import list_changes
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class TableSource(Source):
         has_records = {field.name for field in fields} >= RECORD_FIELDS
         return "" if has_records else f"{staged.POSITION} div {ADDED}"
 
-    def look(self, ledger: Ledger | None, limit: float) -> TableState:  # noqa: ARG002 - its log answers or fails
+    def read_state(self, ledger: Ledger | None, limit: float) -> TableState:  # noqa: ARG002 - its log answers or fails
         """Read the log of the table, without a JVM. Raises ``SourceError`` if there is no table, or no change data.
 
         If the next version can no longer be read, that is a gap. A table with a key continues after it with the rows as
@@ -78,7 +78,7 @@ class TableSource(Source):
         source, newest = source_id(str(table.metadata().id)), table.version()
         progress = ledger.progress if ledger else None
         if progress is None or progress.source != source:
-            has_rows(self.uri, newest)  # raises if no later look could read them
+            has_rows(self.uri, newest)  # raises if no later run could read them
             starts = starts_of(newest)
             return TableState(self.rows.of, source, starts, ends_of(newest, newest), starts={} if progress else starts)
         self._require_same_history(ledger)

@@ -146,7 +146,7 @@ class CompactionHistories(RuleBasedStateMachine):
             if dies:
                 raise RunDiedError
 
-        self.look_ahead()
+        self.preview_state()
         try:
             merge_all(context, Request(2 if dies else None), on_batch=die)
         except RunDiedError:
@@ -180,7 +180,7 @@ class CompactionHistories(RuleBasedStateMachine):
         assert time.time() - since >= KEPT, "no record has waited for long"
 
     @rule()
-    def look_ahead(self) -> None:
+    def preview_state(self) -> None:
         start = self.progress
         assert read_topic(self.settings, self.topic).end[0] == len(self.arrivals)
         try:

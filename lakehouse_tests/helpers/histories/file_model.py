@@ -29,7 +29,7 @@ class FolderModel:
     next_number: int = 0
     merged: list[Content] = field(default_factory=list)
 
-    def take_stock(self) -> None:
+    def register_state(self) -> None:
         """Number the new and changed files in the order of their times."""
         newest_contents = dict(self.numbered)
         new_files = [(path, content) for path, content in self.files.items() if newest_contents.get(path) != content]
@@ -41,7 +41,7 @@ class FolderModel:
 
     def merge(self, batches: int | None) -> bool:
         """Merge up to ``batches`` files, and return whether a removed file stops the run."""
-        self.take_stock()
+        self.register_state()
         while batches is None or batches > 0:
             waiting_numbers = list(self._waiting_numbers())
             if not waiting_numbers:

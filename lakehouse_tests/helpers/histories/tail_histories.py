@@ -131,7 +131,7 @@ class TailHistories(RuleBasedStateMachine):
     def plan(self, limit: int | None) -> Plan:
         """Plan a batch as a merge does, which compares every partition."""
         ledger = merged_ledger(self.settings, self.table)
-        state = source_of(self.settings, self.table).look(ledger, PATIENCE)
+        state = source_of(self.settings, self.table).read_state(ledger, PATIENCE)
         return plan_table(self.table, state, ledger, Bounds(limit))
 
     def _last_record(self, partition: int) -> LastRecord:
@@ -140,7 +140,7 @@ class TailHistories(RuleBasedStateMachine):
         return LastRecord(position=len(notes) - 1, time=time, checksum=crc32(notes[-1].value))
 
     @rule()
-    def look_ahead(self) -> None:
+    def preview_state(self) -> None:
         """A tick stops at each partition that lost records and does not end at its progress."""
         lost_partitions, progress = self.model.lost_partitions(), self.model.progress
         visible_partitions = {p for p in lost_partitions if len(self.model.topic[p]) != progress[p]}

@@ -82,9 +82,9 @@ def test_a_file_that_another_run_numbers_after_the_listing_is_not_removed(source
         number(source, "1.json")
 
     after_listing(other_run)
-    state = source.look(NEW_TABLE, 1)
+    state = source.read_state(NEW_TABLE, 1)
     assert (state.removed, state.end) == ({}, {0: FILE_PLACES})
-    assert source.look(NEW_TABLE, 1).end == {0: 2 * FILE_PLACES}
+    assert source.read_state(NEW_TABLE, 1).end == {0: 2 * FILE_PLACES}
 
 
 @pytest.mark.invariant("9.10", "9.11")
@@ -98,7 +98,7 @@ def test_a_file_that_another_run_numbers_while_a_run_reads_new_files_is_not_remo
         return {}
 
     monkeypatch.setattr(files_source, "number_files", number_both)
-    state = source.take_stock(SimpleNamespace(run="a run"), NEW_TABLE, 1)
+    state = source.register_state(SimpleNamespace(run="a run"), NEW_TABLE, 1)
     assert (state.removed, state.end) == ({}, {0: 2 * FILE_PLACES})
 
 
@@ -106,8 +106,8 @@ def test_a_file_that_was_removed_is_still_a_loss(source) -> None:
     arrive(source, "0.json")
     number(source, "0.json")
     Path(source.files.folder, "0.json").unlink()
-    assert source.look(NEW_TABLE, 1).removed == {0: "0.json"}
-    assert source.take_stock(SimpleNamespace(run="a run"), NEW_TABLE, 1).removed == {0: "0.json"}
+    assert source.read_state(NEW_TABLE, 1).removed == {0: "0.json"}
+    assert source.register_state(SimpleNamespace(run="a run"), NEW_TABLE, 1).removed == {0: "0.json"}
 
 
 @pytest.mark.invariant("4.1")

@@ -14,8 +14,8 @@ from lakehouse.ledger.planning import plan_batch
 from lakehouse.ledger.positions import FILE_PLACES, Progress, find_gap
 from lakehouse.settings import Settings
 from lakehouse.sources.files.file_log import FileLog
+from lakehouse.sources.files.folder import Folder, FolderState
 from lakehouse.sources.files.listing import FileFacts, Listing, folder_of, list_files
-from lakehouse.sources.files.look import Folder, FolderState
 
 FILES = Files("in", settle=timedelta(0), batch_bytes=25)
 FACTS = {f"{number}.json": FileFacts(10, number, number) for number in range(4)}

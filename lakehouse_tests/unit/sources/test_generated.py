@@ -103,29 +103,29 @@ def test_there_are_no_more_records_than_declared_and_none_before_the_start() -> 
 def test_a_clock_that_goes_back_takes_nothing_away(tmp_path: Path, clock: list[int], seconds: int) -> None:
     source = source_of(tmp_path, SLOW)
     clock[0] += 10 * SECOND
-    plan = plan_batch(source.look(Ledger("hashes"), 1), None)
+    plan = plan_batch(source.read_state(Ledger("hashes"), 1), None)
     assert plan.span == 100
     ledger = after(plan)
     clock[0] = START_MICROSECONDS + seconds * SECOND
-    state = source.look(ledger, 1)
+    state = source.read_state(ledger, 1)
     next_plan = plan_batch(state, ledger.progress)
     assert (state.end, next_plan.span, next_plan.gap) == (plan.progress.positions, 0, None)
     clock[0] = START_MICROSECONDS + 11 * SECOND
-    assert sum(lag_of(source.look(ledger, 1), ledger.progress).values()) == 10
+    assert sum(lag_of(source.read_state(ledger, 1), ledger.progress).values()) == 10
 
 
 def test_the_start_is_that_of_the_table_and_then_the_recorded_one(tmp_path: Path, clock: list[int]) -> None:
     source = source_of(tmp_path, replace(SLOW, since=None))
-    state = source.look(Ledger("hashes"), 1)
+    state = source.read_state(Ledger("hashes"), 1)
     assert (sum(state.end.values()), start_of(state.source, source.generated)) == (0, None)
     assert state.starts == {0: 0, 1: 0, 2: 0}  # so that a run is requested, which creates the table
     write_table(source, created_at=START_MICROSECONDS // 1_000)
     clock[0] += 2 * SECOND
-    state = source.look(Ledger("hashes"), 1)
+    state = source.read_state(Ledger("hashes"), 1)
     assert (sum(state.end.values()), start_of(state.source, source.generated)) == (20, START_MICROSECONDS)
     ledger = after(plan_batch(state, None))
     write_table(source, created_at=0)
-    assert source.look(ledger, 1).source == state.source
+    assert source.read_state(ledger, 1).source == state.source
 
 
 def write_table(source: GeneratedSource, created_at: int) -> None:

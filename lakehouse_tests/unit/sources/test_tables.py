@@ -20,9 +20,9 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import VERSION_PLACES, Plan, Range, find_gap
 from lakehouse.settings import Settings
-from lakehouse.sources.tables.look import CHANGES, MAX_VERSIONS, ROWS, changed_rows
 from lakehouse.sources.tables.lost import has_rows, lost_versions
 from lakehouse.sources.tables.source import TableSource
+from lakehouse.sources.tables.versions import CHANGES, MAX_VERSIONS, ROWS, changed_rows
 from lakehouse.storage.row_changes import list_changes
 from lakehouse_tests.helpers.sensors import MERGED
 
@@ -57,16 +57,16 @@ def after(source: TableSource, plan: Plan) -> Ledger:
 
 
 def test_a_new_table_begins_with_the_rows_of_the_newest_version(accounts: Path) -> None:
-    state = source_of(accounts).look(Ledger("balances"), 1)
+    state = source_of(accounts).read_state(Ledger("balances"), 1)
     assert state.starts == {ROWS: 3 * VERSION_PLACES, CHANGES: 4 * VERSION_PLACES}
     assert plan_batch(state, None).ranges[CHANGES].span == 0
 
 
 def test_a_batch_has_whole_versions_with_as_many_rows_as_are_allowed(accounts: Path) -> None:
     source = source_of(accounts)
-    ledger = after(source, plan_batch(source.look(Ledger("balances"), 1), None))
+    ledger = after(source, plan_batch(source.read_state(Ledger("balances"), 1), None))
     add(accounts, 3, first=4)  # versions 4, 5 and 6 with 5, 6 and 7 rows
-    state = source.look(ledger, 1)
+    state = source.read_state(ledger, 1)
     for limit, last in ((1, 4), (5, 4), (11, 5), (12, 5), (18, 6), (None, 6)):
         plan = plan_batch(state, ledger.progress, Bounds(limit))
         assert plan.ranges[CHANGES].end == (last + 1) * VERSION_PLACES, limit
@@ -78,14 +78,14 @@ def test_an_older_copy_in_the_place_of_the_table_is_noticed(accounts: Path) -> N
     source, copy = source_of(accounts), accounts.parent / "copy"
     shutil.copytree(accounts, copy)
     add(accounts, 3, first=4)
-    ledger = after(source, plan_batch(source.look(Ledger("balances"), 1), None))
-    assert source.look(ledger, 1).end[CHANGES] == 7 * VERSION_PLACES
+    ledger = after(source, plan_batch(source.read_state(Ledger("balances"), 1), None))
+    assert source.read_state(ledger, 1).end[CHANGES] == 7 * VERSION_PLACES
     shutil.rmtree(accounts)
     shutil.copytree(copy, accounts)
     add(accounts, 5, first=4)
     assert DeltaTable(str(accounts)).version() == 8
     with pytest.raises(SourceError, match="Version 6 of the table that balances reads is another one"):
-        source.look(ledger, 1)
+        source.read_state(ledger, 1)
 
 
 def delete_files_of(folder: Path, version: int) -> None:
@@ -96,7 +96,7 @@ def delete_files_of(folder: Path, version: int) -> None:
 
 
 def next_plan(source: TableSource, ledger: Ledger) -> Plan:
-    return plan_batch(source.look(ledger, 1), ledger.progress)
+    return plan_batch(source.read_state(ledger, 1), ledger.progress)
 
 
 @pytest.mark.invariant("9.13")
@@ -110,7 +110,7 @@ def test_change_data_that_is_gone_is_a_gap_once_the_versions_before_it_are_read(
     delete_files_of(accounts, 5)
     plan = next_plan(source, ledger)
     assert (plan.gap, plan.ranges[CHANGES].end) == (None, 5 * VERSION_PLACES)
-    state = source.look(ledger := after(source, plan), 1)
+    state = source.read_state(ledger := after(source, plan), 1)
     gap = find_gap(state, ledger.progress)
     assert gap
     assert gap.expired
@@ -164,7 +164,7 @@ def test_versions_without_change_data_are_a_gap(
     plan = next_plan(source, ledger)
     assert (plan.gap, plan.ranges[CHANGES].end) == (None, 5 * VERSION_PLACES)
     ledger = after(source, plan)
-    gap = find_gap(source.look(ledger, 1), ledger.progress)
+    gap = find_gap(source.read_state(ledger, 1), ledger.progress)
     assert gap
     assert "change data was off" in gap.facts[-1]
     starts = {part.partition: part.start // VERSION_PLACES for part in next_plan(source, ledger).ranges}
@@ -187,13 +187,13 @@ def test_features_that_a_look_does_not_know_are_refused_before_the_start_is_reco
     actions = [{"protocol": {**protocol, "writerFeatures": [*features, "changeDataFeed"]}}, {"commitInfo": {}}]
     (accounts / "_delta_log" / f"{4:020d}.json").write_text("\n".join(map(json.dumps, actions)))
     with pytest.raises(TableError, match=r"needs a newer version of Delta.*TypeWidening.* DROP FEATURE"):
-        source.look(Ledger("balances"), 1)
+        source.read_state(Ledger("balances"), 1)
 
 
 @pytest.mark.invariant("9.13")
 def test_rows_that_are_gone_before_they_were_read_are_a_gap(accounts: Path) -> None:
     source = source_of(accounts)
-    state = source.look(Ledger("balances"), 1)
+    state = source.read_state(Ledger("balances"), 1)
     begun_plan = Plan(state.stream, state.source, tuple(Range(p, start, start) for p, start in state.starts.items()))
     ledger = after(source, begun_plan)
     assert next_plan(source, ledger).gap is None
@@ -212,16 +212,16 @@ def test_a_commit_that_is_gone_is_a_gap(accounts: Path) -> None:
     DeltaTable(str(accounts)).create_checkpoint()
     for version in range(5):
         (accounts / f"_delta_log/{version:020d}.json").unlink()
-    state = source.look(ledger, 1)
+    state = source.read_state(ledger, 1)
     assert find_gap(state, ledger.progress)
 
 
 def test_a_table_without_change_data_and_no_table_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="does not exist"):
-        source_of(tmp_path / "missing").look(None, 1)
+        source_of(tmp_path / "missing").read_state(None, 1)
     write_deltalake(str(tmp_path / "plain"), pa.table({"id": [1]}))
     with pytest.raises(SourceError, match="keeps no change data"):
-        source_of(tmp_path / "plain").look(None, 1)
+        source_of(tmp_path / "plain").read_state(None, 1)
 
 
 def set_clocks(table: Path, times: Sequence[int]) -> None:

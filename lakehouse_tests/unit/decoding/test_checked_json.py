@@ -293,6 +293,9 @@ def test_numbers_with_equal_hashes_are_compared_quickly() -> None:
     nearly_equal_numbers = [10**30 + n for n in range(30_000)]
     assert reason_by(schema, nearly_equal_numbers) == "too_large"
     assert reason_by({"properties": {"a": {"items": {"type": "integer"}}}}, nearly_equal_numbers) is None
+    tiny_numbers = ", ".join(f"1e-{400 + n * 9}" for n in range(999))
+    with pytest.raises(Rejection, match="too many long numbers"):
+        FORM.parser(schemas_of(schema))(add_frame(7, f'{{"a": [{tiny_numbers}]}}'.encode()))
 
 
 @pytest.mark.invariant("8.11")

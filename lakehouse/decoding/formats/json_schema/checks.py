@@ -20,7 +20,9 @@ VIOLATION = "schema_violation"
 MAX_DEPTH = 200
 """Arrays and objects within each other: more could overflow the stack of the process."""
 _MAX_MATCHING = 20_000_000  # characters of a text times steps of a pattern: about a second at most
-_MAX_ALIKE = 1_000  # different numbers that are the same double: the library compares each with each
+_MAX_COMPARED = 30_000_000  # digits of different numbers that are the same double: each is compared with each
+_MAX_PLACES = 10_000  # digits and zeros of a number that the library writes out
+_FEW_BYTES = 300  # of a record with too few numbers to matter
 _MAX_EXPLAINED = 1_000_000  # bytes times schemas: a value with some bytes may become an error of each
 _MAX_STACKED = 2_000  # schemas that are applied within each other while a violation is explained
 _MAX_DIGITS = 1_000  # of a number in an explanation
@@ -95,7 +97,7 @@ class RecordCheck:
 
     def __init__(self, validator: "Validator", costs: Costs, patterns: Mapping[str, str], step_count: int) -> None:
         self._validator, self._costs, self._patterns, self._step_count = validator, costs, patterns, step_count
-        self._small_size = _MAX_ALIKE if costs.compares_items else _MAX_MATCHING // max(1, step_count)
+        self._small_size = _FEW_BYTES if costs.compares_items else _MAX_MATCHING // max(1, step_count)
 
     def check(self, value: Any, size: int) -> None:
         """Raise ``Rejection`` if a value of this many bytes does not meet the schema, or takes too much to check."""
@@ -188,11 +190,15 @@ def _most_likely(error: "ValidationError") -> "ValidationError":
 
 def _require_different_numbers(value: Any) -> None:
     numbers = defaultdict[float, set[str]](set)
+    digit_counts = defaultdict[float, int](int)
     for scalar in _scalars(value):
         if isinstance(scalar, Decimal):
-            numbers[float(scalar)].add(str(scalar))
-    if max(map(len, numbers.values()), default=0) > _MAX_ALIKE:
-        raise Rejection("too_large", f"its schema compares more than {_MAX_ALIKE:,} numbers that are nearly equal")
+            _, digits, exponent = scalar.as_tuple()
+            double = float(scalar)
+            numbers[double].add(str(scalar))
+            digit_counts[double] = max(digit_counts[double], min(_MAX_PLACES, len(digits) + abs(int(exponent))))
+    if any(len(alike) ** 2 * digit_counts[double] > _MAX_COMPARED for double, alike in numbers.items()):
+        raise Rejection("too_large", "its schema compares too many long numbers that are nearly equal")
 
 
 def _scalars(value: Any) -> Iterator[Any]:

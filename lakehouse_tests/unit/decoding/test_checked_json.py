@@ -141,7 +141,7 @@ def test_a_hostile_record_is_rejected_without_delay_and_with_a_short_detail(reco
         ({"pattern": "(((a{99}){99}){99}){99}"}, "more than 2000 steps"),
         ({"anyOf": [{"$ref": "#"}]}, "refers to itself for the same value"),
         ({"allOf": [{"not": {"anyOf": [{"$ref": "#"}]}}]}, "refers to itself for the same value"),
-        ({"enum": [n / 8 for n in range(1, 20_000)]}, "can apply more than 10000 schemas to one value"),
+        ({"enum": [n / 8 for n in range(1, 2_000)]}, "can apply more than 10000 schemas to one value"),
     ],
 )  # fmt: skip
 def test_a_schema_that_cannot_check_records_is_refused(schema: dict[str, Any], message: str) -> None:
@@ -279,6 +279,9 @@ def test_a_violation_that_takes_too_much_to_explain_is_rejected_without_its_plac
     for size, message in ((10, "it is not of type"), (100_000, "too large to say where")):
         with pytest.raises(Rejection, match=message):
             FORM.parser(schemas_of(schema))(add_frame(7, json.dumps({"a": [1] * size}).encode()))
+    large_record = json.dumps({"a": [None] * 300_000 + [1]}).encode()
+    with pytest.raises(Rejection, match=r"a\[300000\]\S+ is a number \S+ it is not of type"):
+        FORM.parser(schemas_of({"properties": {"a": {"items": {"type": "null"}}}}))(add_frame(7, large_record))
 
 
 @pytest.mark.invariant("8.11")

@@ -123,8 +123,9 @@ class RecordCheck:
 
     def _explain(self, value: Any, depth: int, size: int) -> str:
         """What is wrong with a value, in words with a bounded length and only ASCII characters."""
-        cost = self._costs.of_explanation(depth)
-        if depth * self._costs.height > _MAX_STACKED or size * cost > _MAX_EXPLAINED:
+        costs = self._costs
+        is_long = costs.has_alternatives and size * costs.of_explanation(depth) > _MAX_EXPLAINED
+        if is_long or depth * costs.height > _MAX_STACKED:
             return "the value does not meet its schema, and it is too large to say where"
         import jsonschema_rs  # noqa: PLC0415 - a worker needs it only for tables whose records are checked
 

@@ -22,6 +22,7 @@ MAX_COST = 10_000
 MAX_HEIGHT = 100
 """Schemas that may be applied to the same value within each other: each takes space on the stack."""
 _MAX_NODES = 100_000
+_SLOW_VALUE_COST = 10  # of a value of ``enum`` that is compared slowly
 _UNBOUNDED = 10**12
 
 
@@ -60,14 +61,14 @@ class SchemaPlace(NamedTuple):
 class Costs:
     """The costs of a schema; raises ``UnusableSchemaError`` if they have no bound, or a reference leads nowhere.
 
-    ``compares_items``: it has ``uniqueItems``. ``height``: so many schemas may be applied to
-    the same value within each other.
+    ``compares_items``: it has ``uniqueItems``. ``has_alternatives``: it has ``anyOf`` or ``oneOf``. ``height``: so
+    many schemas may be applied to the same value within each other.
     """
 
     def __init__(self, root: SchemaPlace, documents: Documents) -> None:
         self._documents = documents
         self._targets: dict[str, Node] = {}
-        self.compares_items = False
+        self.compares_items = self.has_alternatives = False
         self._nodes, self._pending = list[Node](), list[tuple[Node, SchemaPlace]]()
         self._root = self._node(root)
         while self._pending:
@@ -144,7 +145,8 @@ class Costs:
         node.in_place += self._dynamic_targets(place._replace(resolver=resolver))
         self._require_usable_patterns(content)
         self.compares_items |= content.get("uniqueItems") is True
-        node.own_cost += sum(map(_is_compared_slowly, content.get("enum", ())))
+        self.has_alternatives |= not content.keys().isdisjoint(("anyOf", "oneOf"))
+        node.own_cost += _SLOW_VALUE_COST * sum(map(_is_compared_slowly, content.get("enum", ())))
         node.factor = 3 if {"unevaluatedProperties", "unevaluatedItems"} & content.keys() else 1
         content = {name: part for name, part in content.items() if not _has_no_effect(name, content)}
         node.in_place += [self._node(SchemaPlace(part, resolver, draft)) for part in _schemas_in(content, IN_PLACE)]

@@ -52,8 +52,8 @@ test-slice: install ## Run some of the other tests, in minutes; the committed tr
 test-all: install ## Run all tests at full scale, in hours
 	$(BIN)/python -m pytest $(PARALLEL) --write-durations $(ARGS)
 
-torture: install ## Run the fault tests at full scale; the results go into docs/explanation/reliability.md
-	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/explanation/reliability.md $(ARGS)
+torture: install ## Run the fault tests at full scale; the results go into docs/explanation/attacks.md
+	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/explanation $(ARGS)
 
 compare-database: install ## Compare tables with a PostgreSQL that Debezium follows, while everything is killed, in minutes
 	$(BIN)/python -m pytest lakehouse_tests/full/integration/test_database*.py $(ARGS)

@@ -17,6 +17,7 @@ from lakehouse.exports.exporter import Exporter
 from lakehouse.exports.manifests import STATE, list_versions, read_newest
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.export_worker import EXPORTS, Moment, settings_of, start
+from lakehouse_tests.helpers.attacks.reliability import Target
 from lakehouse_tests.helpers.histories.upsets import Disk, mounted
 from lakehouse_tests.helpers.tables.exported import (
     append,
@@ -122,7 +123,7 @@ def test_a_rerun_after_a_kill_publishes_what_an_undisturbed_run_does(
     form: str, moment: Moment, tmp_path: Path, attack: Any
 ) -> None:
     world = world_of(tmp_path, form)
-    with attack(CRASH, f"SIGKILL, export, {moment[1]} {moment[0].partition('.')[2]}"):
+    with attack(CRASH, f"SIGKILL, {moment[1]} {moment[0].partition('.')[2]}", target=Target.EXPORTS):
         process = start(world.settings, form, moment)
         output = process.communicate()
         assert process.returncode == -signal.SIGKILL, f"The run did not reach the moment: {output}"
@@ -146,7 +147,7 @@ def test_kills_at_any_time_lose_nothing_and_publish_nothing_twice(form: str, tmp
     assert "error" not in json.loads(undisturbed.communicate()[0])
     for _ in range(15):
         world.change()
-        with attack(CRASH, "SIGKILL, export, at a random time"):
+        with attack(CRASH, "SIGKILL, at a random time", target=Target.EXPORTS):
             process = start(world.settings, form)
             assert wait_for_lock(world.exporter.folder, process)
             threading.Event().wait(rng.uniform(0, 0.1))
@@ -173,7 +174,7 @@ def wait_for_lock(folder: Path, process: Any) -> bool:
 def test_of_runs_at_the_same_time_one_publishes(form: str, tmp_path: Path, attack: Any) -> None:
     world = world_of(tmp_path, form)
     for version in range(3, 9):
-        with attack(ONCE, f"three runs of an export of {form} at the same time"):
+        with attack(ONCE, f"three runs of an export of {form} at the same time", target=Target.EXPORTS):
             processes = [start(world.settings, form) for _ in range(3)]
             results = [json.loads(process.communicate()[0]) for process in processes]
             assert [process.returncode for process in processes] == [0] * 3
@@ -206,7 +207,10 @@ def test_an_export_that_races_with_writers_and_readers_is_exact(form: str, tmp_p
             world.change()
             DeltaTable(world.settings.table_uri("sales")).optimize.compact()
 
-    with attack(ONCE, f"writers and readers during exports of {form}"), ThreadPoolExecutor() as pool:
+    with (
+        attack(ONCE, f"writers and readers during exports of {form}", target=Target.EXPORTS),
+        ThreadPoolExecutor() as pool,
+    ):
         reader, writer = pool.submit(read), pool.submit(write)
         try:
             while not writer.done():
@@ -249,7 +253,7 @@ def test_a_full_disk_publishes_nothing_and_the_next_run_continues(
 ) -> None:
     world = world_of(tmp_path, form, clean_disk.folder)
     clean_disk.fill(free_kib * 1024)
-    with attack(LOST, "disk full during an export"):
+    with attack(LOST, "disk full during an export", target=Target.EXPORTS):
         message = failure_of(world.exporter.update)
         newest = read_newest(world.exporter.folder)
         assert newest is not None
@@ -267,7 +271,7 @@ def test_a_read_only_disk_is_named_and_published_versions_can_be_read(
     clean_disk: Disk, tmp_path: Path, attack: Any
 ) -> None:
     world = world_of(tmp_path, "changes", clean_disk.folder)
-    with attack("Nothing is silent", "read-only disk of an export"):
+    with attack("Nothing is silent", "read-only disk of an export", target=Target.EXPORTS):
         clean_disk.remount("ro")
         try:
             assert "cannot be written: Read-only file system" in failure_of(world.exporter.update)

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.reliability import Target
 from lakehouse_tests.helpers.attacks.worker import Form, Job, Point
 from lakehouse_tests.helpers.attacks.workers import Standby, standby
 from lakehouse_tests.helpers.histories.scenes import records, write
@@ -87,7 +88,7 @@ def test_a_rerun_after_a_kill_reads_each_file_once(label: str, world: World, att
     form, point = CASES[label]
     undisturbed, job = world.job(form), world.job(form)
     undisturbed.run(world.spark, world.settings)
-    with attack(CRASH, f"SIGKILL, files, {label}"):
+    with attack(CRASH, f"SIGKILL, {label}", target=Target.FILES):
         with world.workers.take() as worker:
             worker.die(job, point)
         job.run(world.spark, world.settings)
@@ -100,7 +101,7 @@ def test_a_rerun_after_a_kill_reads_each_file_once(label: str, world: World, att
 def test_two_runs_at_the_same_time_number_and_read_each_file_once(form: Form, world: World, attack: Any) -> None:
     undisturbed, job = world.job(form), world.job(form)
     undisturbed.run(world.spark, world.settings)
-    with attack("Two writers lose nothing", f"two runs of {form} at the same time"):
+    with attack("Two writers lose nothing", f"two runs of {form} at the same time", target=Target.FILES):
         with world.workers.take() as worker, ThreadPoolExecutor() as pool:
             other_run = pool.submit(worker.do, replace(job))
             job.run(world.spark, world.settings)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.attacks.reliability import Target
 from lakehouse_tests.helpers.attacks.worker import Job, Point
 from lakehouse_tests.helpers.attacks.workers import Standby, standby
 from lakehouse_tests.helpers.brokers.streams import send
@@ -62,7 +63,7 @@ def world(spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPa
 @pytest.mark.parametrize("label", CASES)
 def test_a_query_that_was_killed_gives_the_tables_of_an_undisturbed_one(label: str, world: World, attack: Any) -> None:
     job = world.new_job()
-    with attack("A crash loses nothing", f"SIGKILL, a query with foreach_batch, {label}"):
+    with attack("A crash loses nothing", f"SIGKILL, {label}", target=Target.QUERIES):
         with world.workers.take() as worker:
             worker.die(job, CASES[label])
         job.run(world.spark, world.settings)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse_tests.helpers.attacks.reliability import Attack
+from lakehouse_tests.helpers.attacks.reliability import Attack, Target
 from lakehouse_tests.helpers.histories.drawn_histories import run_histories
 from lakehouse_tests.helpers.histories.file_histories import FileHistories
 from lakehouse_tests.helpers.histories.table_histories import TableHistories
@@ -37,6 +37,7 @@ def test_random_histories_of_a_source_give_its_rows(
         def on_step() -> None:
             steps.append(number)
 
+    target = Target.FILES if machine is FileHistories else Target.OTHER_TABLES
     label = f"a step of a random history of {machine.__name__.removesuffix('Histories').lower()} sources"
-    with attack("Nothing is lost, doubled or silent", label, lambda: len(steps)):
+    with attack("Nothing is lost, doubled or silent", label, lambda: len(steps), target):
         run_histories(CountedHistories, 3, STEPS[machine])

@@ -20,7 +20,7 @@ from lakehouse.errors import TableError
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.settings import Settings
-from lakehouse_tests.helpers.attacks.reliability import Attack
+from lakehouse_tests.helpers.attacks.reliability import Attack, Target
 from lakehouse_tests.helpers.attacks.source_tables import AREAS_FILE, HIGHEST
 from lakehouse_tests.helpers.attacks.worker import Form, Job, Point
 from lakehouse_tests.helpers.attacks.workers import Standby, standby
@@ -170,7 +170,7 @@ def test_a_rerun_after_a_kill_reads_each_version_once(
         for _ in range(3):
             change(accounts, random.Random(accounts.version))
     world.run(undisturbed)
-    with attack(CRASH, f"SIGKILL, another table, {label}"):
+    with attack(CRASH, f"SIGKILL, {label}", target=Target.OTHER_TABLES):
         with world.workers.take() as worker:
             worker.die(job, point)
         world.run(job)
@@ -188,7 +188,7 @@ def test_two_runs_at_the_same_time_read_each_version_once(
     first_version = accounts.version
     rows_before = Counter(("insert", *row) for row in accounts.rows(HIGHEST))
     for turn in range(4):
-        with attack(ONCE, f"two runs of {form} of another table at the same time"):
+        with attack(ONCE, f"two runs of {form} of another table at the same time", target=Target.OTHER_TABLES):
             world.run_twice(job)
             if form == "changes":
                 assert_follows(world.settings, job, accounts)
@@ -208,7 +208,7 @@ def test_two_runs_at_the_same_time_judge_each_record_once(world: World, readings
         areas = {turn % 4, (turn + 1) % 4}
         for _ in range(3):
             readings.land(areas)
-        with attack(ONCE, "two runs of files with rules at the same time"):
+        with attack(ONCE, "two runs of files with rules at the same time", target=Target.FILES):
             world.run_twice(job)
             assert_judged(world.settings, job, readings)
 
@@ -265,7 +265,7 @@ def test_a_disk_that_is_full_while_files_are_merged_loses_no_record(
     for free_kib in range(0, 96, 12):
         readings.land({free_kib % 3, 1})
         readings.land({free_kib % 3, 1})
-        with attack(LOST, "disk full while files are merged"):
+        with attack(LOST, "disk full while files are merged", target=Target.FILES):
             small_lake.run_when_full(job, free_kib)
             assert_judged(small_lake.settings, job, readings)
 
@@ -281,7 +281,7 @@ def test_a_disk_that_is_full_while_another_table_is_merged_loses_no_change(
     undisturbed.run(small_lake.spark, elsewhere)
     for free_kib in range(0, 64, 12):
         change(accounts, random.Random(free_kib))
-        with attack(LOST, "disk full while another table is merged"):
+        with attack(LOST, "disk full while another table is merged", target=Target.OTHER_TABLES):
             small_lake.run_when_full(job, free_kib)
             if form == "changes":
                 assert_follows(small_lake.settings, job, accounts)

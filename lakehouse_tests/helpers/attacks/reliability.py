@@ -1,9 +1,10 @@
-"""Count the attacks on the promises of the project and write them as the table of ``docs/explanation/reliability.md``.
+"""Count the attacks on the promises of the project and write them into ``docs/explanation``.
 
 A test attacks with ``with attack(promise, how): ...``. Each ``with`` counts once (or ``times()``), and an exception
-inside it counts as a difference. ``--report FILE`` writes the table below a marker in the file. A complete run takes
-hours. With ``--add`` a partial run adds its counts to the existing table, with a separate line for its commit. A
-partial run that fails adds nothing.
+inside it counts as a difference. ``--report FOLDER`` writes below a marker in two pages of the folder: all attacks
+(``attacks.md``), and their sums by promise and target (``reliability.md``). A complete run takes hours. With ``--add``
+a partial run adds its counts to the existing tables, with a separate line for its commit. A partial run that fails adds
+nothing.
 """
 
 import re
@@ -12,23 +13,46 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from time import monotonic
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
 MARKER = "<!-- below: written by make torture -->"
-_ROW = re.compile(r"^\| (?P<promise>[^*|]+) \| (?P<how>[^|]+) \| (?P<times>[\d,]+) \| (?P<differed>[\d,]+) \|$", re.M)
-_RUN = re.compile(r"^Commit .*$", re.M)
+ATTACKS_PAGE, SUMS_PAGE = "attacks.md", "reliability.md"
+_ROW = re.compile(
+    r"^\| (?P<promise>[^*|]+) \| (?P<target>[^|]+) \| (?P<how>[^|]+) \| (?P<times>[\d,]+) \| (?P<differed>[\d,]+) \|$",
+    re.M,
+)
+_RUN = re.compile(r"^Commits? .*?(?=\n\n)", re.M | re.S)
 _ATTACK, _DIFFERENCE = "attack", "difference"
 Attack = Callable[..., AbstractContextManager[None]]
 
 
+class Target(StrEnum):
+    """What is attacked."""
+
+    TOPICS = "tables of topics"
+    FILES = "tables of files"
+    OTHER_TABLES = "tables of other tables"
+    QUERIES = "streaming queries"
+    EXPORTS = "exports"
+
+
+class Kind(NamedTuple):
+    """A kind of attack: the promise, what was attacked, and how."""
+
+    promise: str
+    target: str
+    method: str
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("reliability")
-    group.addoption("--report", type=Path, help="Write the table of attacks into this file.")
-    group.addoption("--add", action="store_true", help="Add to the table in the file.")
+    group.addoption("--report", type=Path, help="Write the tables of attacks into the pages of this folder.")
+    group.addoption("--add", action="store_true", help="Add to the tables in the folder.")
 
 
 @pytest.fixture
@@ -37,14 +61,16 @@ def attack(request: pytest.FixtureRequest) -> Attack:
     properties = request.node.user_properties
 
     @contextmanager
-    def count_attack(promise: str, method: str, times: Callable[[], int] = lambda: 1) -> Iterator[None]:
+    def count_attack(
+        promise: str, method: str, times: Callable[[], int] = lambda: 1, target: Target = Target.TOPICS
+    ) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            properties.append((_DIFFERENCE, (promise, method, 1)))
+            properties.append((_DIFFERENCE, (promise, target.value, method, 1)))
             raise
         finally:
-            properties.append((_ATTACK, (promise, method, times())))
+            properties.append((_ATTACK, (promise, target.value, method, times())))
 
     return count_attack
 
@@ -56,8 +82,8 @@ class _AttackReport:
         self.begun, self.commit = monotonic(), _commit()
         self.runs: list[str] = []  # previous runs, one line each
         self.tests = 0
-        self.tried: Counter[tuple[str, str]] = Counter()
-        self.differed: Counter[tuple[str, str]] = Counter()
+        self.tried: Counter[Kind] = Counter()
+        self.differed: Counter[Kind] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when != "call":
@@ -66,41 +92,58 @@ class _AttackReport:
         for name, value in report.user_properties:
             counter = {_ATTACK: self.tried, _DIFFERENCE: self.differed}.get(name)
             if counter is not None:
-                promise, method, times = cast(tuple[str, str, int], value)
-                counter[promise, method] += times
+                *kind, times = cast(tuple[str, str, str, int], value)
+                counter[Kind(*kind)] += times
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
         if not self.tried:
             return
-        report: Path | None = config.getoption("--report")
+        folder: Path | None = config.getoption("--report")
         adds_counts = config.getoption("--add")
-        if report and adds_counts:
-            self.add(report.read_text(encoding="utf-8").partition(MARKER)[2])
+        if folder and adds_counts:
+            self.add((folder / ATTACKS_PAGE).read_text(encoding="utf-8").partition(MARKER)[2])
         table = self.table()
         terminalreporter.section("attacks and differences")
         terminalreporter.write_line(table)
-        if report and not (adds_counts and exitstatus):
-            text_before, _, _ = report.read_text(encoding="utf-8").partition(MARKER)
-            report.write_text(f"{text_before}{MARKER}\n\n{table}\n", encoding="utf-8")
+        if folder and not (adds_counts and exitstatus):
+            _write_below_marker(folder / ATTACKS_PAGE, table)
+            _write_below_marker(folder / SUMS_PAGE, self.sums())
 
     def add(self, table: str) -> None:
         """Add the counts of a table that previous runs wrote."""
         self.runs = _RUN.findall(table)
         for row in _ROW.finditer(table):
-            attacked_promise = row["promise"], row["how"]
-            self.tried[attacked_promise] += int(row["times"].replace(",", ""))
-            self.differed[attacked_promise] += int(row["differed"].replace(",", ""))
+            kind = Kind(row["promise"], row["target"], row["how"])
+            self.tried[kind] += int(row["times"].replace(",", ""))
+            self.differed[kind] += int(row["differed"].replace(",", ""))
 
     def table(self) -> str:
+        """The runs, and each kind of attack with its counts."""
         rows = [
-            f"| {promise} | {method} | {times:,} | {self.differed[promise, method]:,} |"
-            for (promise, method), times in sorted(self.tried.items())
+            f"| {' | '.join(kind)} | {times:,} | {self.differed[kind]:,} |"
+            for kind, times in sorted(self.tried.items())
         ]
-        total = f"| **All** | | **{self.tried.total():,}** | **{self.differed.total():,}** |"
         minutes = (monotonic() - self.begun) / 60
         run_line = f"Commit {self.commit}, {datetime.now(UTC):%Y-%m-%d}, {self.tests} tests in {minutes:.0f} minutes."
-        header = "| promise | how it was attacked | times | differences |\n|---|---|---:|---:|"
-        return "\n".join(["\n\n".join([*self.runs, run_line]), "", header, *rows, total])
+        header = "| promise | what was attacked | how | times | differences |\n|---|---|---|---:|---:|"
+        return "\n".join(["\n\n".join([*self.runs, run_line]), "", header, *rows])
+
+    def sums(self) -> str:
+        """The counts by promise and target, and all of them."""
+        kinds, tried, differed = (Counter[tuple[str, str]]() for _ in range(3))
+        for kind, times in self.tried.items():
+            kinds[kind[:2]] += 1
+            tried[kind[:2]] += times
+            differed[kind[:2]] += self.differed[kind]
+        rows = [f"| {' | '.join(key)} | {kinds[key]:,} | {tried[key]:,} | {differed[key]:,} |" for key in sorted(kinds)]
+        totals = " | ".join(f"**{counter.total():,}**" for counter in (kinds, tried, differed))
+        header = "| promise | what was attacked | kinds of attack | times | differences |\n|---|---|---:|---:|---:|"
+        return "\n".join([header, *rows, f"| **All** | | {totals} |"])
+
+
+def _write_below_marker(page: Path, text: str) -> None:
+    text_before, _, _ = page.read_text(encoding="utf-8").partition(MARKER)
+    page.write_text(f"{text_before}{MARKER}\n\n{text}\n", encoding="utf-8")
 
 
 def _commit() -> str:

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import tomllib
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
@@ -197,3 +199,20 @@ def test_only_the_kafka_package_uses_kafka_words() -> None:
 
 def test_no_statement_reads_offsets_from_rows() -> None:
     assert modules_with(r"(_record|position|_kept\S*)\.(offset|incarnation)\b") == set()
+
+
+def lines_by_room() -> Counter[str]:
+    """The lines of Python in each package of lakehouse, and in the modules at its top level."""
+    lines = Counter[str]()
+    for path in (ROOT / "lakehouse").rglob("*.py"):
+        room, *inner = path.relative_to(ROOT / "lakehouse").parts
+        lines[room if inner else "top level"] += len(path.read_text(encoding="utf-8").splitlines())
+    return lines
+
+
+def test_no_room_has_more_lines_than_its_budget() -> None:
+    budgets = tomllib.loads((ROOT / "docs" / "contributing" / "line-budgets.toml").read_text(encoding="utf-8"))
+    lines = lines_by_room()
+    assert {*budgets} == {*lines}
+    advice = "delete something first, or raise the budget with a page in docs/decisions that says what could not go"
+    assert {room: count for room, count in lines.items() if count > budgets[room]} == {}, advice

@@ -42,6 +42,12 @@ from lakehouse.errors import LakehouseError
 from lakehouse.storage.lock_holder import name_work
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
+_FORMER_VERBS = {
+    "accept-gap": "repair gap",
+    "accept-difference": "repair difference",
+    "delete-missing": "repair missing-keys",
+    "recover-progress": "repair progress",
+}
 
 app = typer.Typer(
     name="lakehouse",
@@ -129,6 +135,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _wrong_use(error: typer.TyperException) -> int:
     message = " ".join(error.format_message().split())
+    former_verb = next((verb for verb in _FORMER_VERBS if f"'{verb}'" in message), None)
+    message = f"Write lakehouse {_FORMER_VERBS[former_verb]} in place of {former_verb}." if former_verb else message
     if message:
         context = getattr(error, "ctx", None)  # missing if the error comes before a command
         command = context.command_path if context else "lakehouse"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.cli.arguments import TableArgument, YesOption, examples, select_table, starts_broker
+from lakehouse.cli.arguments import PlainGroup, TableArgument, YesOption, examples, select_table, starts_broker
 from lakehouse.cli.output import count_text, print_line, print_notice, print_table
 from lakehouse.cli.phases import spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from lakehouse.settings import Settings
     from lakehouse.storage.table_context import TableContext
 
-commands = typer.Typer()
+commands = typer.Typer(
+    name="repair",
+    cls=PlainGroup,
+    help="Decide about loss: accept it, delete rows without a key, or record a lost progress.",
+    epilog=examples("lakehouse repair gap temperatures", "lakehouse repair progress temperatures"),
+    no_args_is_help=True,
+)
 
 VersionsOption = Annotated[
     list[int],
@@ -28,13 +34,14 @@ ReasonOption = Annotated[
 ]
 
 
-@commands.command("accept-gap", epilog=examples("lakehouse accept-gap temperatures", "lakehouse accept-gap --yes"))
+@commands.command("gap", epilog=examples("lakehouse repair gap temperatures", "lakehouse repair gap --yes"))
 @starts_broker
 def accept_gap(table: TableArgument = None, yes: YesOption = False) -> None:
     """Accept that records are gone from the topic, and continue after them; the ledger of the table records it.
 
     Merges stop if records are gone that were never merged. Use this command if the records cannot be restored. It first
-    shows what is gone. If a compacted topic may have removed deletes, their rows stay: see lakehouse delete-missing.
+    shows what is gone. If a compacted topic may have removed deletes, their rows stay: see
+    lakehouse repair missing-keys.
     """
     from lakehouse.ingest.topics import split_by_topic
 
@@ -76,7 +83,7 @@ def _confirm_gap(table: "StreamTable", gap: "Proposal | None", yes: bool) -> "Pr
     return gap
 
 
-@commands.command("delete-missing", epilog=examples("lakehouse delete-missing settings"))
+@commands.command("missing-keys", epilog=examples("lakehouse repair missing-keys settings"))
 @starts_broker
 def delete_missing(table: TableArgument = None, yes: YesOption = False) -> None:
     """Delete the rows whose keys a compacted topic no longer has: it removed their deletes before they were merged.
@@ -138,8 +145,8 @@ def _delete_missing_of(context: "TableContext", yes: bool) -> int:
 
 
 @commands.command(
-    "accept-difference",
-    epilog=examples("lakehouse accept-difference temperatures --version 7 --reason 'replayed by version 9'"),
+    "difference",
+    epilog=examples("lakehouse repair difference temperatures --version 7 --reason 'replayed by version 9'"),
 )
 def accept_difference(
     versions: VersionsOption, reason: ReasonOption, table: TableArgument = None, yes: YesOption = False
@@ -168,7 +175,7 @@ def accept_difference(
     )
 
 
-@commands.command("recover-progress", epilog=examples("lakehouse recover-progress temperatures"))
+@commands.command("progress", epilog=examples("lakehouse repair progress temperatures"))
 @starts_broker
 def recover_progress(table: TableArgument = None, yes: YesOption = False) -> None:
     """Record the progress of a table again if its log no longer contains it.

@@ -35,7 +35,7 @@ _AUDIT_DOCS = {
     "totals_match": "The totals that each commit carries on equal the sums of the batches before it.",
 }
 _AUDIT_ADVICE = (
-    "If it fails, repair the table, or accept the difference: lakehouse accept-difference {table}."
+    "If it fails, repair the table, or accept the difference: lakehouse repair difference {table}."
     " To see all differences: lakehouse audit {table}."
 )
 _KEYS_DOC = (

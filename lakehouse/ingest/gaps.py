@@ -160,11 +160,11 @@ def _has_versions(ledger: Ledger) -> bool:
 
 def data_loss_error(gap: Gap, table: StreamTable) -> DataLossError:
     """Return the error of a gap that nobody has accepted."""
-    action = f"If the loss is known and accepted, continue with: lakehouse accept-gap {table.name}"
+    action = f"If the loss is known and accepted, continue with: lakehouse repair gap {table.name}"
     if gap.hides_deletes and shows_deletes(table):
         action = (
-            f"Continue with: lakehouse delete-missing {table.name}. It merges what waits, and deletes the rows whose"
-            f" keys are gone from the topic. To keep these rows: lakehouse accept-gap {table.name}"
+            f"Continue with: lakehouse repair missing-keys {table.name}. It merges what waits, and deletes the rows"
+            f" whose keys are gone from the topic. To keep these rows: lakehouse repair gap {table.name}"
         )
     if isinstance(table.source, TableRows):
         action = f"{action}. {_after_lost_changes(table)}"

@@ -75,7 +75,7 @@ def find_missing_keys(context: TableContext) -> MissingKeys:
     state = source.read_state(ledger, PATIENCE)
     plan_table(table, state, ledger, Bounds())
     plan = Plan(state.stream, state.source, tuple(Range(p, state.earliest[p], end) for p, end in state.end.items()))
-    with source.failures(plan, f"lakehouse delete-missing {table.name}"), _explained(table):
+    with source.failures(plan, f"lakehouse repair missing-keys {table.name}"), _explained(table):
         keys = _read_keys(context, read_records(context.spark, context.settings, plan))
         rows = context.merged.rows(ledger.version).where(f"{RECORD}.source = {quoted(state.source.text)}")
         rows = rows.selectExpr(*_order_of_rows(table)).withColumn(

@@ -173,7 +173,7 @@ def _unreadable_error(partition: TopicPartition, position: int, problem: str) ->
         f" one is out of range for a timestamp, and {problem}",
         where=f"topic {partition.topic}",
         action="Nothing was merged. Delete the records up to them from the topic. Then accept the gap:"
-        " lakehouse accept-gap TABLE",
+        " lakehouse repair gap TABLE",
     )
 
 

@@ -76,7 +76,7 @@ def accept_advice(ledger: Ledger, versions: Iterable[int]) -> str:
     version_before = sorted_versions[0] - 1
     return (
         f"This check fails until you accept the difference. Merge missing records first: lakehouse replay {name}"
-        f" - then accept it: lakehouse accept-difference {name} {options} --reason '...'"
+        f" - then accept it: lakehouse repair difference {name} {options} --reason '...'"
         + (f" - or undo it. {restore_advice(ledger.uri, version_before)}" if version_before >= 0 else "")
     )
 

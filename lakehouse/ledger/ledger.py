@@ -282,14 +282,14 @@ def require_progress(ledger: Ledger, name: str) -> Ledger:
             f"Cannot determine which version of {name} the RESTORE in version {ledger.unknown_restore} restored: it"
             " names no version, and no version in the log has the files of the table",
             where=ledger.uri,
-            action=f"See and record the progress that its rows show: lakehouse recover-progress {name} - or restore the"
+            action=f"See and record the progress that its rows show: lakehouse repair progress {name} - or restore the"
             f" intended version again, by its number. {restore_advice(ledger.uri)}",
         )
     if ledger.newest is None and ledger.transaction and not ledger.complete:
         raise LedgerError(
             f"The log of {name} no longer holds a commit that records its progress",
             where=ledger.uri,
-            action=f"See and record the progress that its rows show with: lakehouse recover-progress {name}",
+            action=f"See and record the progress that its rows show with: lakehouse repair progress {name}",
         )
     return ledger
 

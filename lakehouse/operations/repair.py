@@ -162,7 +162,7 @@ def _read_positions(context: TableContext, state: SourceState) -> dict[int, int]
     if row_ranges:
         plan = Plan(state.stream, state.source, row_ranges)
         source = source_of(settings, table)
-        with source.failures(plan, f"lakehouse recover-progress {table.name}"):
+        with source.failures(plan, f"lakehouse repair progress {table.name}"):
             schemas, known_values = kept_schemas(settings, table), read_known(settings, table)
             records = decode_records(source.read(spark, plan, None), table, schemas, known_values=known_values)
             matches = records.join(newest_rows, newest_rows.columns).select(staged.PARTITION)

@@ -88,7 +88,7 @@ def _require_progress(table: StreamTable, ledger: Ledger) -> Ledger:
         raise LedgerError(
             f"Log table {table.name} has rows, but no commit in its history records its progress",
             where=ledger.uri,
-            action=f"Show and record the progress that the rows contain: lakehouse recover-progress {table.name}",
+            action=f"Show and record the progress that the rows contain: lakehouse repair progress {table.name}",
         )
     complete_ledger = require_progress(ledger, table.name)
     complete_ledger = complete_ledger if table.is_log else complete_ledger.merged_by_key()

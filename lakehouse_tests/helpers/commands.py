@@ -13,9 +13,12 @@ COMMANDS = sorted(
     (
         "demo init new-table up doctor topics peek plan publish load-base merge follow replay redrive maintain"
         " rewrite serve status audit compare rejected query materialize export"
-        " accept-gap accept-difference delete-missing recover-progress restore"
+        " repair restore"
     ).split()
 )
+REPAIRS = ("gap", "difference", "missing-keys", "progress")
+COMMAND_LINES = [*([name] for name in COMMANDS), *(["repair", name] for name in REPAIRS)]
+"""Every command as it is typed, those of a group after its name."""
 
 
 class CommandResult(NamedTuple):

@@ -173,10 +173,10 @@ def test_a_recreated_topic_stops_the_merge_until_a_person_accepts_the_gap(
     result = lakehouse_says("merge")
     assert result.code == 1
     assert len(result.err.strip().splitlines()) == 2  # the start of Spark, and the error
-    assert "lakehouse accept-gap temperatures" in result.err
+    assert "lakehouse repair gap temperatures" in result.err
 
-    assert "Recorded in version" in lakehouse_says("accept-gap", "--yes").out
-    assert "no gap to accept" in lakehouse_says("accept-gap").out
+    assert "Recorded in version" in lakehouse_says("repair", "gap", "--yes").out
+    assert "no gap to accept" in lakehouse_says("repair", "gap").out
     read_json_output("publish", "temperatures", RECORDS, "--force")
     assert read_json_output("merge")["batches"][-1]["lag_after"] == 0
     assert read_json_output("query", "SELECT count(*) AS rows FROM temperatures") == rows

@@ -65,7 +65,7 @@ def test_records_that_wait_for_longer_than_deletes_are_kept_stop_the_merge(
     write_merged_table(settings, table, merged_up_to(2, LONG_AGO))
     with pytest.raises(
         DataLossError,
-        match=r"Partition 0: records from offset 2 on .*delete\.retention\.ms.*delete-missing.*accept-gap",
+        match=r"Partition 0: records from offset 2 on .*delete\.retention\.ms.*repair missing-keys.*repair gap",
     ):
         plan_next(settings, table)
     by_offset = replace(table, order="offset")

@@ -45,7 +45,7 @@ def assert_stops(stream: Stream, *patterns: str) -> None:
     version = stream.ledger.version
     with pytest.raises(DataLossError) as error:
         stream.merge()
-    for pattern in (f"topic {stream.table.topic}", *patterns, f"lakehouse accept-gap {stream.table.name}"):
+    for pattern in (f"topic {stream.table.topic}", *patterns, f"lakehouse repair gap {stream.table.name}"):
         assert re.search(pattern, str(error.value))
     assert stream.ledger.version == version
 

@@ -156,12 +156,12 @@ def test_the_command_deletes_what_compaction_has_removed(
     stream.merge()
     stream.send(None, key=b"a")
     assert wait_until(lambda: b"a" not in keys_after_another(stream), 180)
-    with pytest.raises(DataLossError, match=r"delete-missing"):
+    with pytest.raises(DataLossError, match=r"repair missing-keys"):
         stream.merge()
     monkeypatch.setenv("LAKEHOUSE_HOME", str(broker.home))
     monkeypatch.setenv("LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS", bootstrap_servers(broker))
     monkeypatch.setattr("lakehouse.discovery.declared_tables", lambda _: (stream.table,))
-    result = lakehouse_says("delete-missing", stream.table.name, "--yes")
+    result = lakehouse_says("repair", "missing-keys", stream.table.name, "--yes")
     assert result.code == 0, result.err
     assert "1 row deleted" in result.out
     assert names(stream) == {"b", "other"}

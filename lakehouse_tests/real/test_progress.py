@@ -238,7 +238,7 @@ def test_a_log_without_progress_stops_the_run_with_the_command_to_continue(strea
     (waiting_hour,) = stream.send_hours(1)
     stream.sql("UPDATE {t} SET temperature_2m = 0")
     clean_log(stream.uri)
-    with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
+    with pytest.raises(LedgerError, match=f"lakehouse repair progress {stream.table.name}"):
         stream.merge()
     proposal = propose_progress(stream.context)
     end = read_topic(stream.settings, stream.table.topic).end

@@ -33,7 +33,7 @@ def test_a_recreated_topic_fails_the_tick_and_a_check_until_it_is_merged(world: 
     create_topic(world.settings, world.table)
     message = world.fails(DataLossError)
     assert "deleted and created again" in message
-    assert "lakehouse accept-gap temperatures" in message
+    assert "lakehouse repair gap temperatures" in message
     assert world.evaluations[before:] == [(False, message)]
     assert world.fails(DataLossError) == message
     assert len(world.evaluations) == before + 1
@@ -75,7 +75,7 @@ def test_a_log_without_progress_fails_the_tick(world: World) -> None:
         write_deltalake(uri, pa.table(rows), mode="append", commit_properties=properties)
     DeltaTable(uri).create_checkpoint()
     (world.log / f"{0:020}.json").unlink()
-    assert "lakehouse recover-progress temperatures" in world.fails(LedgerError)
+    assert "lakehouse repair progress temperatures" in world.fails(LedgerError)
     assert not world.evaluations[-1][0]
 
 
@@ -127,7 +127,7 @@ def test_a_manual_run_of_the_check_gives_the_same_result_without_spark(world: Wo
     create_topic(world.settings, world.table)
     topic_recreated = run_check(world)
     assert (topic_recreated.passed, topic_recreated.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert "accept-gap" in topic_recreated.description
+    assert "repair gap" in topic_recreated.description
     assert world.fails(DataLossError) == topic_recreated.description
     assert len(world.evaluations) == 3
 

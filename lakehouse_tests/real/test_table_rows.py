@@ -146,7 +146,7 @@ def test_after_change_data_was_vacuumed_an_accepted_gap_reads_all_rows_again(
     follower.run("DELETE FROM ACCOUNTS WHERE id BETWEEN 20 AND 24")
     follower.run("UPDATE ACCOUNTS SET id = id + 1000 WHERE id >= 45")
     follower.vacuum()
-    with pytest.raises(DataLossError, match=r"Versions 2 to \d of .* can no longer be read, and were not.*accept-gap"):
+    with pytest.raises(DataLossError, match=r"Versions 2 to \d of .* can no longer be read, and were not.*repair gap"):
         follower.merge()
     assert "can no longer be read" in (status(follower.settings, follower.table).loss or "")
     proposal = propose_gap(follower.settings, follower.table)
@@ -172,7 +172,7 @@ def test_a_vacuumed_deletion_vector_is_a_gap(follower: Follower) -> None:
     follower.run("DELETE FROM ACCOUNTS WHERE id = 3")
     follower.run("DELETE FROM ACCOUNTS WHERE id = 4")
     follower.vacuum(compact=False)
-    with pytest.raises(DataLossError, match=r"can no longer be read, and were not.*accept-gap"):
+    with pytest.raises(DataLossError, match=r"can no longer be read, and were not.*repair gap"):
         follower.merge()
     proposal = propose_gap(follower.settings, follower.table)
     assert proposal

@@ -164,5 +164,5 @@ class FilesSource(Source):
             f"File {path} cannot be read: {detail}",
             where=f"folder {self._folder}",
             action="Nothing was merged, and nothing is lost. Make it readable for the user who runs Spark, then run it"
-            f" again: {command}. Or remove it, and accept the loss: lakehouse accept-gap {self.table.name}",
+            f" again: {command}. Or remove it, and accept the loss: lakehouse repair gap {self.table.name}",
         )

@@ -197,7 +197,7 @@ def test_a_copy_of_a_log_table_without_its_history_continues_after_recover_progr
         uri = log_stream.settings.table_uri(table_copy.name)
         log_stream.sql(f"CREATE TABLE delta.`{uri}` USING DELTA PARTITIONED BY (observed_day) AS SELECT * FROM {{t}}")
         log_stream.table = table_copy
-        with pytest.raises(LedgerError, match=f"lakehouse recover-progress {table_copy.name}"):
+        with pytest.raises(LedgerError, match=f"lakehouse repair progress {table_copy.name}"):
             log_stream.merge()
         record_progress(log_stream.context, propose_progress(log_stream.context))
         log_stream.send(*at_hours(2))

@@ -27,7 +27,7 @@ def assert_stops(stream: Stream, *patterns: str) -> None:
     state_before = commit_state(stream)
     with pytest.raises(DataLossError) as error_info:
         stream.merge()
-    for text in (f"topic {stream.table.topic}", *patterns, f"lakehouse accept-gap {stream.table.name}"):
+    for text in (f"topic {stream.table.topic}", *patterns, f"lakehouse repair gap {stream.table.name}"):
         assert re.search(text, str(error_info.value))
     version = stream.ledger.version
     for action in (stream.merge, stream.replay):

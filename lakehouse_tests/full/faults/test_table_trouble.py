@@ -99,7 +99,7 @@ def test_after_foreign_commits_every_table_is_right(stream, attack):
 
 def propose_progress(stream: DeletingStream) -> repair.Proposal:
     """The error of the run names a command; return the proposal of that command."""
-    with pytest.raises(LedgerError, match=f"lakehouse recover-progress {stream.table.name}"):
+    with pytest.raises(LedgerError, match=f"lakehouse repair progress {stream.table.name}"):
         stream.merge()
     return repair.propose_progress(stream.context)
 

@@ -116,7 +116,7 @@ def test_a_commit_with_wrong_counts_fails_every_run_until_a_person_accepts_it(ch
         check = checked_stream.run("merge")["batches_accounted"]
         assert not check.passed
         assert f"Version {wrong_version}: 1 records read" in check.description
-        assert f"lakehouse accept-difference {stream.table.name} --version {wrong_version}" in check.description
+        assert f"lakehouse repair difference {stream.table.name} --version {wrong_version}" in check.description
     assert not all(finding.passed for finding in audit(stream.ledger))
     maintain(stream.context)
     assert stream.ledger.unaccounted == (wrong_version,)

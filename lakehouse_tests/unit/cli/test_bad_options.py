@@ -12,7 +12,9 @@ from lakehouse_tests.helpers.commands import last_line
 
 pytestmark = pytest.mark.usefixtures("home")
 
-COMMANDS: dict[str, Any] = vars(typer.main.get_command(main.app))["commands"]
+GROUPS: dict[str, Any] = vars(typer.main.get_command(main.app))["commands"]
+COMMANDS = {name: command for name, command in GROUPS.items() if not hasattr(command, "commands")}
+COMMANDS |= {f"repair {name}": command for name, command in GROUPS["repair"].commands.items()}
 WRONG_VALUES = {
     "table": "rain",
     "view": "rain",
@@ -38,7 +40,7 @@ WRONG_VALUES = {
     "services": "cooker",
     "port": "65536",
     "reason": "whim",
-    "accept-difference reason": " ",
+    "repair difference reason": " ",
     "version": "-1",
     "versions": "-1",
     "ranges": "0-5",
@@ -62,7 +64,7 @@ REQUIRED_ARGUMENTS = {
     "load-base": ["temperatures"],
     "new-table": ["prices"],
     "replay": ["temperatures"],
-    "accept-difference": ["--version", "7", "--reason", "known"],
+    "repair difference": ["--version", "7", "--reason", "known"],
     "restore": ["--version", "7"],
     "compare": ["temperatures", "--database", "postgresql://host/shop"],
 }
@@ -87,15 +89,15 @@ def test_an_option_with_a_wrong_value_is_named(
     arguments = (
         required_arguments if parameter.name not in ("table", "new") or required_arguments[:1] == ["--version"] else []
     )
-    assert main.run([verb, *arguments, *option, value]) == CODES.get(parameter.name, 2)
+    assert main.run([*verb.split(), *arguments, *option, value]) == CODES.get(parameter.name, 2)
     assert (option or [value])[0] in last_line(capsys)
     assert not home.exists()
 
 
 @pytest.mark.parametrize("verb", sorted(COMMANDS))
 def test_an_option_that_does_not_exist_is_wrong_use(verb: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run([verb, "--nonsense"]) == 2
+    assert main.run([*verb.split(), "--nonsense"]) == 2
     assert "--nonsense" in last_line(capsys)
-    assert main.run([verb, *REQUIRED_ARGUMENTS.get(verb, []), "too", "many", "words"]) == 2
+    assert main.run([*verb.split(), *REQUIRED_ARGUMENTS.get(verb, []), "too", "many", "words"]) == 2
     assert re.search("too|many|words", last_line(capsys))
     assert not home.exists()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_accepting_a_difference_needs_an_existing_difference_and_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    accept = ["accept-difference", "temperatures", "--version", "7", "--yes", "--reason"]
+    accept = ["repair", "difference", "temperatures", "--version", "7", "--yes", "--reason"]
     assert main.run([*accept, " "]) == 2
     assert "Give a reason" in capsys.readouterr().err
     assert main.run([*accept, "replayed"]) == 1
@@ -65,6 +65,14 @@ def test_wrong_usage_prints_one_line_and_exits_with_2(
     assert message in error
     command = f" {arguments[0]}" if arguments[0] in COMMANDS else ""
     assert error.endswith(f" See lakehouse{command} --help.\n")
+
+
+@pytest.mark.parametrize(("former", "verb"), [("accept-gap", "repair gap"), ("recover-progress", "repair progress")])
+def test_a_former_name_of_a_command_is_answered_with_the_line_to_write(
+    former: str, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run([former, "temperatures"]) == main.WRONG_USE
+    assert f"Write lakehouse {verb} in place of {former}." in error_line(capsys)
 
 
 def test_the_error_names_an_invalid_setting(

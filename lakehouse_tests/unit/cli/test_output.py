@@ -100,11 +100,11 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_shell_can_complete_commands(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_LAKEHOUSE_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "lakehouse accept-g")
+    monkeypatch.setenv("COMP_WORDS", "lakehouse rest")
     monkeypatch.setenv("COMP_CWORD", "1")
     with pytest.raises(SystemExit):
         main.app(prog_name="lakehouse")
-    assert capsys.readouterr().out.split() == ["accept-gap"]
+    assert capsys.readouterr().out.split() == ["restore"]
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
     assert exit_code() == NOT_UP_TO_DATE
     output = " ".join(capsys.readouterr().out.split())
     assert f"Loss: {message}" in output
-    assert "lakehouse accept-gap temperatures" in output
+    assert "lakehouse repair gap temperatures" in output
     assert main.run(["status", "--json"]) == 0
     (table_status,) = json.loads(capsys.readouterr().out)["tables"]
     assert message in table_status["loss"]

@@ -68,7 +68,7 @@ def test_a_declaration_accepts_a_topic_whose_records_all_expired() -> None:
 @pytest.mark.invariant("9.4")
 @pytest.mark.parametrize("state", OTHER_GAPS.values(), ids=OTHER_GAPS)
 def test_a_declaration_accepts_no_other_gap(state: TopicState) -> None:
-    with pytest.raises(DataLossError, match="lakehouse accept-gap temperatures"):
+    with pytest.raises(DataLossError, match="lakehouse repair gap temperatures"):
         plan(state)
 
 
@@ -81,7 +81,7 @@ def test_a_declaration_that_does_not_accept_gaps_accepts_none(state: TopicState)
 
 @pytest.mark.parametrize("state", [EXPIRED_STATE, *OTHER_GAPS.values()])
 def test_a_user_may_accept_every_gap(state: TopicState) -> None:
-    """``accept-gap`` plans without the setting of the declaration."""
+    """``repair gap`` plans without the setting of the declaration."""
     assert plan_batch(state, MERGED).gap
 
 
@@ -93,7 +93,7 @@ def test_a_gap_commit_records_no_declaration() -> None:
 @pytest.mark.invariant("9.2")
 @pytest.mark.parametrize("ledger", [UNDONE_LEDGER, replace(UNDONE_LEDGER, entries=(entry("base"),), transaction=3)])
 def test_after_a_restore_that_undid_all_batches_expired_records_are_a_gap(ledger: Ledger) -> None:
-    with pytest.raises(DataLossError, match=r"records from 0 to 4.* lakehouse accept-gap temperatures"):
+    with pytest.raises(DataLossError, match=r"records from 0 to 4.* lakehouse repair gap temperatures"):
         plan(EXPIRED_STATE, temperatures, ledger)
     assert plan(EXPIRED_STATE, ledger=ledger).gap == plan_next_of(ledger, EXPIRED_STATE, Bounds()).gap
     batch_plan = plan_next_of(ledger, EXPIRED_STATE, Bounds())
@@ -166,7 +166,7 @@ WIDENED_STATE = topic_state({0: 0, 1: 0, 2: 5}, {0: 9, 1: 9, 2: 9})
 
 @pytest.mark.invariant("9.1")
 def test_records_that_expired_in_a_new_partition_are_a_gap() -> None:
-    with pytest.raises(DataLossError, match=r"Partition 2: records from 0 to 4.* lakehouse accept-gap temperatures"):
+    with pytest.raises(DataLossError, match=r"Partition 2: records from 0 to 4.* lakehouse repair gap temperatures"):
         plan(WIDENED_STATE, temperatures)
     batch_plan = plan(WIDENED_STATE)
     assert batch_plan.gap and batch_plan.gap.ranges == (Range(2, 0, 5),)

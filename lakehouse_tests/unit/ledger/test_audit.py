@@ -141,7 +141,7 @@ def test_a_break_is_shown_with_the_commands_that_accept_and_undo_it() -> None:
         audit_finding for audit_finding in audit(ledger) if audit_finding.check == "ranges_contiguous"
     ]
     assert (
-        "lakehouse replay t - then accept it: lakehouse accept-difference t --version 2 --reason"
+        "lakehouse replay t - then accept it: lakehouse repair difference t --version 2 --reason"
         in failed_findings.detail
     )
     assert failed_findings.detail.endswith(restore_advice("/tables/t", 1))

@@ -116,7 +116,7 @@ def test_the_error_for_an_unknown_restore_names_both_remedies(table):
     (path,) = [json.loads(line)["add"]["path"] for line in lines if line.startswith('{"add"')]
     removal = json.dumps({"remove": {"path": path, "dataChange": True, "deletionTimestamp": 1}})
     table.log_file(restore).write_text(f"{table.log_file(restore).read_text()}\n{removal}\n")  # a lost file
-    with pytest.raises(LedgerError, match=r"lakehouse recover-progress t .*lakehouse restore t --version VERSION"):
+    with pytest.raises(LedgerError, match=r"lakehouse repair progress t .*lakehouse restore t --version VERSION"):
         require_progress(table.ledger, NAME)
     table.restore(2)
     assert require_progress(table.ledger, NAME) and table.progress == 2

@@ -108,7 +108,7 @@ def test_an_unaccounted_batch_fails_the_next_runs_too() -> None:
     history = add_batch([wrong_entries, *NEWEST_FIRST[1:]], 50, 60)
     result = check(history, history[:1])
     assert "Version 5: 11 records read" in result.detail
-    assert "lakehouse accept-difference readings --version 5 --reason" in result.detail
+    assert "lakehouse repair difference readings --version 5 --reason" in result.detail
     assert not check(history, []).passed
 
 

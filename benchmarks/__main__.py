@@ -72,7 +72,7 @@ def _compile_packages() -> None:
 
 
 def _decoding(section: Section, turns: int) -> str:
-    return report.write(section, "Decoding 400,000 records", {"": decoding.run(turns)}, "from_json")
+    return report.write_rows(section, "Decoding 400,000 readings", decoding.cpu_rows(decoding.run(turns)))
 
 
 def _batches(section: Section, turns: int) -> str:

@@ -1,32 +1,26 @@
 """Decoding: its time compared to reading alone and to Spark's ``from_json``, in turns within one run.
 
-The records are those of ``temperatures``, with keys and without headers: in JSON, in JSON with numbers as texts, with
-times of ISO 8601, as a text in JSON, or with several readings in each, and in Avro. Parquet files hold them in the form
-in which they are read from a topic.
+The records are those of ``temperatures``, with keys and without headers, in each form of ``decoded_forms``. Parquet
+files hold them in the form in which they are read from a topic. Before a run for the record, nothing else may run.
 """
 
-import io
-import json
+import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
-import fastavro
 import pyarrow as pa
 from pyarrow import parquet
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from benchmarks.decoded_forms import Form, forms
 from benchmarks.turns import Measurement, take_turns
-from lakehouse.declaration import Avro, Month
+from lakehouse.declaration import Month
 from lakehouse.decoding import staged
-from lakehouse.decoding.formats.avro.schemas import writer_schema
-from lakehouse.decoding.formats.format import Schemas
-from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse.examples.samples.temperature_records import TemperatureSamples
@@ -36,36 +30,11 @@ from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session, stop_session
 
 _JSON = "latitude DECIMAL(9,6), longitude DECIMAL(9,6), time STRING, temperature_2m DOUBLE"
-_AVRO = {
-    "type": "record",
-    "name": "Temperature",
-    "fields": [
-        {"name": "latitude", "type": "double"},
-        {"name": "longitude", "type": "double"},
-        {"name": "time", "type": "string"},
-        {"name": "temperature_2m", "type": ["null", "double"], "default": None},
-    ],
-}
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _PARTITION = Month("observed_at")
-TEXT_TABLE = replace(
-    temperatures,
-    columns=[column if column.pattern else replace(column, written="text") for column in temperatures.columns],
-)
-ISO_TABLE = replace(
-    temperatures,
-    columns=[replace(column, pattern="iso8601") if column.pattern else column for column in temperatures.columns],
-)
-HELD_TABLE = replace(
-    temperatures,
-    base=None,
-    columns=[replace(column, source=("payload", column.field.source)) for column in temperatures.columns],
-)
-"""The table of records that are a text in JSON."""
-ELEMENTS = 5
-"""Readings in each record of ``ELEMENT_TABLE``."""
-ELEMENT_TABLE = replace(temperatures, base=None, rows_from="readings")
+_BASE = "from_json"
 _WARM_UP_ROUNDS = 8  # rounds before the measurement, while Java still compiles the code
+_WARM_UP_SHARE = 8  # one record in so many: the slow forms would take longer to warm up than to measure
 _VERDICTS = "_reason STRING, _detail STRING, _late BOOLEAN"
 
 
@@ -88,73 +57,59 @@ def write_records(folder: Path, samples: Sequence[bytes], count: int, partitions
 
 
 def run(turns: int, count: int = 400_000) -> dict[str, Measurement]:
-    """Measure each way to decode ``count`` records, in turns, once the process is warm."""
+    """Measure each way to decode ``count`` readings, in turns, once the process is warm."""
     with tempfile.TemporaryDirectory() as folder:
         spark = build_session(Settings(home=Path(folder) / "home", spark_master="local[2]"))
         try:
-            samples = list(TemperatureSamples().stream())
-            write_records(Path(folder, "json"), samples, count)
-            write_records(Path(folder, "text"), [number_texts(sample) for sample in samples], count)
-            write_records(Path(folder, "iso"), [iso_time(sample) for sample in samples], count)
-            write_records(Path(folder, "held"), [as_text(sample) for sample in samples], count)
-            write_records(Path(folder, "elements"), in_arrays(samples), count // ELEMENTS)
-            write_records(Path(folder, "avro"), [_encode_avro(sample) for sample in samples], count)
-            records, text_records, iso_records, held_records, element_records, avro_records = (
-                spark.read.parquet(f"{folder}/{name}/*.parquet")
-                for name in ("json", "text", "iso", "held", "elements", "avro")
-            )
-            schemas = Schemas({1: writer_schema(json.dumps(_AVRO))}, {})
-            avro_table = replace(temperatures, format=Avro())
-            frames: dict[str, Callable[[], DataFrame]] = {
-                "read only": lambda: records,
-                "from_json": lambda: _from_json(records),
-                "decoded": lambda: decode_records(records, temperatures),
-                "decoded, numbers as text": lambda: decode_records(text_records, TEXT_TABLE),
-                "decoded, times of ISO 8601": lambda: decode_records(iso_records, ISO_TABLE),
-                "decoded, JSON in a text": lambda: decode_records(held_records, HELD_TABLE),
-                "decoded, 5 readings in a record": lambda: decode_records(element_records, ELEMENT_TABLE),
-                "decoded, Avro": lambda: decode_records(avro_records, avro_table, schemas),
-                "decoded strictly": lambda: _decode_strictly(records),
-            }
-            contenders = {name: partial(_drain, frame) for name, frame in frames.items()}
-            take_turns(_WARM_UP_ROUNDS, contenders)
+            warm_up = _contenders(spark, Path(folder, "warm-up"), count // _WARM_UP_SHARE)
+            contenders = _contenders(spark, Path(folder, "measured"), count)
+            take_turns(_WARM_UP_ROUNDS, warm_up)
             return take_turns(turns, contenders)
         finally:
             stop_session(spark)
 
 
-def number_texts(sample: bytes) -> bytes:
-    """The same record, with each number as a text."""
-    record = json.loads(sample, parse_float=str, parse_int=str)
-    return json.dumps(record, separators=(",", ":")).encode()
+def cpu_rows(measurements: Mapping[str, Measurement]) -> list[dict[str, object]]:
+    """The CPU seconds of each contender, of all processes; the ratio is that of the medians of CPU seconds."""
+    base = statistics.median(measurements[_BASE].cpu)
+    return [
+        {
+            "": name,
+            "CPU seconds": f"{statistics.median(measurement.cpu):.2f}",
+            "from - to": f"{min(measurement.cpu):.2f} - {max(measurement.cpu):.2f}",
+            "seconds": f"{measurement.median:.2f}",
+            f"CPU / {_BASE}": f"{statistics.median(measurement.cpu) / base:.2f}",
+        }
+        for name, measurement in measurements.items()
+    ]
 
 
-def iso_time(sample: bytes) -> bytes:
-    """The same record, with seconds and an offset in its time."""
-    record = json.loads(sample)
-    return json.dumps({**record, "time": f"{record['time']}:00+02:00"}, separators=(",", ":")).encode()
-
-
-def as_text(sample: bytes) -> bytes:
-    """A record that holds the same one as text."""
-    return json.dumps({"payload": sample.decode()}, separators=(",", ":")).encode()
-
-
-def in_arrays(samples: Sequence[bytes]) -> list[bytes]:
-    """Records that hold several of these each."""
-    groups = (samples[start : start + ELEMENTS] for start in range(0, len(samples), ELEMENTS))
-    return [b'{"readings":[' + b",".join(group) + b"]}" for group in groups if len(group) == ELEMENTS]
-
-
-def _encode_avro(sample: bytes) -> bytes:
-    """Encode the same record in Avro."""
-    buffer = io.BytesIO()
-    fastavro.schemaless_writer(buffer, fastavro.parse_schema(_AVRO), json.loads(sample))
-    return add_frame(1, buffer.getvalue())
+def _contenders(spark: SparkSession, folder: Path, count: int) -> dict[str, Callable[[], None]]:
+    samples, frames = list(TemperatureSamples().stream()), dict[str, Callable[[], DataFrame]]()
+    folder.mkdir()
+    for name, form in forms().items():
+        write_records(folder / name, form.encode(samples), count // form.readings)
+        records = spark.read.parquet(f"{folder / name}/*.parquet")
+        if not frames:
+            frames["read only"] = partial(_read, records)
+            frames[_BASE] = partial(_from_json, records)
+            frames["decoded strictly"] = partial(_decode_strictly, records)
+        frames[f"decoded, {name}"] = partial(_decode, records, form)
+        if not _decode(records, form).where(f"{staged.REASON} IS NOT NULL").isEmpty():
+            raise ValueError(f"Records of the form {name!r} are rejected")
+    return {name: partial(_drain, frame) for name, frame in frames.items()}
 
 
 def _drain(frame: Callable[[], DataFrame]) -> None:
     frame().write.format("noop").mode("overwrite").save()
+
+
+def _read(records: DataFrame) -> DataFrame:
+    return records
+
+
+def _decode(records: DataFrame, form: Form) -> DataFrame:
+    return decode_records(records, form.table, form.schemas)
 
 
 def _from_json(records: DataFrame) -> DataFrame:

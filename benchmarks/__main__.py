@@ -15,6 +15,7 @@ from benchmarks import (
     decoding,
     deletes,
     engine,
+    entered,
     files,
     freshness,
     growth,
@@ -52,6 +53,7 @@ class Section(StrEnum):
     lasting = "lasting"
     files = "files"
     files_large = "files-large"
+    entered = "entered"
 
 
 def main(
@@ -153,6 +155,11 @@ def _files(section: Section, turns: int) -> str:
     return report.write(section, title, {"": files.run(turns, count)}, "Spark", count * files.LINES)
 
 
+def _entered(section: Section, _: int) -> str:
+    title = "Files of lakehouse that one batch of a plain topic enters"
+    return report.write_rows(section, title, entered.rows(entered.run()))
+
+
 _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.decoding: _decoding,
     Section.small: _batches,
@@ -173,6 +180,7 @@ _MEASURE: dict[Section, Callable[[Section, int], str]] = {
     Section.lasting: _measure_lasting,
     Section.files: _files,
     Section.files_large: _files,
+    Section.entered: _entered,
 }
 
 

@@ -170,6 +170,19 @@ def test_a_schema_in_an_older_form_is_refused_with_what_to_do() -> None:
         ("message M {} // \ud800", "surrogates not allowed"),
         ("message M {} //" + "x" * 5_000_000, "more than protoc is given"),
         ("package google.protobuf; message Timestamp { int32 seconds = 1; }", "google.protobuf.Timestamp in different"),
+        (
+            "package google.protobuf; message Timestamp { repeated int64 seconds = 1; int32 nanos = 2; }",
+            "google.protobuf.Timestamp in different",
+        ),
+        (
+            "package google.protobuf; message Struct { F fields = 1; } message F {}",
+            "google.protobuf.Struct in different",
+        ),
+        (
+            "package google.protobuf; enum E { E0 = 0; } message Value { E null_value = 1; double number_value = 2;"
+            " string string_value = 3; bool bool_value = 4; Value struct_value = 5; Value list_value = 6; }",
+            "google.protobuf.Value in different",
+        ),
     ],
 )
 def test_a_schema_by_which_no_record_can_be_read_is_refused(text: str, message: str) -> None:

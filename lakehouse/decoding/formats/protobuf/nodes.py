@@ -127,8 +127,7 @@ def message_nodes(loaded: LoadedSchema, state: ReadState) -> dict[str, MessageNo
     nodes = {name: MessageNode(name, state) for name in loaded.messages}
     for name, message in loaded.messages.items():
         node, fields = nodes[name], sorted(message.fields, key=lambda field: field.number)
-        shape = ", ".join(f"{TYPE_NAMES[field.type]} {field.name}" for field in fields)
-        if SHAPES.get(name, shape) != shape:
+        if name in SHAPES and SHAPES[name] != ", ".join(map(_shape, fields)):
             raise Rejection("unusable_schema", f"it and its references define {name} in different ways")
         for field in fields:
             _add_field(node, field, nodes, loaded)
@@ -156,6 +155,12 @@ def _add_field(node: MessageNode, field: Any, nodes: Mapping[str, MessageNode], 
     else:
         node.plain_names.append(name)
         node.converted += [(name, convert)] if convert else []
+
+
+def _shape(field: Any) -> str:
+    """A field as ``SHAPES`` describes it."""
+    oneof = f" of {field.containing_oneof.name}" if is_choice(field) else ""
+    return f"{'repeated ' if field.is_repeated else ''}{TYPE_NAMES[field.type]} {field.name}{oneof}"
 
 
 def _memory_of(field: Any) -> int:

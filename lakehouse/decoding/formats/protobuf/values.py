@@ -66,10 +66,10 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
 SHAPES = {
     "google.protobuf.Timestamp": "int64 seconds, int32 nanos",
     "google.protobuf.Duration": "int64 seconds, int32 nanos",
-    "google.protobuf.Struct": "message fields",
-    "google.protobuf.ListValue": "message values",
-    "google.protobuf.Value": "enum null_value, double number_value, string string_value, bool bool_value,"
-    " message struct_value, message list_value",
+    "google.protobuf.Struct": "repeated message fields",
+    "google.protobuf.ListValue": "repeated message values",
+    "google.protobuf.Value": "enum null_value of kind, double number_value of kind, string string_value of kind,"
+    " bool bool_value of kind, message struct_value of kind, message list_value of kind",
     "google.type.Date": "int32 year, int32 month, int32 day",
     "confluent.type.Decimal": "bytes value, uint32 precision, int32 scale",
     **{name: f"{type_} value" for name, type_ in WRAPPERS.items()},

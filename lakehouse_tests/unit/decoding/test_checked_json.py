@@ -141,6 +141,13 @@ def test_a_hostile_record_is_rejected_without_delay_and_with_a_short_detail(reco
         ({"pattern": "(((a{99}){99}){99}){99}"}, "more than 2000 steps"),
         ({"anyOf": [{"$ref": "#"}]}, "refers to itself for the same value"),
         ({"allOf": [{"not": {"anyOf": [{"$ref": "#"}]}}]}, "refers to itself for the same value"),
+        ({"$id": "http://[x"}, "it is not JSON Schema"),
+        ({"items": {"$id": "http://[x"}}, "it is not JSON Schema"),
+        ({"items": {"$ref": "#/x"}, "x": {"pattern": []}}, "it is not JSON Schema: 'pattern'"),
+        ({"items": {"$ref": "#/x"}, "x": {"patternProperties": 5}}, "it is not JSON Schema: 'patternProperties'"),
+        ({"items": {"$ref": "#/x"}, "x": {"enum": 5}}, "it is not JSON Schema: 'enum'"),
+        ({"items": {"$ref": "#/x"}, "x": {"$ref": None}}, "it is not JSON Schema: '$ref'"),
+        ({"items": {"$ref": "#/x"}, "x": {"pattern": "(?=a)"}}, "cannot be used: it has a look-around"),
         ({"enum": [n / 8 for n in range(1, 2_000)]}, "can apply more than 10000 schemas to one value"),
     ],
 )  # fmt: skip

@@ -102,6 +102,14 @@ def test_references_of_a_registry_are_known_by_their_names_also_with_an_address_
         assert is_met(schema, *values, references=references) == [True, False, False]
 
 
+@pytest.mark.parametrize("place", ["$defs", "definitions", "components"])
+def test_a_schema_means_the_same_in_any_keyword_that_a_reference_leads_into(place: str) -> None:
+    part = {"contentEncoding": "base64", "pattern": "^a.$", "maxLength": 2}
+    schema = {"properties": {"a": {"$ref": f"#/{place}/b"}}, place: {"b": part}}
+    values = ['{"a": "a!"}', '{"a": "a\\r"}', '{"a": "b!"}']
+    assert is_met(schema, *values) == [True, False, False]
+
+
 def test_what_no_reference_reaches_may_be_unusable() -> None:
     unused = {
         "a": {"$ref": "http://127.0.0.1:1/gone"},

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
 
 from lakehouse.decoding.formats.format import UnusableSchemaError
-from lakehouse.decoding.formats.json_schema.documents import IN_PLACE, MAPS, OF_FIELDS, OF_ITEMS, Documents
+from lakehouse.decoding.formats.json_schema.documents import (
+    DRAFTS_BY_NUMBER,
+    IN_PLACE,
+    MAPS,
+    OF_FIELDS,
+    OF_ITEMS,
+    Documents,
+)
 
 if TYPE_CHECKING:
     from jsonschema_rs import Resolver
@@ -173,6 +180,8 @@ class Costs:
                 raise UnusableSchemaError(
                     f"it refers to {reference[:150]!a}, which is neither in it nor in the references of its id"
                 )
+            if isinstance(resolved.contents, dict):  # perhaps within a keyword that no draft has
+                jsonschema_rs.meta.validate({**resolved.contents, "$schema": DRAFTS_BY_NUMBER[resolved.draft]})
             self._targets[address] = self._node(SchemaPlace(resolved.contents, resolved.resolver, resolved.draft))
         return self._targets[address]
 

@@ -20,6 +20,8 @@ _DRAFTS = {
     "json-schema.org/draft/2020-12/schema": "https://json-schema.org/draft/2020-12/schema",
 }
 """The addresses of the drafts by their names, which some write after another scheme."""
+DRAFTS_BY_NUMBER = dict(zip((4, 6, 7, 19, 20), _DRAFTS.values(), strict=True))
+"""The addresses of the drafts by their numbers in the library."""
 _DEFAULT_DRAFT = "json-schema.org/draft-07/schema"  # that of registries
 _BASE = "http://schema.invalid/"  # where the references of a schema without an address begin; nothing is fetched
 _ANNOTATIONS = frozenset({"contentEncoding", "contentMediaType"})  # the library would check them
@@ -33,7 +35,7 @@ IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSc
 OF_FIELDS = ("properties", ("patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties"))
 OF_ITEMS = ("prefixItems", ("items", "additionalItems", "contains", "unevaluatedItems"))
 """Keywords with schemas for fields, and for items: those of the first are each for another, the rest may be for one."""
-_KEYWORDS = frozenset({*IN_PLACE, *OF_FIELDS[1], "prefixItems", *OF_ITEMS[1]}) - MAPS
+_VALUES = frozenset({"enum", "const", "default", "examples"})
 
 
 class Documents:
@@ -99,7 +101,7 @@ class Documents:
                 self._pattern(name) if is_by_pattern else name: self._schema(inner, base)
                 for name, inner in value.items()
             }
-        return self._schema(value, base) if keyword in _KEYWORDS else value
+        return value if keyword in _VALUES else self._schema(value, base)  # a reference may lead into other keywords
 
     def _pattern(self, pattern: str) -> str:
         try:

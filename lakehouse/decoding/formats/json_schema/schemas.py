@@ -49,11 +49,11 @@ def _as_written(number: str) -> str:
 def record_check(schema: WriterSchema) -> RecordCheck:
     """Return the check of a prepared schema; raises ``UnusableSchemaError``."""
     parts = _parse(schema.text)
-    documents = Documents(parts["schema"], parts["references"])
     _require_library()
     import jsonschema_rs  # noqa: PLC0415 - a worker needs it only for tables whose records are checked
 
     try:
+        documents = Documents(parts["schema"], parts["references"])
         for content in documents.by_address.values():
             jsonschema_rs.meta.validate(content)
         registry = jsonschema_rs.Registry(documents.by_address.items(), retriever=documents.note_absent)

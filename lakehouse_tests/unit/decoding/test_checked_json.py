@@ -147,6 +147,8 @@ def test_a_hostile_record_is_rejected_without_delay_and_with_a_short_detail(reco
         ({"items": {"$ref": "#/x"}, "x": {"patternProperties": 5}}, "it is not JSON Schema: 'patternProperties'"),
         ({"items": {"$ref": "#/x"}, "x": {"enum": 5}}, "it is not JSON Schema: 'enum'"),
         ({"items": {"$ref": "#/x"}, "x": {"$ref": None}}, "it is not JSON Schema: '$ref'"),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "$ref": 5}, "it is not JSON Schema: '$ref'"),
+        ({"prefixItems": [{"$recursiveRef": 5}]}, "it is not JSON Schema: '$recursiveRef'"),
         ({"items": {"$ref": "#/x"}, "x": {"pattern": "(?=a)"}}, "cannot be used: it has a look-around"),
         ({"enum": [n / 8 for n in range(1, 2_000)]}, "can apply more than 10000 schemas to one value"),
     ],

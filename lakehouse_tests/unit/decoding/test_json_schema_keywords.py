@@ -116,7 +116,7 @@ def test_what_no_reference_reaches_may_be_unusable() -> None:
         "b": {"pattern": "(?!x)"},
         "c": {"anyOf": [{"$ref": "#/definitions/c"}]},
     }
-    assert is_met({"type": "null", "definitions": unused}, "null", "1") == [True, False]
+    assert is_met({"type": "null", "definitions": unused, "": {}}, "null", "1") == [True, False]
 
 
 def test_halves_of_surrogate_pairs_are_characters_and_equal_only_to_themselves() -> None:

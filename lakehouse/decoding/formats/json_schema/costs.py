@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
 
 from lakehouse.decoding.formats.format import UnusableSchemaError
-from lakehouse.decoding.formats.json_schema.documents import (
-    DRAFTS_BY_NUMBER,
-    IN_PLACE,
-    MAPS,
-    OF_FIELDS,
-    OF_ITEMS,
-    Documents,
-)
+from lakehouse.decoding.formats.json_schema.documents import IN_PLACE, MAPS, OF_FIELDS, OF_ITEMS, Documents
 
 if TYPE_CHECKING:
     from jsonschema_rs import Resolver
@@ -31,6 +24,14 @@ MAX_HEIGHT = 100
 _MAX_NODES = 100_000
 _SLOW_VALUE_COST = 10  # of a value of ``enum`` that is compared slowly
 _UNBOUNDED = 10**12
+_TYPES = {
+    "$ref": str,
+    "$dynamicRef": str,
+    "$recursiveRef": str,
+    "pattern": str,
+    "patternProperties": dict,
+    "enum": list,
+}
 
 
 class Node:
@@ -142,6 +143,7 @@ class Costs:
 
     def _fill(self, node: Node, place: SchemaPlace) -> None:
         content, resolver, draft = place
+        _require_types(content)
         own_id = content.get("id" if draft == 4 else "$id")
         if isinstance(own_id, str) and not own_id.startswith("#"):
             resolver = _resolver_at(own_id, resolver)
@@ -180,15 +182,13 @@ class Costs:
                 raise UnusableSchemaError(
                     f"it refers to {reference[:150]!a}, which is neither in it nor in the references of its id"
                 )
-            if isinstance(resolved.contents, dict):  # perhaps within a keyword that no draft has
-                jsonschema_rs.meta.validate({**resolved.contents, "$schema": DRAFTS_BY_NUMBER[resolved.draft]})
             self._targets[address] = self._node(SchemaPlace(resolved.contents, resolved.resolver, resolved.draft))
         return self._targets[address]
 
     def _dynamic_targets(self, place: SchemaPlace) -> Iterator[Node]:
         """Yield every schema that the dynamic reference of a schema may mean."""
         keyword = {19: "$recursiveRef", 20: "$dynamicRef"}.get(place.draft, "")
-        if keyword in place.content:
+        if keyword and keyword in place.content:
             reference = place.content[keyword]
             anchor = urldefrag(reference).fragment
             yield self._target(reference, place.resolver)
@@ -196,6 +196,13 @@ class Costs:
             if isinstance(content, dict) and content.get(keyword.replace("Ref", "Anchor")) == (anchor or True):
                 for address in self._documents.dynamic_addresses.get(anchor, ()):
                     yield self._target(address, place.resolver)
+
+
+def _require_types(content: Mapping[str, Any]) -> None:
+    """Raise ``UnusableSchemaError`` if a keyword, perhaps of another draft, has a value of another type."""
+    for name, type_ in _TYPES.items():
+        if name in content and not isinstance(content[name], type_):
+            raise UnusableSchemaError(f"it is not JSON Schema: {name!r} has a value of another type")
 
 
 def _has_no_effect(name: str, content: Mapping[str, Any]) -> bool:

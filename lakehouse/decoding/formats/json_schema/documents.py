@@ -20,8 +20,6 @@ _DRAFTS = {
     "json-schema.org/draft/2020-12/schema": "https://json-schema.org/draft/2020-12/schema",
 }
 """The addresses of the drafts by their names, which some write after another scheme."""
-DRAFTS_BY_NUMBER = dict(zip((4, 6, 7, 19, 20), _DRAFTS.values(), strict=True))
-"""The addresses of the drafts by their numbers in the library."""
 _DEFAULT_DRAFT = "json-schema.org/draft-07/schema"  # that of registries
 _BASE = "http://schema.invalid/"  # where the references of a schema without an address begin; nothing is fetched
 _ANNOTATIONS = frozenset({"contentEncoding", "contentMediaType"})  # the library would check them

@@ -98,9 +98,12 @@ class _MessageReader:
 
 
 def _parsers(loaded: LoadedSchema) -> dict[str, Callable[[bytes], Any]]:
-    """What parses the bytes of each message."""
+    """What parses the bytes of each message; the library makes the classes of messages within each other at once."""
     pool, class_of = pool_of(map(_simplified, loaded.files)), import_library().message_factory.GetMessageClass
-    return {name: class_of(pool.FindMessageTypeByName(name)).FromString for name in loaded.messages}
+    try:
+        return {name: class_of(pool.FindMessageTypeByName(name)).FromString for name in loaded.messages}
+    except RecursionError:
+        raise Rejection("unusable_schema", "too many of its messages are within each other") from None
 
 
 def _simplified(file: Any) -> Any:

@@ -69,10 +69,10 @@ _MODULES_BY_NAME = {
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    return sorted({*globals(), *_get_public("__all__")})
 
 
-def __getattr__(name: str) -> Any:
+def _get_public(name: str) -> Any:
     if name in _MODULES_BY_NAME:
         return getattr(import_module(_MODULES_BY_NAME[name]), name)
     declared_names = import_module("lakehouse.declaration").__all__
@@ -81,3 +81,7 @@ def __getattr__(name: str) -> Any:
     if name not in declared_names:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("lakehouse.declaration"), name)
+
+
+if not TYPE_CHECKING:  # a type checker would take every misspelled name for one that exists
+    __getattr__ = _get_public

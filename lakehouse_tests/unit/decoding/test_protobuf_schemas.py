@@ -167,6 +167,7 @@ def test_a_schema_in_an_older_form_is_refused_with_what_to_do() -> None:
         ('import "../../etc/passwd"; message M {}', "not allowed in the virtual path"),
         ("message M {" * 40 + "}" * 40, "maximum recursion limit"),
         ("message M {} option (x) = " + "{a:" * 100_000, "protoc cannot compile it: schema.proto"),
+        ("".join(f"message M{n} {{ M{(n + 1) % 3000} m = 1; }} " for n in range(3000)), "within each other"),
         ("message M {} // \ud800", "surrogates not allowed"),
         ("message M {} //" + "x" * 5_000_000, "more than protoc is given"),
         ("package google.protobuf; message Timestamp { int32 seconds = 1; }", "google.protobuf.Timestamp in different"),

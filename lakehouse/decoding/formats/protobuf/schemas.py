@@ -27,6 +27,7 @@ from lakehouse.decoding.formats.protobuf.reader import reader_of
 _SECONDS, _MAX_SIZE, _MAX_FILES = 20, 4 << 20, 250  # of one compilation; bytes and files that it reads
 _PROTOC = f"""
 import resource, sys
+sys.path.append({str(Path(next(iter(grpc_tools.__path__))).parent)!r})
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 resource.setrlimit(resource.RLIMIT_CPU, ({_SECONDS}, {_SECONDS}))
 from grpc_tools import protoc

@@ -1,5 +1,7 @@
 """Schemas of Protobuf are compiled with what they import; one that cannot be read is refused with the reason."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +206,13 @@ def test_a_schema_by_which_no_record_can_be_read_is_refused(text: str, message: 
 def test_a_text_that_is_no_file_of_proto2_or_proto3_is_refused(text: str, message: str) -> None:
     with pytest.raises(UnusableSchemaError, match=message):
         writer_schema(text, kind="PROTOBUF")
+
+
+def test_protoc_is_found_where_this_process_found_it() -> None:
+    """Without the packages of the interpreter, as with those of a user or of PYTHONPATH, which -I leaves out."""
+    command = [sys.executable, "-I", "-S", "-c", schemas_module._PROTOC, "--version"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_compilation_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _wrong_use(error: typer.TyperException) -> int:
     message = " ".join(error.format_message().split())
-    former_verb = next((verb for verb in _FORMER_VERBS if f"'{verb}'" in message), None)
+    former_verb = next((verb for verb in _FORMER_VERBS if message.startswith(f"No such command '{verb}'")), None)
     message = f"Write lakehouse {_FORMER_VERBS[former_verb]} in place of {former_verb}." if former_verb else message
     if message:
         context = getattr(error, "ctx", None)  # missing if the error comes before a command

@@ -7,7 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from lakehouse.declaration.inference.column_lines import column_line
-from lakehouse.declaration.inference.proposed_forms import find_form, form_advice, is_identifier, least_common
+from lakehouse.declaration.inference.proposed_forms import (
+    encoded_form,
+    find_form,
+    form_advice,
+    is_identifier,
+    least_common,
+)
 from lakehouse.declaration.inference.proposed_key import are_like_times
 from lakehouse.declaration.inference.proposed_types import (
     epoch_warning,
@@ -100,7 +106,8 @@ def _typed_column(
         )
     is_optional = schema_field is not None and schema_field.optional
     checked_column = replace(typed_column, required=column.required and not is_optional)
-    if advice := form_advice(checked_column, values):
+    encoded = encoded_form(checked_column, values) if schema_field is None else None
+    if advice := encoded.warning() if encoded else form_advice(checked_column, values):
         warnings.append(advice)
     elif type_ == "STRING" and values and are_like_times(values) and not is_identifier(column.name):
         warnings.append(f"{column.name} looks like a time, but no single pattern reads it. Declare its pattern.")

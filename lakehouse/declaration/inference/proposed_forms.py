@@ -62,7 +62,9 @@ _TIME_OF_DIGITS = {8: ("DATE", "%Y%m%d"), 14: ("TIMESTAMP", "%Y%m%d%H%M%S")}
 _YEARS = range(1900, 2101)
 _MAP = "MAP<STRING, STRING>"
 _LEAST_LENGTH = 8  # letters of a text in base64: shorter words are also valid
-_JSON_IN_BASE64 = "To read fields of the JSON in them, write format=Json(in_base64={}) and source={}."
+_JSON_IN_BASE64 = (
+    "To read fields of JSON in them, if the records are objects of JSON, write format=Json(in_base64={}) and source={}."
+)
 _NO_VALUE = re.compile(r"0|0{8}|0{14}|0000-00-00.*|-+|\.+|\?+|n/?a|null|none|nil|nan|unknown|\s*", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?[\d.,]+", re.ASCII)
 _LEAST_VALUES, _LEAST_SHARE = 20, 0.95
@@ -151,15 +153,10 @@ def find_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
 
     Identifiers stay as they are: their names say so, or they have a zero in front or more than 15 digits.
     """
-    if not values or column.pattern or column.epoch:
+    is_whole = column.type in ("BIGINT", "STRING") and not column.pattern and not column.epoch
+    if not values or not is_whole or is_identifier(column.name):
         return None
-    if column.type not in ("BIGINT", "STRING"):
-        return _attribute_form(column, values)
     if not all(isinstance(value, str | Decimal) for value in values):
-        return None
-    if form := _base64_form(column, values):
-        return form
-    if is_identifier(column.name):
         return None
     kinds = {type(value) for value in values}
     return _form_of_both(column, values) if len(kinds) > 1 else _form_of_texts(column, [*map(str, values)])
@@ -213,6 +210,15 @@ def _reads(column: Column, values: Sequence[Any]) -> bool:
     except Rejection:
         return False
     return any(stored_value is not None for stored_value in stored_values)
+
+
+def encoded_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
+    """The form of bytes or attributes in JSON, which a format with types has as they are; ``None`` if there are none.
+
+    The name of an identifier does not exclude bytes.
+    """
+    is_text = column.type == "STRING" and not column.pattern
+    return _base64_form(column, values) if is_text else _attribute_form(column, values)
 
 
 def _attribute_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:

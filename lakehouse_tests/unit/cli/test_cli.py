@@ -73,6 +73,8 @@ def test_a_former_name_of_a_command_is_answered_with_the_line_to_write(
 ) -> None:
     assert main.run([former, "temperatures"]) == main.WRONG_USE
     assert f"Write lakehouse {verb} in place of {former}." in error_line(capsys)
+    assert main.run(["merge", former]) == main.WRONG_USE
+    assert "Unknown table" in error_line(capsys), "it is the name of a table here"
 
 
 def test_the_error_names_an_invalid_setting(

@@ -173,6 +173,16 @@ def test_bytes_become_a_column_that_reads_them(kind: Any) -> None:
     assert table.decode(value, schemas=schemas) == {"id": 1, "raw": b"\xff\x00", "inner_raw": b"\x01"}
 
 
+def test_no_line_that_only_json_can_have_is_named_for_avro() -> None:
+    value = {"type": "record", "name": "V", "fields": [{"name": "stringValue", "type": "string"}]}
+    fields = [{"name": "key", "type": "string"}, {"name": "value", "type": value}]
+    pairs = {"type": "array", "items": {"type": "record", "name": "P", "fields": fields}}
+    record = {"id": 1, "it": [{"key": "a", "value": {"stringValue": "b"}}], "raw": "/wD/AP8A/w=="}
+    warnings = " ".join(infer_avro((schema_of(id="long", it=pairs, raw="string"), [record])).warnings)
+    assert "otlp" not in warnings
+    assert "base64" not in warnings
+
+
 def test_bytes_within_an_array_or_a_map_have_no_column() -> None:
     item = {
         "type": "record",

@@ -67,9 +67,10 @@ def test_damaged_bytes_give_what_the_library_reads_or_a_reason(
         expected = as_read(type(message).FromString(damaged_body))
     except DecodeError:
         pytest.fail(f"read {damaged_body!r} as {value}, which the library refuses")
-    if schema.syntax == "proto3" or "UnrepresentableValue" not in repr(value):
-        # the library itself drops the number of an enum of proto2 that has no name
-        assert comparable(value) == comparable(expected)
+    if schema.syntax == "proto2":  # the library drops the number of an enum that has no name, and we keep it
+        value = {name: inner for name, inner in value.items() if "UnrepresentableValue" not in repr(inner)}
+        expected = {name: inner for name, inner in expected.items() if name in value}
+    assert comparable(value) == comparable(expected)
 
 
 @pytest.mark.invariant("8.10")

@@ -67,7 +67,7 @@ def test_damaged_bytes_give_what_the_library_reads_or_a_reason(
         expected = as_read(type(message).FromString(damaged_body))
     except DecodeError:
         pytest.fail(f"read {damaged_body!r} as {value}, which the library refuses")
-    if schema.syntax == "proto2":  # the library drops the number of an enum that has no name, and we keep it
+    if schema.syntax == "proto2" and "UnrepresentableValue" in repr(value):  # the library drops a nameless number
         value = {name: inner for name, inner in value.items() if "UnrepresentableValue" not in repr(inner)}
         expected = {name: inner for name, inner in expected.items() if name in value}
     assert comparable(value) == comparable(expected)

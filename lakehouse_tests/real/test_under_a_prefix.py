@@ -67,27 +67,35 @@ def tick(defs: dg.Definitions, instance: dg.DagsterInstance, resources: dict[str
         return defs.resolve_sensor_def("orders_sensor").evaluate_tick(context)
 
 
-@pytest.mark.slow
-def test_the_sensor_requests_a_run_of_the_prefixed_assets_until_all_is_merged(
+@pytest.fixture(scope="module")
+def merged(
     defs: dg.Definitions, instance: dg.DagsterInstance, resources: dict[str, Any], settings: Settings
-) -> None:
+) -> dict[str, Any]:
+    """The facts of the run that the sensor requested for the records."""
     publish(settings, ORDERS, [json.dumps(record).encode() for record in RECORDS])
     (request,) = tick(defs, instance, resources).run_requests
     run = defs.resolve_job_def("merge_orders").execute_in_process(instance=instance, run_config=request.run_config)
-    results = facts(run)
-    assert {key.rpartition("/")[0] for key in results} == {"sales/raw"}
+    return facts(run)
+
+
+@pytest.mark.slow
+def test_the_sensor_requests_a_run_of_the_prefixed_assets_until_all_is_merged(
+    merged: dict[str, Any], defs: dg.Definitions, instance: dg.DagsterInstance, resources: dict[str, Any]
+) -> None:
+    assert {key.rpartition("/")[0] for key in merged} == {"sales/raw"}
     assert {
-        name: results["sales/raw/orders"][name] for name in ("records_read", "records_rejected", "rows_inserted")
+        name: merged["sales/raw/orders"][name] for name in ("records_read", "records_rejected", "rows_inserted")
     } == {
         "records_read": 3,
         "records_rejected": 1,
         "rows_inserted": 2,
     }
-    assert results["sales/raw/orders_by_city"]["dagster/row_count"] == 2
+    assert merged["sales/raw/orders_by_city"]["dagster/row_count"] == 2
     assert not tick(defs, instance, resources).run_requests
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("merged")
 def test_a_declared_check_fails_with_its_declared_severity(defs: dg.Definitions, instance: dg.DagsterInstance) -> None:
     run = defs.resolve_job_def("verify_orders").execute_in_process(instance=instance)
     evaluations = checks(run)

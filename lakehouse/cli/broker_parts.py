@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from lakehouse.cli.facts import judge_record
+from lakehouse.cli.facts import judge_rows
 from lakehouse.errors import BrokerError, BrokerRefusedError, LakehouseError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def connector_text(table: "StreamTable") -> str:
 
 def contradictions(table: "StreamTable", records: "Sequence[Record]", schemas: "Schemas") -> Iterator[str]:
     """Yield which records are rejected and why; of records with the same reason, the first one."""
+    from lakehouse.decoding.staged import NO_ROWS
     from lakehouse.kafka import is_timeless
 
     rules = table.rules(schemas)
@@ -69,8 +70,9 @@ def contradictions(table: "StreamTable", records: "Sequence[Record]", schemas: "
     for record in records:
         if is_timeless(record.milliseconds):
             continue
-        verdict = judge_record(record, rules)
-        if verdict.reason and verdict.detail not in details:
+        for verdict in judge_rows(record, rules):
+            if verdict.reason in (None, *NO_ROWS) or verdict.detail in details:
+                continue
             details.add(str(verdict.detail))
             is_unknown = verdict.reason == "unknown_schema"
             detail = "no merge has stored its schema yet, so it was not decoded" if is_unknown else verdict.detail

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lakehouse.errors import printable
 
 if TYPE_CHECKING:
-    from lakehouse.decoding.judge import Verdict
+    from lakehouse.decoding.one_record import Verdict
     from lakehouse.decoding.rules import Rules
     from lakehouse.ingest.outcomes import Outcome
     from lakehouse.kafka import Record
@@ -79,24 +79,15 @@ def seconds(time: Any) -> str:
     return time if isinstance(time, str) else f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def judge_record(record: "AnyRecord", rules: "Rules") -> "Verdict":
-    """The row of a record, or why it is rejected; a record without a time is for the caller to reject."""
-    from lakehouse.decoding.judge import judge
+def judge_rows(record: "AnyRecord", rules: "Rules") -> "list[Verdict]":
+    """What becomes of each row of a record; a record without a time is for the caller to reject."""
+    from lakehouse.decoding.one_record import judge_record
 
-    return judge(record.value, record.milliseconds * 1000, rules, _parts_of(record))
-
-
-def judge_rows(record: "AnyRecord", rules: "Rules") -> "list[tuple[int | None, Verdict]]":
-    """Like ``judge_record``, for each row of a record, with its place; ``None`` if the record is judged as a whole."""
-    from lakehouse.decoding.elements import judge_elements
-
-    if rules.rows_from is None:
-        return [(None, judge_record(record, rules))]
-    judged = judge_elements(record.value, record.milliseconds * 1000, rules, _parts_of(record))
-    return [(index if judged.has_elements else None, verdict) for index, verdict in enumerate(judged.verdicts)]
+    return judge_record(record.value, rules, _parts_of(record))
 
 
-def _parts_of(record: "AnyRecord") -> dict[str, bytes | None]:
-    from lakehouse.decoding.record_parts import HEADER
+def _parts_of(record: "AnyRecord") -> dict[str, bytes | int | None]:
+    from lakehouse.decoding.record_parts import HEADER, KEY, TIME
 
-    return {"key": record.key, **{f"{HEADER}{name}": value for name, value in record.headers}}
+    headers = {f"{HEADER}{name}": value for name, value in record.headers}
+    return {KEY: record.key, TIME: record.milliseconds * 1000, **headers}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lakehouse.cli.facts import AnyRecord
     from lakehouse.declaration import StreamTable
-    from lakehouse.decoding.judge import Verdict
+    from lakehouse.decoding.one_record import Verdict
     from lakehouse.decoding.rules import Rules
     from lakehouse.ledger.positions import Range
     from lakehouse.settings import Settings
@@ -186,19 +186,19 @@ def _decode_record(record: "AnyRecord", rules: "Rules", left_out: "Sequence[Rang
     elif is_timeless(record.milliseconds):
         judged = TIMELESS, timeless_detail(record.milliseconds)
     if judged is None:
-        return [_row_fields(index, verdict, rules) for index, verdict in judge_rows(record, rules)]
+        return [_row_fields(verdict, rules) for verdict in judge_rows(record, rules)]
     reason, detail = judged
     fields = {"row": None, "deletes": False, "reason": reason, "detail": detail, "late": False}
     return [{"index": None, **fields} if rules.rows_from is not None else fields]
 
 
-def _row_fields(index: int | None, verdict: "Verdict", rules: "Rules") -> dict[str, Any]:
+def _row_fields(verdict: "Verdict", rules: "Rules") -> dict[str, Any]:
     from lakehouse.decoding.nested_types import shown_value
 
     fields = [field for field in rules.fields if field.name in verdict.row]
     row = None if verdict.reason else {field.name: shown_value(verdict.row[field.name], field) for field in fields}
     return {
-        **({"index": index} if rules.rows_from is not None else {}),
+        **({"index": verdict.index} if rules.rows_from is not None else {}),
         "row": row,
         "deletes": verdict.deletes,
         "reason": verdict.reason,

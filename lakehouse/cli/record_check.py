@@ -62,18 +62,17 @@ def _verdicts(
     """Number of each line; reason and detail if its record, as the table's format encodes it, would be rejected."""
     import pyarrow as pa
 
-    from lakehouse.decoding.fast.plain_elements import decode_plain_elements
-    from lakehouse.decoding.fast.plain_records import decode_plain
+    from lakehouse.decoding.fast.plain_parsing import find_native
     from lakehouse.decoding.verdicts import decode_slices
     from lakehouse.kafka.publish import write_line
 
     rules, numbers = table.rules()._replace(lateness=None), count(first)
     rules = rules._replace(where=tuple(where for where in rules.where if where.is_about_value))  # lines have no headers
-    writer, decode_fast = table.format.writer(), decode_plain_elements if table.has_elements else decode_plain
+    writer, native = table.format.writer(), find_native()
     values = (write_line(writer, line, number, _CORRECT) for number, line in enumerate(lines, first))
     while chunk := list(islice(values, _CHUNK)):
         now = pa.array([time.time_ns() // 1000] * len(chunk), pa.int64())
-        for decoded in decode_slices(pa.array(chunk, pa.binary()), now, rules, decode_fast):
+        for decoded in decode_slices(pa.array(chunk, pa.binary()), now, rules, native):
             for rejection in _rejections(decoded.verdicts):
                 yield next(numbers), *rejection
 

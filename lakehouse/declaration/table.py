@@ -3,23 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakehouse.declaration.export import Export
 from lakehouse.declaration.rules.table_rules import table_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.view import View
 from lakehouse.decoding.deletes import Delete, Truncate
-from lakehouse.decoding.elements import judge_elements
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
-from lakehouse.decoding.judge import Verdict, judge
 from lakehouse.decoding.record_keys import key_format
 from lakehouse.decoding.record_parts import HEADER, KEY, TIME
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from lakehouse.decoding.one_record import Verdict
 
 T = TypeVar("T", bound="StreamTable | View | Export")
 
@@ -113,21 +114,19 @@ class StreamTable(TableParts):
 
     def _judge(
         self, value: bytes | None, parts: Mapping[str, Any], schemas: Mapping[int, WriterSchema]
-    ) -> list[Verdict]:
+    ) -> "list[Verdict]":
         """Return the verdicts on its rows; raises ``Rejection`` if the record is rejected as a whole, or filtered."""
-        rules = self._rules_of(schemas)._replace(lateness=None)
-        if self.has_elements:
-            verdicts, has_elements, *_ = judge_elements(value, parts[TIME], rules, parts)
-        else:
-            verdicts, has_elements = [judge(value, parts[TIME], rules, parts)], False
+        from lakehouse.decoding.one_record import judge_record  # noqa: PLC0415 - pyarrow is slow to import
+
+        verdicts = judge_record(value, self._rules_of(schemas)._replace(lateness=None), parts)
         reason, detail = verdicts[0].reason, verdicts[0].detail or ""
-        if reason is None or has_elements:
+        if reason is None or verdicts[0].index is not None:
             return verdicts
         if reason == EMPTY:
             return []
         raise Rejection(reason, "the record does not meet where= of the table" if reason == FILTERED else detail)
 
-    def _row_of(self, verdict: Verdict) -> dict[str, Any]:
+    def _row_of(self, verdict: "Verdict") -> dict[str, Any]:
         if verdict.deletes:
             return Delete(verdict.row)
         if verdict.is_rowless:

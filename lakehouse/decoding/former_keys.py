@@ -11,6 +11,8 @@ from lakehouse.decoding.fields import Rejection, short_text
 FORMER = "old"
 """The name of the rows before an update, next to the array of those after it, as Canal writes them."""
 Way = tuple[str, ...]
+CERTAIN_KINDS = (str, bool, int, type(None))
+"""Types of a value that a native parser certainly made of what was written, and that a rule can compare."""
 
 
 def require_same_key(former: Any, row: Any, ways: Iterable[Way]) -> None:
@@ -23,6 +25,12 @@ def require_same_key(former: Any, row: Any, ways: Iterable[Way]) -> None:
         if former_value is not None and former_value != value:
             change = f"{'.'.join(way)!r} was {short_text(former_value)} and is {short_text(value)}"
             raise Rejection("key_changed", f"{change}: the row of the former key would stay")
+
+
+def has_same_key(former: Any, row: Any, ways: Iterable[Way]) -> bool:
+    """Whether an update certainly has the key that its row had before, if a native parser read both."""
+    pairs = ((value_at(former, way), value_at(row, way)) for way in ways if former is not None)
+    return all(old is None or (type(old) in CERTAIN_KINDS and old == new) for old, new in pairs)
 
 
 def value_at(parsed: Any, way: Way) -> Any:

@@ -90,19 +90,20 @@ def column_memory_per_byte(fields: Iterable[Field], item_bytes: int) -> int:
     for field in fields:
         if field.part == VALUE:
             for name in {field.names[0], *field.former[:1]}:
-                memory_by_name[name] = memory_by_name.get(name, 0) + _field_memory_per_byte(field, item_bytes)
+                memory_by_name[name] = memory_by_name.get(name, 0) + field_memory_per_byte(field, item_bytes)
         elif field.part == UNMAPPED:
             rest_memory = _TEXT_COPIES * _JSON_GROWTH
     return max(memory_by_name.values(), default=0) + rest_memory
 
 
-def _field_memory_per_byte(field: Field, item_bytes: int) -> int:
+def field_memory_per_byte(field: Field, item_bytes: int) -> int:
+    """Bytes in the column of a field that one byte of its value becomes at most."""
     if becomes_json(field.written):
         entries_memory = _entry_memory(field) // _SMALLEST_PAIR + 1 if field.inner else 0
         return _TEXT_COPIES * _JSON_GROWTH + entries_memory
     if not field.inner:
         return 2 * (field.type in ("STRING", "BINARY"))
-    inner_memory = max(_field_memory_per_byte(inner, item_bytes) for inner in field.inner)
+    inner_memory = max(field_memory_per_byte(inner, item_bytes) for inner in field.inner)
     if field.type.startswith("STRUCT"):
         return inner_memory
     return max(inner_memory, _entry_memory(field) // item_bytes + 1)

@@ -88,6 +88,13 @@ class Rules(NamedTuple):
         return tuple(field for field in self.fields if field.part not in (VALUE, INDEX) or field.of_parent)
 
     @property
+    def ordered_fields(self) -> tuple[Field, ...]:
+        """The fields in the order in which the first that cannot be read rejects a row."""
+        if self.rows_from is None:
+            return self.fields
+        return (*(field for level in self.outer_levels for field in level), *self.element_fields, *self.index_fields)
+
+    @property
     def index_fields(self) -> tuple[Field, ...]:
         """The fields that are the place of the element."""
         return tuple(field for field in self.fields if field.part == INDEX)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -42,18 +43,30 @@ def convert(
     """
     row = {}
     for field in fields:
-        try:
-            raw, is_missing = _read_raw(parsed, field, parts)
-            if memory is not None:
-                memory += value_memory(raw, field)
-                if memory > MAX_RECORD_MEMORY:
-                    raise too_large_rejection()
-            row[field.name] = convert_value(raw, field, is_missing=is_missing)
-        except Rejection as rejection:
-            if not field.nulls_invalid or rejection.reason == TOO_LARGE:
-                raise
-            row[field.name] = None
+        if memory is not None:
+            memory += _memory_of_value(parsed, field, parts)
+            if memory > MAX_RECORD_MEMORY:
+                raise too_large_rejection()
+        row[field.name] = convert_field(parsed, field, parts)
     return row
+
+
+def convert_field(parsed: dict[str, Any], field: Field, parts: Mapping[str, Any]) -> Any:
+    """Convert the value of one field, like ``convert``."""
+    try:
+        raw, is_missing = _read_raw(parsed, field, parts)
+        return convert_value(raw, field, is_missing=is_missing)
+    except Rejection as rejection:
+        if not field.nulls_invalid or rejection.reason == TOO_LARGE:
+            raise
+        return None
+
+
+def _memory_of_value(parsed: dict[str, Any], field: Field, parts: Mapping[str, Any]) -> int:
+    """Bytes of memory of the value of a field; none of one that cannot be read, which rejects the record or is null."""
+    with suppress(Rejection):
+        return value_memory(_read_raw(parsed, field, parts)[0], field)
+    return 0
 
 
 def _read_raw(parsed: dict[str, Any], field: Field, parts: Mapping[str, Any]) -> tuple[Any, bool]:

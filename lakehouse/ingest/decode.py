@@ -5,10 +5,8 @@ Only the required parts of a record are sent to them: every other column stays i
 """
 
 import json
-import pickle
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +18,7 @@ from lakehouse import decoding
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
-from lakehouse.decoding.element_verdicts import first_rejected, with_rows
+from lakehouse.decoding.fast.plain_parsing import find_native
 from lakehouse.decoding.fields import UNREADABLE_FILE
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
@@ -40,8 +38,7 @@ from lakehouse.decoding.record_parts import (
     VALUE,
 )
 from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.verdict_arrays import DecodedRecords
-from lakehouse.decoding.verdicts import decode_slices
+from lakehouse.decoding.verdicts import DecodedRecords, decode_slices, first_rejected, with_rows
 from lakehouse.ingest.rejecting_rules import is_rejected_sql, reject_by_rules, unknown_flags
 from lakehouse.sources.source import Judge, Undecoded
 
@@ -176,7 +173,6 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS, known_values: Se
     """Build the function that Spark ships to its workers: by value, so that they do not need this package."""
     record_format, rules_of_any_format = table.format, table.rules()._replace(parser=JsonParser(), key_parser=None)
     _ship_by_value(record_format)
-    pickled_path = _pickle_fast_path(table)
     unmapped_column, keeps_raw = staged.UNMAPPED_FIELDS, staged.KEEPS_RAW  # strings: workers may not have the module
     finders = dict(zip(unknown_flags(table), map(unknown_finder, known_values), strict=True))
 
@@ -194,25 +190,21 @@ def _decoder(table: StreamTable, schemas: Schemas = NO_SCHEMAS, known_values: Se
         flags = [find_unknown(verdicts) for find_unknown in finders.values()]
         return pa.StructArray.from_arrays([column, *verdicts.flatten(), *flags], [unmapped_column, *names, *finders])
 
-    def load() -> tuple[Rules, Any]:
+    def load() -> Rules:
         rules = rules_of_any_format.with_parser(record_format.parser(schemas))
-        rules = rules._replace(key_parser=key_parser(rules.fields, schemas))
-        try:
-            return rules, pickle.loads(pickled_path)  # noqa: S301 - the driver's own function
-        except ImportError:
-            return rules, None
+        return rules._replace(key_parser=key_parser(rules.fields, schemas))
 
     part_names = _required_parts(table)
 
     def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        rules, fast_path = load()
-        return (to_struct(slice_) for values in batches for slice_ in decode_slices(values, None, rules, fast_path))
+        rules, native = load(), find_native()
+        return (to_struct(slice_) for values in batches for slice_ in decode_slices(values, None, rules, native))
 
     def decode_with_parts(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        rules, fast_path = load()
+        rules, native = load(), find_native()
         for values, *part_values in batches:
             parts = dict(zip(part_names, part_values, strict=True))
-            yield from map(to_struct, decode_slices(values, parts.pop(TIME, None), rules, fast_path, parts))
+            yield from map(to_struct, decode_slices(values, parts.pop(TIME, None), rules, native, parts))
 
     return decode_with_parts if part_names else decode
 
@@ -244,14 +236,3 @@ def _part_sql(part: str) -> str:
         name = quoted(part.removeprefix(HEADER))
         return f"try_element_at(filter({staged.HEADERS}, header -> header.key = {name}), -1).value"
     return f"unix_micros({staged.TIME})" if part == TIME else staged.KEY
-
-
-def _pickle_fast_path(table: StreamTable) -> bytes:
-    """Pickle the fast path separately, so that a worker without its parser loads the rest; ``None`` without it here."""
-    decode_fast: Any = None
-    with suppress(ImportError):
-        if table.has_elements:
-            from lakehouse.decoding.fast.plain_elements import decode_plain_elements as decode_fast  # noqa: PLC0415
-        else:
-            from lakehouse.decoding.fast.plain_records import decode_plain as decode_fast  # noqa: PLC0415
-    return bytes(cloudpickle.dumps(decode_fast))  # type: ignore[no-untyped-call]

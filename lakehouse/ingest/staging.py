@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
-from lakehouse.decoding.changes import read_change
-from lakehouse.decoding.fields import TIMELESS, Rejection
-from lakehouse.decoding.record_parts import HEADER
+from lakehouse.decoding.fields import TIMELESS
+from lakehouse.decoding.one_record import judge_record
+from lakehouse.decoding.record_parts import HEADER, KEY
 from lakehouse.decoding.rules import Rules
 from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.rejecting_rules import read_known
@@ -148,8 +148,6 @@ def _stage_cut(context: TableContext, cut: CutPlan, kind: Kind, keep_raw: str) -
 
 def _reason_of(record: Record, rules: Rules) -> str:
     """Return why a timeless record becomes no row: it is rejected, unless it certainly does not meet ``where``."""
-    parts = {f"{HEADER}{name}": value for name, value in record.headers}
-    try:
-        return TIMELESS if read_change(record.value, rules, parts) else staged.FILTERED
-    except Rejection:
-        return TIMELESS
+    headers = {f"{HEADER}{name}": value for name, value in record.headers}
+    first, *_ = judge_record(record.value, rules, {KEY: record.key, **headers})
+    return staged.FILTERED if first.reason == staged.FILTERED else TIMELESS

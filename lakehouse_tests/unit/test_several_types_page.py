@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from lakehouse.decoding.judge import Verdict, judge
+from lakehouse.decoding.one_record import Verdict
+from lakehouse_tests.helpers.decoding.native import judge
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "several-types.md").read_text(encoding="utf-8")

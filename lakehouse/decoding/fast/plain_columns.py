@@ -51,24 +51,15 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
 class ConvertedColumn(NamedTuple):
     """A column with masks of its rows: ``has_value``, ``is_plain`` if value or NULL is certainly right.
 
-    ``zero_rows`` are the rows with a zero, which may be a number with a huge exponent. ``text_rows`` is a mask of the
-    rows with a text in the record, if there may be any. ``in_record`` is a mask of the rows whose value comes from the
-    record, not from a default. ``is_rounded`` is a mask of the decimals that lost digits; ``None`` if there are none.
+    ``zero_rows`` are the rows with a zero, which may be a number with a huge exponent. ``is_rounded`` is a mask of the
+    decimals that lost digits; ``None`` if there are none.
     """
 
     values: pa.Array
     has_value: Mask
     is_plain: Mask
     zero_rows: list[int]
-    text_rows: Mask | None
-    in_record: Mask
     is_rounded: Mask | None = None
-
-
-def any_rounded(columns: Sequence[ConvertedColumn], size: int) -> Mask:
-    """A mask of the rows with a decimal that lost digits, in any of some columns."""
-    masks = [column.is_rounded for column in columns if column.is_rounded is not None]
-    return np.any(masks, axis=0) if masks else np.zeros(size, bool)
 
 
 def convert_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -80,14 +71,17 @@ def convert_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
     return column._replace(is_plain=is_plain)
 
 
-def convert_typed_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
-    """Convert the values that another parser made of one field, which may be dates, times and decimals already."""
+def convert_typed_column(raw_values: list[Any], field: Field, *, is_native: bool = False) -> ConvertedColumn:
+    """Convert the values that another parser made of one field, which may be dates, times and decimals already.
+
+    ``is_native``: a native parser made the others.
+    """
     raw_values = _without_opened(raw_values)
     is_untyped = field.pattern or field.epoch or field.type not in ("TIMESTAMP", "DATE")
     is_scalar = not field.inner and not becomes_json(field.written)
-    if is_untyped and is_scalar and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
+    if (is_native or (is_untyped and is_scalar)) and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
         return convert_column(raw_values, field)
-    return _convert_each(raw_values, field, lambda _: True)
+    return _convert_each(raw_values, field, lambda raw: not is_native or _is_exact(raw, field))
 
 
 def convert_part_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -167,25 +161,23 @@ def _convert_written(raw_values: list[Any], field: Field) -> ConvertedColumn:
         )
     plain = read_plainly(raw_values, field)
     column = _convert(plain.values, field._replace(written=None))
-    return column._replace(is_plain=column.is_plain & plain.is_plain, text_rows=plain.text_rows)
+    return column._replace(is_plain=column.is_plain & plain.is_plain)
 
 
-def _column(
-    values: pa.Array, has_value: Mask, is_plain: Mask, zero_rows: Sequence[int] = (), text_rows: Mask | None = None
-) -> ConvertedColumn:
-    return ConvertedColumn(values, has_value, is_plain, list(zero_rows), text_rows, has_value)
+def _column(values: pa.Array, has_value: Mask, is_plain: Mask, zero_rows: Sequence[int] = ()) -> ConvertedColumn:
+    return ConvertedColumn(values, has_value, is_plain, list(zero_rows))
 
 
 def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
     texts, is_plain = text_array(raw_values)
     has_value = is_valid(texts)
     if field.type == "STRING":
-        return _column(texts.cast(pa.string()), has_value, is_plain, text_rows=has_value)
+        return _column(texts.cast(pa.string()), has_value, is_plain)
     times, is_parsed = parse_times(texts, field)
     is_plain &= is_parsed | ~has_value
     if field.type == "DATE":
         times = (times // 86_400_000_000).astype(np.int32)
-    return _column(_array(times, is_parsed, arrow_type(field.type)), has_value, is_plain, text_rows=has_value)
+    return _column(_array(times, is_parsed, arrow_type(field.type)), has_value, is_plain)
 
 
 def _convert_whole(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -234,7 +226,7 @@ def _convert_unscaled(raw_values: list[Any], field: Field) -> ConvertedColumn:
     units = np.array([units or 0 for units in plain.values], np.int64)
     in_bounds = has_value & (units >= minimum) & (units <= maximum)
     values = _decimals(units, in_bounds, arrow_type(field.type))
-    return _column(values, has_value, plain.is_plain & (in_bounds | ~has_value), text_rows=plain.text_rows)
+    return _column(values, has_value, plain.is_plain & (in_bounds | ~has_value))
 
 
 def _convert_epochs(raw_values: list[Any], field: Field) -> ConvertedColumn:

@@ -8,13 +8,13 @@ from binascii import a2b_base64
 from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.fast.plain_digits import MAX_LENGTH
 from lakehouse.decoding.fast.plain_numbers import Mask
+from lakehouse.decoding.fast.plain_parsing import find_native
 from lakehouse.decoding.fast.plain_values import is_valid, text_array
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field
 from lakehouse.decoding.written_forms import TextNumber, boolean_form, number_form
@@ -29,14 +29,10 @@ _FRACTION = re.compile(rb"[0-9][.e]")  # each double has one
 
 
 class PlainValues(NamedTuple):
-    """The values as JSON would have them, ``None`` if they are uncertain, and a mask of the certain rows.
-
-    ``text_rows`` is a mask of the rows that have a text in the record.
-    """
+    """The values as JSON would have them, ``None`` if they are uncertain, and a mask of the certain rows."""
 
     values: list[Any]
     is_plain: Mask
-    text_rows: Mask
 
 
 def read_plainly(raw_values: list[Any], field: Field) -> PlainValues:
@@ -82,11 +78,17 @@ def has_every_digit(raw: Any) -> bool:
 
 def is_exact_json(raw: Any) -> bool:
     """Like ``has_every_digit``, faster for a value with few objects and arrays."""
+    text = _dump(raw)
+    return has_every_digit(raw) if text is None else _is_simple(text) or has_every_digit(raw)
+
+
+def _dump(raw: Any) -> bytes | None:
+    """The text of a value that a native parser may have made; ``None`` if it has no text, or there is no such parser."""
+    native = find_native()
     try:
-        text = orjson.dumps(raw)
-    except orjson.JSONEncodeError:
-        return has_every_digit(raw)
-    return _is_simple(text) or has_every_digit(raw)
+        return bytes(native.dumps(raw)) if native else None
+    except native.JSONEncodeError:
+        return None
 
 
 def _is_simple(text: bytes) -> bool:
@@ -101,13 +103,8 @@ def _read_json(raw_values: list[Any]) -> PlainValues:
 
 def _json_text(raw: Any) -> str | None:
     """The text of a value; ``None`` if a number in it may have lost digits, or if it is nested deeply or invalid."""
-    if type(raw) is tuple:
-        return None
-    try:
-        text = orjson.dumps(raw)
-    except orjson.JSONEncodeError:
-        return None
-    return text.decode() if _is_simple(text) or has_every_digit(raw) else None
+    text = None if type(raw) is tuple else _dump(raw)
+    return text.decode() if text and (_is_simple(text) or has_every_digit(raw)) else None
 
 
 def _read_booleans(raw_values: list[Any], field: Field) -> PlainValues:
@@ -127,7 +124,7 @@ def _read_digits(raw_values: list[Any], field: Field) -> PlainValues:
 
 def _plain_values(values: list[Any], raw_values: list[Any]) -> PlainValues:
     is_plain = [value is not None or raw is None for value, raw in zip(values, raw_values, strict=True)]
-    return PlainValues(values, np.array(is_plain, bool), np.array([type(raw) is str for raw in raw_values], bool))
+    return PlainValues(values, np.array(is_plain, bool))
 
 
 def _read_numbers(raw_values: list[Any], field: Field) -> PlainValues:
@@ -141,15 +138,13 @@ def _read_numbers(raw_values: list[Any], field: Field) -> PlainValues:
     if field.type == "TIMESTAMP" and numbers.null_count:  # an epoch may have a fraction
         numbers = _parse_numbers(texts, form, is_whole=False)
     if has_only_texts:
-        return PlainValues(_as_list(numbers), is_valid(numbers), np.ones(len(raw_values), bool))
+        return PlainValues(_as_list(numbers), is_valid(numbers))
     values = raw_values.copy() if form.or_number else [None] * len(raw_values)
     for row, number in zip(rows, _as_list(numbers), strict=True):
         values[row] = number
     is_plain = np.ones(len(raw_values), bool) if form.or_number else _nulls(raw_values)
     is_plain[rows] = is_valid(numbers)
-    text_rows = np.zeros(len(raw_values), bool)
-    text_rows[rows] = True
-    return PlainValues(values, is_plain, text_rows)
+    return PlainValues(values, is_plain)
 
 
 def _parse_numbers(texts: pa.Array, form: TextNumber, *, is_whole: bool) -> pa.Array:

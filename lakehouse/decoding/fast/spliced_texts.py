@@ -7,11 +7,10 @@ All other bytes stay as they are.
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from json import dumps
+from types import ModuleType
 from typing import Any
 
-import orjson
-import pyarrow as pa
-
+from lakehouse.decoding.fast.plain_parsing import parse_or_none
 from lakehouse.decoding.fields import Steps, paths_in_value
 from lakehouse.decoding.opened_texts import OpeningParser
 from lakehouse.decoding.rules import Rules
@@ -20,7 +19,7 @@ _MAX_SIZE = 1_000_000  # bytes of a record: with its texts, it takes far less me
 _BEGINNINGS = ("{", "[")
 
 
-def splice_texts(values: pa.Array, rules: Rules) -> pa.Array:
+def splice_texts(values: list[bytes | None], rules: Rules, native: ModuleType) -> list[bytes | None]:
     """Return records without escaped JSON at the paths to fields; one that is not certain stays as it is.
 
     If another column reads such a text as a whole, or what no column takes, it stays a text: the strict rules open it.
@@ -30,7 +29,7 @@ def splice_texts(values: pa.Array, rules: Rules) -> pa.Array:
     if not paths:
         return values
     base64_path = parser.json_options.base64_path
-    return pa.array([_splice(value, paths, base64_path) for value in values.to_pylist()], pa.large_binary())
+    return [_splice(value, paths, base64_path, native) for value in values]
 
 
 def _spliced_paths(parser: OpeningParser, rules: Rules) -> list[tuple[str, ...]]:
@@ -45,13 +44,15 @@ def _spliced_paths(parser: OpeningParser, rules: Rules) -> list[tuple[str, ...]]
     ]
 
 
-def _splice(value: bytes | None, paths: list[tuple[str, ...]], base64_path: Steps | None) -> bytes | None:
+def _splice(
+    value: bytes | None, paths: list[tuple[str, ...]], base64_path: Steps | None, native: ModuleType
+) -> bytes | None:
     """Return a record in which the texts at the paths are the JSON that they hold; as it is if one is not certain.
 
     A text is found by the bytes in which encoders write it. If these are elsewhere, its own place stays a text, from
     which no column reads, and the strict rules decide.
     """
-    parsed = _parse(value) if value is not None and len(value) <= _MAX_SIZE else None
+    parsed = parse_or_none(value, native) if value is not None and len(value) <= _MAX_SIZE else None
     spliced = value or b""
     for path in paths:
         container = _container_at(parsed, path)
@@ -59,20 +60,13 @@ def _splice(value: bytes | None, paths: list[tuple[str, ...]], base64_path: Step
         if type(text) is not str:
             continue
         inner = _inner_json(text, is_base64=path == base64_path)
-        content = None if inner is None else _parse(inner)
-        written = _written_text(text, spliced)
+        content = None if inner is None else parse_or_none(inner, native)
+        written = _written_text(text, spliced, native)
         if inner is None or type(content) not in (dict, list) or written is None:
             return value
         spliced = spliced.replace(written, inner)
         container[path[-1]] = content
     return spliced if value is not None else None
-
-
-def _parse(value: bytes) -> Any:
-    try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def _container_at(parsed: Any, path: tuple[str, ...]) -> dict[str, Any]:
@@ -93,9 +87,9 @@ def _inner_json(text: str, *, is_base64: bool) -> bytes | None:
     return data if b2a_base64(data, newline=False) == text.encode() else None
 
 
-def _written_text(text: str, value: bytes) -> bytes | None:
+def _written_text(text: str, value: bytes, native: ModuleType) -> bytes | None:
     """The bytes that a record has for a text, as a usual encoder writes it; ``None`` if they are not there once."""
-    for written in (orjson.dumps(text), dumps(text).encode()):
+    for written in (native.dumps(text), dumps(text).encode()):
         if value.count(written) == 1:
             return written
     return None

@@ -4,7 +4,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field
@@ -35,6 +35,10 @@ class Change(NamedTuple):
     sides: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
 
+ChangeOpener = Callable[[Any, bytes | None], Change]
+"""Read what a change says from its content and its bytes; raises ``Rejection`` if it is not valid."""
+
+
 class Parser(ABC):
     """Parses the values of records, and estimates the memory of parsed values.
 
@@ -59,9 +63,22 @@ class Parser(ABC):
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Parse one value into its fields; raises ``Rejection`` if it is not a valid value of the format."""
 
-    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:  # noqa: ARG002
-        """Parse one record into what it says about a row; ``fields`` are those that are read."""
-        return Change(self(value))
+    @property
+    def contents(self) -> "Parser":
+        """The parser of what is in a value, with its envelope if it is a change."""
+        return self
+
+    def change_opener(self, fields: tuple[Field, ...], *, is_exact: bool = True) -> ChangeOpener:
+        """Return what opens the envelope of a change; ``fields`` are those that are read.
+
+        Unless ``is_exact``, a native parser made the content: the opener rejects what it cannot be certain of.
+        """
+        raise NotImplementedError
+
+    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
+        """Parse one change into what it says about a row."""
+        content = None if value is None else self.contents(value)
+        return self.change_opener(fields)(content, value)
 
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most; it is called right after the value is parsed."""

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Late
 from lakehouse.decoding.arrow_types import arrow_type
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.numbers import has_rounded
 from lakehouse.decoding.record_parts import TIME
@@ -22,9 +20,9 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.times import judge_late
 from lakehouse.decoding.values import has_explicit_null
-from lakehouse.decoding.verdict_arrays import DecodedRecords
-from lakehouse.decoding.verdicts import decode_values
+from lakehouse.decoding.verdicts import DecodedRecords, decode_values
 from lakehouse.examples.tables.temperatures import temperatures
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 from lakehouse_tests.helpers.tables.written import WrittenBatch
 
 RULES = Rules(temperatures.fields, None)
@@ -49,7 +47,7 @@ def expected(value: bytes | None, broker_time: int | None, rules: Rules) -> dict
 
 def decode_batch(batch: WrittenBatch) -> pa.StructArray:
     arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
-    return decode_values(*arrays, batch.rules, decode_plain).verdicts
+    return decode_values(*arrays, batch.rules, NATIVE).verdicts
 
 
 def decode_twice(
@@ -59,12 +57,10 @@ def decode_twice(
     broker_times: Sequence[int | None] | None = None,
 ) -> DecodedRecords:
     """Decode records on the fast path and by the strict rules, require that all results are equal, and return them."""
-    fast_decoder = decode_plain if rules.rows_from is None else decode_plain_elements
     times = None if broker_times is None else pa.array(broker_times, pa.int64())
     part_arrays = {part: pa.array(contents, pa.binary()) for part, contents in parts.items()}
     fast, strict = (
-        decode_values(pa.array(values, pa.binary()), times, rules, decoder, part_arrays)
-        for decoder in (fast_decoder, None)
+        decode_values(pa.array(values, pa.binary()), times, rules, decoder, part_arrays) for decoder in (NATIVE, None)
     )
     fast.verdicts.validate(full=True)
     assert fast.verdicts.type == strict.verdicts.type
@@ -109,7 +105,7 @@ def count_generated(batches: st.SearchStrategy[WrittenBatch]) -> Counter[str]:
         decode_twice(batch.values, batch.rules)
         counts["rows"] += len(rows)
         counts["valid"] += sum(row["_reason"] is None for row in rows)
-        uncertain_rows = decode_plain(pa.array(batch.values, pa.binary()), None, batch.rules).uncertain_rows
+        uncertain_rows = uncertain_records(pa.array(batch.values, pa.binary()), None, batch.rules)
         counts["plain"] += len(rows) - len(uncertain_rows)
 
     compare()

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import Column, Rejection, StreamTable
-from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.fast.plain_parsing import Native
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.verdicts import FastDecoder, decode_slices
+from lakehouse.decoding.verdicts import decode_slices
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 
 def rows_of(form: Format, *columns: Column) -> StreamTable:
@@ -34,7 +35,7 @@ def verdict_of(table: StreamTable, value: bytes | None) -> Any:
 
 def decode_on_both_paths(values: Sequence[bytes | None], rules: Rules) -> list[dict[str, Any]]:
     """The verdicts of records, after comparing those of both paths down to the sign of a zero."""
-    fast, fast_counts = _decode(values, rules, decode_plain)
+    fast, fast_counts = _decode(values, rules, NATIVE)
     strict, strict_counts = _decode(values, rules, None)
     for value, fast_row, strict_row in zip(values, fast, strict, strict=True):
         assert _exact_texts(fast_row) == _exact_texts(strict_row), value
@@ -44,11 +45,11 @@ def decode_on_both_paths(values: Sequence[bytes | None], rules: Rules) -> list[d
 
 def count_plain(values: Sequence[bytes | None], rules: Rules) -> int:
     """The number of records that the fast path decodes by itself."""
-    return len(values) - len(decode_plain(pa.array(values, pa.binary()), None, rules).uncertain_rows)
+    return len(values) - len(uncertain_records(pa.array(values, pa.binary()), None, rules))
 
 
 def _decode(
-    values: Sequence[bytes | None], rules: Rules, decoder: FastDecoder | None
+    values: Sequence[bytes | None], rules: Rules, decoder: Native | None
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     rows, counts = list[dict[str, Any]](), Counter[str]()
     for verdicts, unmapped_counts in decode_slices(pa.array(values, pa.binary()), None, rules, decoder):

@@ -12,11 +12,10 @@ import pyarrow as pa
 
 from lakehouse import writer_schema
 from lakehouse.declaration import Column, RecordKey, StreamTable
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import decode_slices
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 DAY = {"type": "int", "logicalType": "date"}
 TIME = {"type": "long", "logicalType": "timestamp-micros"}
@@ -104,7 +103,7 @@ def decode_alike(
     value: bytes = b'{"n":1}',
 ) -> list[Any]:
     """The verdicts, which both paths give."""
-    decoder = decode_plain_elements if table.has_elements else decode_plain
+    decoder = NATIVE
     strict = decode(keys, table, schemas, None, value)
     assert list(map(repr, decode(keys, table, schemas, decoder, value))) == list(map(repr, strict))
     return strict

@@ -6,11 +6,11 @@ from datetime import date, timedelta
 import pyarrow as pa
 
 from lakehouse.declaration import Column, Zone
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.values import convert_value
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 
 def time_column(pattern: str = "iso8601", zone: str | Zone | None = None, type_: str = "TIMESTAMP") -> Column:
@@ -31,6 +31,6 @@ def decode_fast(texts: list[str], column: Column) -> tuple[list[str], int]:
     """The times or reasons for records with these texts, and how many of them the strict path decoded."""
     values = pa.array([json.dumps({"n": text}).encode() for text in texts], pa.binary())
     rules = Rules((column.field,), None)
-    rows = decode_values(values, None, rules, decode_plain).verdicts.to_pylist()
+    rows = decode_values(values, None, rules, NATIVE).verdicts.to_pylist()
     results = [row["_reason"] or row["n"].isoformat().removesuffix("+00:00") for row in rows]
-    return results, len(decode_plain(values, None, rules).uncertain_rows)
+    return results, len(uncertain_records(values, None, rules))

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 
 from lakehouse.declaration import Avro, Column, Compressed, Csv, Debezium, Json, Logfmt, StreamTable
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
@@ -15,6 +14,7 @@ from lakehouse.decoding.formats.unpacking.compression import Codec, compress
 from lakehouse.decoding.memory import MAX_UNPACKED_SIZE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices
+from lakehouse_tests.helpers.decoding.native import NATIVE
 from lakehouse_tests.helpers.decoding_memory import RECORDS
 
 Case = tuple[StreamTable, list[bytes], Schemas]
@@ -109,5 +109,5 @@ def reasons_of_first(case: Case) -> set[str | None]:
     table, (record, *_), schemas = case
     rules = Rules(table.fields, None, table.format.parser(schemas))
     values = pa.array([record], pa.binary())
-    slices = [part for path in (decode_plain, None) for part in decode_slices(values, None, rules, path)]
+    slices = [part for path in (NATIVE, None) for part in decode_slices(values, None, rules, path)]
     return {row["_reason"] for part in slices for row in part.verdicts.to_pylist()}

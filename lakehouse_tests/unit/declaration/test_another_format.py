@@ -13,7 +13,6 @@ from lakehouse.declaration import Avro, Column, Compressed, Csv, Json, Rejection
 from lakehouse.declaration.inference.proposal import propose
 from lakehouse.declaration.snapshot import facts_of, read_snapshot
 from lakehouse.decoding import formats
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import FORMATS, likely_formats
 from lakehouse.decoding.formats.format import Format, RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.decoding.rules import Rules
@@ -23,6 +22,7 @@ from lakehouse.ingest.decode import _decoder
 from lakehouse.kafka.publish import PublishOptions, _make_value_writer, record_key
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.barred_format import Barred
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 BARRED = Barred(("id", "city", "visits"))
 COLUMNS = [
@@ -40,7 +40,7 @@ def row_of(verdict: dict[str, object]) -> dict[str, object]:
     return {name: verdict[name] for name in TABLE.by_name}
 
 
-@pytest.mark.parametrize("decoder", [decode_plain, None])
+@pytest.mark.parametrize("decoder", [NATIVE, None])
 def test_records_become_rows_or_reasons_on_both_paths(decoder) -> None:
     rules = Rules(TABLE.fields, None, BARRED.parser())
     (decoded_records,) = decode_slices(pa.array(VALUES, pa.binary()), None, rules, decoder)

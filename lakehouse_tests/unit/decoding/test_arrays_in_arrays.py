@@ -22,11 +22,11 @@ from lakehouse.declaration import (
     Rejection,
     StreamTable,
 )
-from lakehouse.decoding.elements import judge_elements
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.formats.unpacking.compression import compress
+from lakehouse.decoding.one_record import judge_record
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice, spoiled
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 SHOP, ORDER = "shops[]", "orders[]"
 SKU = Column("sku", "STRING", "Article.", required=True)
@@ -104,7 +104,7 @@ def test_each_row_has_the_fields_of_the_elements_around_it() -> None:
 
 
 def test_the_index_counts_all_rows_of_the_record() -> None:
-    for decoder in (decode_plain_elements, None):
+    for decoder in (NATIVE, None):
         rows = decode_values(pa.array([sale(NORTH, SOUTH)]), None, ITEMS.rules(), decoder).verdicts.to_pylist()[0]
         assert [row["_index"] for row in rows] == [0, 1, 2, 3]
 
@@ -122,7 +122,7 @@ def test_what_is_missing_or_null_on_the_way_has_no_row() -> None:
 def test_something_else_on_the_way_rejects_the_record_as_a_whole(shop: Any) -> None:
     value = sale(NORTH, shop)
     assert rows_of(ITEMS, value) == ["wrong_type"]
-    assert not judge_elements(value, None, ITEMS.rules()).has_elements
+    assert [verdict.index for verdict in judge_record(value, ITEMS.rules(), {})] == [None]
 
 
 def test_a_parent_that_cannot_be_read_rejects_only_the_rows_within_it() -> None:
@@ -146,7 +146,7 @@ def test_texts_on_the_way_are_opened() -> None:
 
 def test_unmapped_fields_are_counted_at_each_level() -> None:
     value = sale(NORTH | {"x": 1}, {"orders": [order(4, {"sku": "c", "z": 1}, y=1)]}, w=1)
-    for decoder in (decode_plain_elements, None):
+    for decoder in (NATIVE, None):
         counts = decode_values(pa.array([value]), None, ITEMS.rules(), decoder).unmapped_counts
         assert counts == {"w": 1, "shops[].x": 1, "shops[].orders[].y": 1, "shops[].orders[].items[].z": 1}
 
@@ -167,7 +167,7 @@ def test_a_long_text_of_a_parent_counts_for_the_rows_within_it() -> None:
     assert len(rows_of(table, sale(shop(100_000, 1), shop(1, 2_000)))) == 2_001
     assert rows_of(table, sale(shop(100_000, 2_000))) == ["too_large"]
     values = pa.array([sale(shop(100_000, 2_000)), sale(shop(100_000, 1), shop(1, 2_000))])
-    assert decode_plain_elements(values, None, table.rules()).uncertain_rows == [0]
+    assert uncertain_records(values, None, table.rules()) == [0]
 
 
 @pytest.mark.parametrize("table", [ITEMS, TABLES["array"], TABLES["kept"]], ids=["keyed", "array", "kept"])
@@ -175,9 +175,10 @@ def test_ordinary_records_take_the_fast_path(table: StreamTable) -> None:
     record = sale(NORTH | {"extra": {"a": "x"}}, SOUTH, None)
     if table.rows_from == ("[]", "items"):
         record = json.dumps([*NORTH["orders"], order(3, {"sku": "c"})]).encode()
-    plain = decode_plain_elements(pa.array([record, record]), None, table.rules())
-    assert (plain.uncertain_rows, plain.counts) == ([], [4, 4])
-    assert plain.indices.to_pylist() == [0, 1, 2, 3] * 2
+    records = pa.array([record, record])
+    assert uncertain_records(records, None, table.rules()) == []
+    rows = decode_values(records, None, table.rules(), NATIVE).verdicts.to_pylist()
+    assert [[row["_index"] for row in rows_of_record] for rows_of_record in rows] == [[0, 1, 2, 3]] * 2
 
 
 _scalars = st.none() | st.booleans() | st.integers(-1, 9) | st.sampled_from(["", "a", "-", "7", "x", "{", "null", 1.5])

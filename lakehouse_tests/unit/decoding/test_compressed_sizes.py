@@ -11,7 +11,6 @@ import pytest
 import zstandard
 
 from lakehouse.declaration import Column, Compressed, Json, Logfmt, Rejection, StreamTable
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.unpacking.compression import Codec, decompressor
 from lakehouse.decoding.formats.unpacking.zstd_frames import frame_of
@@ -19,6 +18,7 @@ from lakehouse.decoding.memory import MAX_SLICE_MEMORY, MAX_UNPACKED_SIZE
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding.compressed_values import COMPRESS, for_each_codec, for_each_way
 from lakehouse_tests.helpers.decoding.decoded_rows import decode_on_both_paths, rows_of
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 COLUMNS = [Column("id", "INT", "Which."), Column("name", "STRING", "Who.")]
 
@@ -81,7 +81,7 @@ def test_many_small_blocks_are_not_too_large() -> None:
 
 
 @for_each_codec
-@pytest.mark.parametrize("decoder", [decode_plain, None])
+@pytest.mark.parametrize("decoder", [NATIVE, None])
 @pytest.mark.parametrize("form", [Json(), Logfmt()])
 def test_small_records_that_become_large_are_decoded_in_slices(codec: Codec, decoder: Any, form: Format) -> None:
     """Their bytes do not show how much memory they take together."""
@@ -106,6 +106,6 @@ def test_a_record_that_takes_too_much_memory_once_parsed_is_too_large(codec: Cod
     rules = table_of(Compressed(Json(), codec), *columns).rules()
     fast, strict = (
         [row for decoded in decode_slices(pa.array([write(copies)]), None, rules, decoder) for row in decoded.verdicts]
-        for decoder in (decode_plain, None)
+        for decoder in (NATIVE, None)
     )
     assert [row["_reason"].as_py() for row in (*fast, *strict)] == ["too_large"] * 2

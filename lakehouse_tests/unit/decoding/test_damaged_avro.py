@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Avro, Column
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.decoding.formats.avro import nodes, reader
 from lakehouse.decoding.formats.format import Schemas
@@ -20,6 +19,7 @@ from lakehouse_tests.helpers.brokers.registries import body as encode
 from lakehouse_tests.helpers.decoding.avro_bodies import block, decode, record_of, rejection_reason, schema_of
 from lakehouse_tests.helpers.decoding.avro_sales import A_SALE, ALL_TYPES, RULES
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 
 @pytest.mark.invariant("8.10")
@@ -120,8 +120,7 @@ def test_avro_records_are_decoded_in_slices_that_fit_into_memory() -> None:
     values = [add_frame(1, block(*[b"\x00"] * 50_000) + bytes([2 * number])) for number in range(12)]
     rules = Rules((Column("f1", "INT", "A.").field,), None, Avro().parser(Schemas({1: schema_of(schema)}, {})))
     slices = [
-        decoded_value.verdicts
-        for decoded_value in decode_slices(pa.array(values, pa.binary()), None, rules, decode_plain)
+        decoded_value.verdicts for decoded_value in decode_slices(pa.array(values, pa.binary()), None, rules, NATIVE)
     ]
     assert len(slices) > 2
     assert pa.concat_arrays(slices).field("f1").to_pylist() == list(range(12))

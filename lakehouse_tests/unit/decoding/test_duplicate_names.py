@@ -21,12 +21,11 @@ from lakehouse.declaration import (
     UnmappedFields,
 )
 from lakehouse.declaration.snapshot import differences, facts_of
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse.errors import DeclarationError
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 COLUMNS = [
     Column("id", "INT", "Which.", required=True),
@@ -45,7 +44,7 @@ RECORD = (
 
 def verdicts(table: StreamTable, values: list[bytes]) -> list[Any]:
     """The verdicts of both paths, which must be equal."""
-    path = decode_plain_elements if table.has_elements else decode_plain
+    path = NATIVE
     fast, strict = (decode_values(pa.array(values, pa.binary()), None, table.rules(), p) for p in (path, None))
     assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
     assert fast.unmapped_counts == strict.unmapped_counts
@@ -95,7 +94,7 @@ def test_a_value_that_does_not_count_must_be_json() -> None:
 
 def test_a_record_without_such_names_takes_the_fast_path() -> None:
     values = pa.array([b'{"id": 1, "a": {"name": "x"}, "z": {"y": 1}}', b'{"id": 1, "id": 2}'])
-    assert decode_plain(values, None, LAST.rules()).uncertain_rows == [1]
+    assert uncertain_records(values, None, LAST.rules()) == [1]
 
 
 def test_keys_stay_strict() -> None:

@@ -26,10 +26,11 @@ from lakehouse.declaration import (
     Rejection,
     StreamTable,
 )
-from lakehouse.decoding.elements import judge_elements
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse.decoding.one_record import judge_record
+from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 ORDER_ID = Column("order_id", "BIGINT", "Number of the order.", required=True, source=ParentField("id"))
 SKU = Column("sku", "STRING", "Article.", required=True)
@@ -74,7 +75,7 @@ def test_a_single_object_in_place_of_the_array_is_a_row_if_that_is_declared(elem
     for place in (element, [element], json.dumps(element), json.dumps([element])):
         assert rows_of(table, json.dumps({"id": 1, "items": place}).encode()) == [row]
         (index,) = decode_values(
-            pa.array([json.dumps({"id": 1, "items": place}).encode()]), None, table.rules(), decode_plain_elements
+            pa.array([json.dumps({"id": 1, "items": place}).encode()]), None, table.rules(), NATIVE
         ).verdicts.to_pylist()[0]
         assert (index["_index"], index["_reason"]) == (0, None)
     assert rows_of(table, items() + b"") == [] and rows_of(table, b'{"id": 1, "items": 5}') == ["wrong_type"]
@@ -85,9 +86,8 @@ def test_single_objects_take_the_fast_path_and_their_other_fields_are_counted_by
     table = replace(ITEMS, single_object=True)
     record = b'{"id": 1, "items": {"sku": "a", "amount": {"pieces": 1, "unit": "kg"}, "color": "red"}}'
     values = pa.array([record], pa.binary())
-    plain = decode_plain_elements(values, None, table.rules())
-    assert (plain.uncertain_rows, plain.counts) == ([], [1])
-    for decoder in (decode_plain_elements, None):
+    assert uncertain_records(values, None, table.rules()) == []
+    for decoder in (NATIVE, None):
         counts = decode_values(values, None, table.rules(), decoder).unmapped_counts
         assert counts == {"items[].color": 1, "items[].amount.unit": 1}
 
@@ -132,7 +132,7 @@ def test_a_record_without_elements_has_no_row(record: dict[str, Any]) -> None:
 )
 def test_a_record_that_cannot_be_taken_apart_is_rejected_as_a_whole(value: bytes | None, reason: str) -> None:
     assert rows_of(ITEMS, value) == [reason]
-    assert not judge_elements(value, None, ITEMS.rules()).has_elements
+    assert [verdict.index for verdict in judge_record(value, ITEMS.rules(), {})] == [None]
 
 
 def test_a_parent_field_that_cannot_be_read_rejects_each_element() -> None:
@@ -193,7 +193,7 @@ def test_other_parts_of_the_record_are_the_same_for_all_rows() -> None:
 def test_where_is_about_the_record_and_deletes_are_about_the_element() -> None:
     table = replace(ITEMS, where=FieldIs("kind", ["order"]), apply_as_deletes=FieldIs("gone", [True]))
     value = items({"sku": "a", "gone": True, "amount": 5}, {"sku": "b", "gone": False}, kind="order", gone=True)
-    verdicts = judge_elements(value, None, table.rules()).verdicts
+    verdicts = judge_record(value, table.rules(), {})
     assert [(verdict.deletes, verdict.row["sku"]) for verdict in verdicts] == [(True, "a"), (False, "b")]
     assert rows_of(table, items({"sku": "a"}, kind="other")) == ["filtered"]
     by_header = replace(ITEMS, where=HeaderIs("type", ["order"]))
@@ -211,7 +211,7 @@ def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bo
         b'{"data": [{"id": 3}]}',
         b'{"type": {"a": 1}, "data": [{"id": 4}]}',
     ]
-    decoder = decode_plain_elements if is_fast else None
+    decoder = NATIVE if is_fast else None
     verdicts = decode_values(pa.array(records, pa.binary()), None, table.rules(), decoder).verdicts.to_pylist()
     rows = [[(row["id"], row["_deleted"], row["_reason"]) for row in rows] for rows in verdicts]
     assert rows[:3] == [
@@ -220,7 +220,7 @@ def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bo
         [(3, False, None)],
     ]
     assert [reason for _, _, reason in rows[3]] == ["wrong_type"]
-    assert decode_plain_elements(pa.array(records, pa.binary()), None, table.rules()).uncertain_rows == [0, 3]
+    assert uncertain_records(pa.array(records, pa.binary()), None, table.rules()) == [0, 3]
 
 
 def test_a_delete_needs_only_its_key_of_the_parent() -> None:
@@ -233,7 +233,7 @@ def test_a_delete_needs_only_its_key_of_the_parent() -> None:
 def test_lateness_is_that_of_each_element() -> None:
     at = Column("at", "TIMESTAMP", "When.", epoch="seconds")
     rules = log(at, late=Late("at", timedelta(seconds=5))).rules()
-    verdicts = judge_elements(items({"at": 100}, {"at": 1}, {}), 100 * 10**6, rules).verdicts
+    verdicts = judge_record(items({"at": 100}, {"at": 1}, {}), rules, {TIME: 100 * 10**6})
     assert [(verdict.reason, verdict.late) for verdict in verdicts] == [(None, False), ("late", True), (None, False)]
 
 

@@ -22,12 +22,12 @@ from lakehouse.declaration import (
     SchemaIs,
     StreamTable,
 )
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.staged import EMPTY, FILTERED
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 ID = Column("id", "INT", "Number of the order.", required=True, source=ParentField("id"))
 SKU = Column("sku", "STRING", "Article.", required=True)
@@ -54,7 +54,7 @@ def rows_of(
     """The values of each row of each record, or its reason, which both paths give."""
     arrays = {part: pa.array(contents, pa.binary()) for part, contents in (parts or {}).items()}
     records, rules = pa.array(values, pa.binary()), table.rules(schemas)
-    assert len(decode_plain_elements(records, None, rules, arrays).uncertain_rows) == uncertain
+    assert len(uncertain_records(records, None, rules, arrays)) == uncertain
     decoded_rows = decode_twice(values, rules, parts or {}).verdicts.to_pylist()
     names = [field.name for field in table.fields]
     return [[row["_reason"] or tuple(row[name] for name in names) for row in rows] for rows in decoded_rows]

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import Column, Debezium, FieldIs, ParentField, Rejection, StreamTable
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 COLUMNS = [Column("id", "BIGINT", "Number.", required=True), Column("note", "STRING", "Note.")]
 BY_TYPE = FieldIs(ParentField("type"), ["DELETE"])
@@ -26,7 +26,7 @@ def canal(type_: str, data: Any, old: Any = None, **fields: Any) -> bytes:
 def reasons_of(table: StreamTable, value: bytes) -> list[str | None]:
     """The reason of each row of a record, by the strict rules and by the fast path, which must be the same."""
     values, rules = pa.array([value], pa.binary()), table.rules()
-    decoded = [decode_values(values, None, rules, decode) for decode in (None, decode_plain_elements)]
+    decoded = [decode_values(values, None, rules, decode) for decode in (None, NATIVE)]
     strict, fast = ([v["_reason"] for (rows,) in [r.verdicts.to_pylist()] for v in rows] for r in decoded)
     assert strict == fast
     return strict

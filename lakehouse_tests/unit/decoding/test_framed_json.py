@@ -6,19 +6,19 @@ import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import Avro, Column, Json
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.avro_sales import COLUMNS, TABLE
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 
 def test_framed_json_is_decoded_after_the_id_of_its_schema() -> None:
     table = replace(TABLE, columns=COLUMNS[:2], format=Json(framed=True))
     rules = Rules(table.fields, None, table.format.parser())
     values = [add_frame(9, b'{"id": "a"}'), b'{"id": "a"}', add_frame(9, b""), add_frame(9, b'{"id": "a"}}'), None]
-    for decoder in (decode_plain, None):
+    for decoder in (NATIVE, None):
         rows = decode_values(pa.array(values, pa.binary()), None, rules, decoder).verdicts.to_pylist()
         reasons = [None, "wrong_magic", "empty_value", "trailing_bytes", "tombstone"]
         assert [row["_reason"] for row in rows] == reasons

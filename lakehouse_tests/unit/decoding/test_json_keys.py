@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, RecordKey, Rejection, StreamTable, Tombstone
-from lakehouse.decoding.fast.plain_records import decode_plain
-from lakehouse.decoding.verdicts import FastDecoder, decode_slices
+from lakehouse.decoding.fast.plain_parsing import Native
+from lakehouse.decoding.verdicts import decode_slices
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 COLUMNS = [
     Column("id", "BIGINT", "Which.", source=RecordKey("json", "id"), required=True),
@@ -22,7 +23,7 @@ TABLE = StreamTable("t", "t", "T.", COLUMNS, ["id"], apply_as_deletes=Tombstone(
 WHOLE = StreamTable("t", "t", "T.", [Column("k", "STRING", "Key.", source=RecordKey("json"), required=True)], ["k"])
 
 
-def decode(keys: list[bytes | None], table: StreamTable, decoder: FastDecoder | None) -> list[dict[str, Any]]:
+def decode(keys: list[bytes | None], table: StreamTable, decoder: Native | None) -> list[dict[str, Any]]:
     """The verdicts of records with these keys."""
     values = pa.array([b'{"n":1}'] * len(keys), pa.binary())
     parts = {"key": pa.array(keys, pa.binary())}
@@ -33,7 +34,7 @@ def decode(keys: list[bytes | None], table: StreamTable, decoder: FastDecoder | 
 def decode_alike(keys: list[bytes | None], table: StreamTable = TABLE) -> list[dict[str, Any]]:
     """The verdicts, which both paths give."""
     strict = decode(keys, table, None)
-    assert list(map(repr, decode(keys, table, decode_plain))) == list(map(repr, strict))
+    assert list(map(repr, decode(keys, table, NATIVE))) == list(map(repr, strict))
     return strict
 
 

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, KeyValues, Rejection, StreamTable
-from lakehouse.decoding.fast.plain_records import decode_plain
-from lakehouse.decoding.judge import judge
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, json_memory
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice, spoiled
+from lakehouse_tests.helpers.decoding.native import NATIVE, judge, uncertain_records
 
 MAP = "MAP<STRING, STRING>"
 ATTRIBUTES = Column("attributes", MAP, "Attributes.", written="otlp")
@@ -148,7 +147,7 @@ def test_an_empty_value_is_null_where_one_is_required() -> None:
 def test_deeply_nested_values_reject_only_their_record(levels: int) -> None:
     value = b'{"arrayValue":{"values":[' * levels + b"]}}" * levels
     records = [b'{"body": ' + value + b"}", b'{"n": 1}', b'{"attributes": [{"key": "a", "value": ' + value + b"}]}"]
-    for decoder in (decode_plain, None):
+    for decoder in (NATIVE, None):
         verdicts = decode_values(pa.array(records), None, LOGS.rules(), decoder).verdicts.to_pylist()
         assert [verdict["_reason"] in ("out_of_range", "invalid_json") for verdict in verdicts] == [True, False, True]
 
@@ -163,7 +162,7 @@ def test_texts_of_many_attributes_count_for_the_memory_of_a_record() -> None:
 
 def test_what_is_in_a_map_is_not_unmapped() -> None:
     records = [b'{"attributes": [{"key": "a", "value": {"stringValue": "b"}}], "tags": [{"name": "a"}], "x": 1}']
-    for decoder in (decode_plain, None):
+    for decoder in (NATIVE, None):
         assert decode_values(pa.array(records), None, LOGS.rules(), decoder).unmapped_counts == {"x": 1}
 
 
@@ -211,4 +210,4 @@ def test_the_fast_path_gives_the_rows_of_the_strict_path(records: list[bytes]) -
 def test_ordinary_attributes_take_the_fast_path() -> None:
     attributes = [{"key": "a", "value": {"stringValue": "b"}}, {"key": "n", "value": {"intValue": "5"}}]
     record = json.dumps({"attributes": attributes, "body": {"stringValue": "x"}, "tags": [], "n": 1}).encode()
-    assert decode_plain(pa.array([record] * 2), None, LOGS.rules()).uncertain_rows == []
+    assert uncertain_records(pa.array([record] * 2), None, LOGS.rules()) == []

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from lakehouse import writer_schema
 from lakehouse.declaration import Column, RecordKey, Rejection, StreamTable, Tombstone
 from lakehouse.declaration.snapshot import differences, facts_of
-from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.fast.plain_parsing import Native
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.verdicts import FastDecoder, decode_values
+from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 START = Column("start", "TIMESTAMP", "Begin.", source=RecordKey("window_start"), required=True)
 END = Column("end", "TIMESTAMP", "End.", source=RecordKey("window_end"), required=True)
@@ -40,7 +41,7 @@ SESSIONS = table_of(RecordKey(window="session"), START, END)
 JSON_KEYS = table_of(RecordKey("json", "id", window="time"), START)
 
 
-def decode(keys: list[bytes | None], table: StreamTable, decoder: FastDecoder | None) -> list[dict[str, Any]]:
+def decode(keys: list[bytes | None], table: StreamTable, decoder: Native | None) -> list[dict[str, Any]]:
     values = pa.array([b'{"n":1}'] * len(keys), pa.binary())
     rows: list[dict[str, Any]] = decode_values(
         values, None, table.rules(), decoder, {"key": pa.array(keys, pa.binary())}
@@ -51,7 +52,7 @@ def decode(keys: list[bytes | None], table: StreamTable, decoder: FastDecoder | 
 def decode_alike(keys: list[bytes | None], table: StreamTable = WINDOWED) -> list[dict[str, Any]]:
     """The verdicts, which both paths give."""
     strict = decode(keys, table, None)
-    assert list(map(repr, decode(keys, table, decode_plain))) == list(map(repr, strict))
+    assert list(map(repr, decode(keys, table, NATIVE))) == list(map(repr, strict))
     return strict
 
 
@@ -63,7 +64,7 @@ def test_the_start_of_a_time_window_follows_the_key() -> None:
     assert (row["word"], row["start"], row["_reason"]) == ("tea", TEN, None)
     rules = WINDOWED.rules()
     parts = {"key": pa.array([key])}
-    assert decode_plain(pa.array([b'{"n":1}']), None, rules, parts).uncertain_rows == []
+    assert uncertain_records(pa.array([b'{"n":1}']), None, rules, parts) == []
 
 
 def test_the_end_and_the_start_of_a_session_follow_the_key() -> None:

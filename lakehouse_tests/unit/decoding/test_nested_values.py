@@ -11,13 +11,13 @@ import pytest
 
 from lakehouse.declaration import Column
 from lakehouse.decoding.arrow_types import arrow_type
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.nested_types import nested
 from lakehouse.decoding.records import decode
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_fields import count_unmapped
 from lakehouse.decoding.verdicts import decode_slices, decode_values, slice_bounds
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 from lakehouse_tests.helpers.decoding.nested_columns import LINES, column
 
 SCALAR_TYPES = ["STRING", "BOOLEAN", "INT", "BIGINT", "DOUBLE", "DECIMAL(8,2)", "DATE"]
@@ -86,7 +86,7 @@ def test_null_values_are_null_in_nested_values():
     assert decode_text("ARRAY<DOUBLE>", '"n/a"', **options) is None
     rules = Rules((column("ARRAY<DOUBLE>", **options).field,), None)
     values = pa.array([b'{"n":[1.5,-9.50]}', b'{"n":["n/a"]}', b'{"n":[2]}'], pa.binary())
-    assert decode_values(values, None, rules, decode_plain).verdicts.equals(decode_values(values, None, rules, None)[0])
+    assert decode_values(values, None, rules, NATIVE).verdicts.equals(decode_values(values, None, rules, None)[0])
 
 
 @pytest.mark.invariant("8.11")
@@ -114,7 +114,7 @@ def test_small_records_with_many_values_are_decoded_in_slices():
     assert len(list(slice_bounds(values, Rules((wide.field,), None)))) > 5 * len(slices)
     assert list(slice_bounds(values[:100], rules)) == [(0, 100)]
     assert list(slice_bounds(values[:0], rules)) == [(0, 0)]
-    for decoder in (decode_plain, None):
+    for decoder in (NATIVE, None):
         verdicts = [decoded_records.verdicts for decoded_records in decode_slices(values, times, rules, decoder)]
         assert [len(array) for array in verdicts] == [end - begin for begin, end in slices]
         assert pa.concat_arrays(verdicts).field("n").to_pylist() == [[1, 2]] * 4_000
@@ -158,7 +158,7 @@ def test_the_fast_path_decodes_nested_values_like_the_strict_path(seed: int):
     rules = Rules((column(type_, pattern="%Y-%m-%d" if "DATE" in type_ else None).field,), None)
     values = pa.array([f'{{"n":{random_text(chance, type_)}}}'.encode() for _ in range(150)], pa.binary())
     strict = decode_values(values, None, rules, None)
-    fast = decode_values(values, None, rules, decode_plain)
+    fast = decode_values(values, None, rules, NATIVE)
     fast.verdicts.validate(full=True)
     assert fast.verdicts.type == strict.verdicts.type
     assert fast.verdicts.field("n").type == arrow_type(type_)
@@ -169,8 +169,7 @@ def test_the_fast_path_decodes_nested_values_like_the_strict_path(seed: int):
 def test_most_records_with_nested_values_are_decoded_on_the_fast_path():
     rules = Rules((column(LINES).field,), None)
     record = json.dumps({"n": [{"sku": "é", "price": 12, "tags": {"a": 1}}], "more": ["x"]})
-    plain = decode_plain(pa.array([record.encode()] * 3), None, rules)
-    assert plain.uncertain_rows == []
+    assert uncertain_records(pa.array([record.encode()] * 3), None, rules) == []
 
 
 def test_a_field_that_a_column_reads_as_a_whole_is_not_unmapped():

@@ -9,10 +9,10 @@ import pytest
 from lakehouse.declaration import Column, Json, Rejection, StreamTable
 from lakehouse.declaration.inference.proposal import propose
 from lakehouse.declaration.snapshot import differences, facts_of
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 COLUMNS = [
     Column("id", "INT", "Which.", required=True),
@@ -52,13 +52,13 @@ def verdicts_of(table: StreamTable, decoder: Any) -> list[dict[str, Any]]:
 def test_by_default_each_of_them_rejects_its_record_also_in_a_field_that_no_column_reads() -> None:
     reasons = ["not_finite"] * 4 + ["invalid_json"] * 3 + ["wrong_type", "not_finite", "not_finite", None]
     reasons += ["not_finite"] * 5 + ["tombstone"]
-    for decoder in (decode_plain, None):
+    for decoder in (NATIVE, None):
         assert [row["_reason"] for row in verdicts_of(TABLE, decoder)] == reasons
 
 
 @pytest.mark.invariant("13.3", "8.10")
 def test_they_are_null_if_the_format_says_so() -> None:
-    strict, fast = (verdicts_of(AS_NULL, decoder) for decoder in (None, decode_plain))
+    strict, fast = (verdicts_of(AS_NULL, decoder) for decoder in (None, NATIVE))
     assert strict == fast
     assert [row["_reason"] for row in strict] == [
         *(None, None, None, "null_field", "invalid_json", "invalid_json", "invalid_json"),
@@ -70,7 +70,7 @@ def test_they_are_null_if_the_format_says_so() -> None:
     assert (strict[1]["list"], strict[1]["rest"]) == ([1.5, None], '{"a":[null,1.50]}')
     plain_values = pa.array([RECORDS[0], RECORDS[2], RECORDS[10], RECORDS[11]], pa.binary())
     rules = Rules(AS_NULL.fields, None, AS_NULL.format.parser())
-    assert decode_plain(plain_values, None, rules).uncertain_rows == []
+    assert uncertain_records(plain_values, None, rules) == []
     framed = replace(TABLE, format=Json(framed=True, not_finite="null"))
     assert framed.decode(add_frame(7, RECORDS[0]))["n"] is None
     with pytest.raises(Rejection, match="not_finite"):

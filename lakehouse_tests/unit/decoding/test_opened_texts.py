@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.decoding.deletes import DeleteRule
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import Json
-from lakehouse.decoding.judge import Verdict, judge
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse.decoding.one_record import Verdict
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.native import NATIVE, judge
 
 NUMBER = Column("number", "INT", "A number in a text.", source=("payload", "order", "number"))
 OBJECT_EXPECTED = "expected an object"
@@ -136,7 +135,7 @@ def test_a_field_within_a_text_decides_about_a_delete():
 
 def test_unmapped_fields_within_a_text_are_counted():
     values = pa.array([json.dumps({"payload": json.dumps({"order": {"number": 1, "other": 2}})}).encode()])
-    assert decode_values(values, None, rules_of(NUMBER), decode_plain).unmapped_counts == {"payload.order.other": 1}
+    assert decode_values(values, None, rules_of(NUMBER), NATIVE).unmapped_counts == {"payload.order.other": 1}
 
 
 _inner = st.recursive(
@@ -159,7 +158,7 @@ def test_unmapped_fields_within_texts_in_arrays_and_rows_are_counted():
     item = json.dumps({"a": 1, "other": 2})
     array = Column("items", "ARRAY<STRUCT<a: INT>>", "Items.")
     values = pa.array([json.dumps({"items": f"[{item}]"}).encode()])
-    assert decode_values(values, None, rules_of(array), decode_plain).unmapped_counts == {"items[].other": 1}
+    assert decode_values(values, None, rules_of(array), NATIVE).unmapped_counts == {"items[].other": 1}
     table = StreamTable("items", "items", "Items.", [Column("a", "INT", "A.")], [], rows_from="items")
     values = pa.array([json.dumps({"items": [item]}).encode()])
-    assert decode_values(values, None, table.rules(), decode_plain_elements).unmapped_counts == {"items[].other": 1}
+    assert decode_values(values, None, table.rules(), NATIVE).unmapped_counts == {"items[].other": 1}

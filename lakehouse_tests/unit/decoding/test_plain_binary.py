@@ -8,7 +8,6 @@ import pytest
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, RecordHeader, RecordKey
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.written_forms import BYTE_FORMS
 from lakehouse_tests.helpers.decoding.both_paths import (
@@ -17,6 +16,7 @@ from lakehouse_tests.helpers.decoding.both_paths import (
     decode_twice,
     one_column,
 )
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.tables.written import EDGES, ODD_VALUES, WrittenBatch
 
 RIGHT_TEXTS = (
@@ -54,7 +54,7 @@ def test_every_odd_text_has_equal_results(form: Any, options: Any) -> None:
 def test_ordinary_texts_are_plain(form: Any) -> None:
     batch = one_column(Column("n", "BINARY", "Bytes.", written=form), ['"00ff"', '"AAAA"', '""', "null"])
     assert all(row["_reason"] is None for row in decode_like_strictly(batch))
-    assert decode_plain(pa.array(batch.values, pa.binary()), None, batch.rules).uncertain_rows == []
+    assert uncertain_records(pa.array(batch.values, pa.binary()), None, batch.rules) == []
 
 
 @st.composite

@@ -29,18 +29,17 @@ from lakehouse.declaration import (
     RecordKey,
     StreamTable,
 )
-from lakehouse.decoding import element_verdicts
-from lakehouse.decoding.elements import judge_elements
-from lakehouse.decoding.fast import record_batches
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
+from lakehouse.decoding import rows as row_module
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.unpacking.compression import compress
+from lakehouse.decoding.one_record import judge_record
 from lakehouse.decoding.record_parts import INDEX as PLACE
 from lakehouse.decoding.record_parts import KEY, PARSED_KEY, TIME
 from lakehouse.decoding.staged import NO_ROWS
-from lakehouse.decoding.verdicts import decode_slices, decode_values
+from lakehouse.decoding.verdicts import decode_slices, decode_values, first_rejected
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 COLUMNS = [
     Column("order_id", "BIGINT", "Number.", required=True, source=ParentField("id")),
@@ -182,7 +181,7 @@ def decode(table: StreamTable, records: list[bytes | None], *, fast: bool) -> An
     parts = {part: array for part, array in parts.items() if part in needed}
     broker_times = pa.array([TIMES[index % 4] for index in range(count)], pa.int64())
     encoded = [None if value is None else encode(table, value) for value in records]
-    decoder = decode_plain_elements if fast else None
+    decoder = NATIVE if fast else None
     return decode_values(pa.array(encoded, pa.binary()), broker_times, table.rules(), decoder, parts)
 
 
@@ -203,10 +202,10 @@ def test_ordinary_records_take_the_fast_path(table: StreamTable) -> None:
     record = json.dumps(items if table.rows_from == () else order).encode()
     empty = b"[]" if table.rows_from == () else b'{"id": 1}'
     encoded = pa.array([encode(table, value) for value in (record, empty, record)], pa.binary())
-    plain = decode_plain_elements(encoded, None, table.rules())
-    assert (plain.uncertain_rows, plain.counts) == ([], [2, 1, 2])
-    assert plain.reasons.to_pylist() == [None, None, "empty", None, None]
-    assert plain.indices.to_pylist() == [0, 1, None, 0, 1]
+    assert uncertain_records(encoded, None, table.rules()) == []
+    rows = decode_values(encoded, None, table.rules(), NATIVE).verdicts.to_pylist()
+    places = [[(row["_index"], row["_reason"]) for row in rows_of_record] for rows_of_record in rows]
+    assert places == [[(0, None), (1, None)], [(None, "empty")], [(0, None), (1, None)]]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +224,7 @@ def test_ordinary_records_take_the_fast_path(table: StreamTable) -> None:
 def test_a_record_that_a_native_parser_reads_otherwise_takes_the_strict_path(record: bytes) -> None:
     good = b'{"id": 1, "items": [{"sku": "a"}]}'
     records = pa.array([good, record, good], pa.binary())
-    assert decode_plain_elements(records, None, KEYED.rules()).uncertain_rows == [1]
+    assert uncertain_records(records, None, KEYED.rules()) == [1]
     fast, strict = (decode(KEYED, [good, record, good], fast=fast) for fast in (True, False))
     assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
 
@@ -247,7 +246,6 @@ def test_elements_of_typed_formats_are_rows(form: Format, schema: WriterSchema) 
     rules = table.rules(Schemas({7: schema}, {}))
     records = [value, value[:-2], b"x", None]
     decode_twice(records, rules)
-    assert decode_plain_elements(pa.array(records, pa.binary()), None, rules).uncertain_rows == [1, 2, 3]
 
 
 @pytest.mark.invariant("8.11")
@@ -256,12 +254,11 @@ def test_elements_of_typed_formats_are_rows(form: Format, schema: WriterSchema) 
 def test_records_with_many_rows_are_decoded_in_slices(
     monkeypatch: pytest.MonkeyPatch, is_fast: bool, is_text: list[bool]
 ) -> None:
-    for module in (record_batches, element_verdicts):
-        monkeypatch.setattr(module, "MAX_SLICE_MEMORY", 100_000)
+    monkeypatch.setattr(row_module, "MAX_SLICE_MEMORY", 100_000)
     items = [{"sku": str(n)} for n in range(30)]
     arrays = [json.dumps(items) if text else items for text in is_text * 20]
     records = pa.array([json.dumps({"id": 1, "items": array, "more": 1}).encode() for array in arrays], pa.binary())
-    slices = list(decode_slices(records, None, KEYED.rules(), decode_plain_elements if is_fast else None))
+    slices = list(decode_slices(records, None, KEYED.rules(), NATIVE if is_fast else None))
     assert [len(rows) for part in slices for rows in part.verdicts.to_pylist()] == [30] * len(arrays)
     assert max(len(part.verdicts) for part in slices) < 20
     assert sum((part.unmapped_counts for part in slices), Counter()) == {"more": len(arrays)}
@@ -272,7 +269,7 @@ def test_records_that_the_native_parser_cannot_read_do_not_fill_a_slice() -> Non
     """Else the rest of the slice would be parsed again after each of them."""
     record = b'{"id": 1, "items": [{"sku": "a"}], "extra": "\\ud800' + b"x" * 3_000 + b'"}'
     records = pa.array([record] * 500, pa.binary())
-    slices = list(decode_slices(records, None, KEYED.rules(), decode_plain_elements))
+    slices = list(decode_slices(records, None, KEYED.rules(), NATIVE))
     assert [len(part.verdicts) for part in slices] == [250, 250]
 
 
@@ -288,7 +285,7 @@ def test_arrays_in_elements_that_no_column_reads_may_be_too_deep() -> None:
 @given(records=st.lists(values | spoiled(), max_size=6))
 def test_only_the_first_rejected_row_of_a_record_keeps_its_bytes(records: list[bytes | None]) -> None:
     decoded = decode(KEYED, records, fast=True)
-    flags = element_verdicts.first_rejected(decoded.verdicts).to_pylist()
+    flags = first_rejected(decoded.verdicts).to_pylist()
     for rows in decoded.verdicts.to_pylist():
         row_flags, flags = flags[: len(rows)], flags[len(rows) :]
         is_rejected = [row["_reason"] is not None and row["_reason"] not in NO_ROWS for row in rows]
@@ -300,6 +297,6 @@ def test_only_the_first_rejected_row_of_a_record_keeps_its_bytes(records: list[b
 def test_the_broker_time_of_a_record_is_that_of_each_row() -> None:
     rules = TABLES["text"].rules()
     parts = {"key": b"k", "header trace": b"1", "header kind": b"a"}
-    verdicts = judge_elements(b'{"items": ["x", "y"]}', 1_000_000, rules, parts).verdicts
+    verdicts = judge_record(b'{"items": ["x", "y"]}', rules, parts | {TIME: 1_000_000})
     assert [verdict.row["sent_at"].second for verdict in verdicts] == [1, 1]
     assert TIME in {field.part for field in rules.outer_fields}

@@ -2,21 +2,18 @@
 
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from lakehouse.declaration import Column, Late
-from lakehouse.decoding import verdicts
-from lakehouse.decoding.fast import plain_judging
-from lakehouse.decoding.fast.plain_records import decode_plain
+from lakehouse.decoding.fast import exact_records
 from lakehouse.decoding.fields import BEYOND_HORIZON, REASONS, SCHEMA_REASONS, TIMELESS, UNREADABLE_FILE
-from lakehouse.decoding.judge import judge
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import RULES, decode_batch, decode_like_strictly
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 from lakehouse_tests.helpers.decoding.strict_decoding import GOOD
 from lakehouse_tests.helpers.tables.written import (
     WHOLE_RECORDS,
@@ -54,10 +51,8 @@ def test_generated_and_damaged_records_of_every_type_have_equal_results() -> Non
         rows = decode_like_strictly(batch)
         seen_reasons.update(row["_reason"] for row in rows)
         arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
-        plain_count += len(rows) - len(decode_plain(*arrays, batch.rules).uncertain_rows)
-        fast, strict = (
-            decode_values(*arrays, batch.rules, decoder).unmapped_counts for decoder in (decode_plain, None)
-        )
+        plain_count += len(rows) - len(uncertain_records(*arrays, batch.rules))
+        fast, strict = (decode_values(*arrays, batch.rules, decoder).unmapped_counts for decoder in (NATIVE, None))
         assert fast == strict
 
     compare()
@@ -93,11 +88,11 @@ def test_unmapped_fields_may_be_nested_as_deeply_as_the_strict_rules_allow(depth
 
 def test_a_record_is_searched_once_even_if_it_has_many_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     searched_values: list[bytes] = []
-    monkeypatch.setattr(plain_judging, "_HUGE_EXPONENT", SimpleNamespace(search=searched_values.append))
+    monkeypatch.setattr(exact_records, "_HUGE_EXPONENT", SimpleNamespace(search=searched_values.append))
     columns = [Column(f"n{number}", "DECIMAL(9,6)", "A number.", default=0) for number in range(9)]
     zeros = b"{" + b",".join(b'"n%d":0' % number for number in range(9)) + b"}"
     rules = Rules(tuple(column.field for column in columns), None)
-    assert not decode_plain(pa.array([zeros, b"{}"], pa.binary()), None, rules).uncertain_rows
+    assert not uncertain_records(pa.array([zeros, b"{}"], pa.binary()), None, rules)
     assert searched_values == [zeros]
 
 
@@ -140,11 +135,11 @@ def test_a_duplicate_name_is_detected(text: str) -> None:
 def test_a_slice_of_an_array_is_decoded_like_the_whole(type_: pa.DataType) -> None:
     values = pa.array([GOOD, GOOD[:-1] + b',"latitude":51.5}', None, b'{"a":"\\"}', GOOD], type_)
     broker_times = pa.array([1, None, 3, 4, 5], pa.int64())
-    all_verdicts = decode_values(values, broker_times, RULES, decode_plain).verdicts
+    all_verdicts = decode_values(values, broker_times, RULES, NATIVE).verdicts
     for begin in range(5):
-        decoded_records = decode_values(values.slice(begin, 2), broker_times.slice(begin, 2), RULES, decode_plain)
+        decoded_records = decode_values(values.slice(begin, 2), broker_times.slice(begin, 2), RULES, NATIVE)
         assert decoded_records.verdicts.equals(all_verdicts.slice(begin, 2))
-    assert len(decode_values(values[:0], broker_times[:0], RULES, decode_plain).verdicts) == 0
+    assert len(decode_values(values[:0], broker_times[:0], RULES, NATIVE).verdicts) == 0
 
 
 @pytest.mark.parametrize(
@@ -158,15 +153,8 @@ def test_a_slice_of_an_array_is_decoded_like_the_whole(type_: pa.DataType) -> No
     ],
 )
 def test_only_the_record_that_is_not_plain_is_decoded_strictly(
-    odd_text: bytes, monkeypatch: pytest.MonkeyPatch
+    odd_text: bytes,
 ) -> None:
-    strict_values: list[bytes | None] = []
-
-    def judge_and_note(value: bytes | None, *arguments: Any) -> Any:
-        strict_values.append(value)
-        return judge(value, *arguments)
-
-    monkeypatch.setattr(verdicts, "judge", judge_and_note)
     valid_records = [
         GOOD,
         GOOD.replace(b"10.4", b"null"),
@@ -175,7 +163,7 @@ def test_only_the_record_that_is_not_plain_is_decoded_strictly(
     ]
     records: list[bytes | None] = [*(valid_records * 2500)[:9999], odd_text]
     assert len(decode_batch(WrittenBatch(records, [None] * 10_000, RULES))) == 10_000
-    assert strict_values == [odd_text]
+    assert uncertain_records(pa.array(records, pa.binary()), None, RULES) == [9_999]
 
 
 @pytest.mark.invariant("8.10")

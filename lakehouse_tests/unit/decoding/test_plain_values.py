@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import BrokerTime, Column, Late, RecordHeader, RecordKey
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse_tests.helpers.decoding.both_paths import decode_like_strictly, decode_twice, one_column
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.tables.written import (
     EDGES,
     NUMBERS,
@@ -158,11 +158,10 @@ def test_present_day_times_defaults_and_nested_values_are_plain(unit: Any, rules
     ]
     batch = WrittenBatch(records, [None] * len(records), Rules((time.field, money.field, text.field), None))
     decode_like_strictly(batch)
-    plain = decode_plain(pa.array(records, pa.binary()), None, batch.rules)
-    assert not plain.uncertain_rows
+    assert not uncertain_records(pa.array(records, pa.binary()), None, batch.rules)
     empty_records: list[bytes | None] = [b'{"o":{}}'] * 5
     if rules:
-        assert not decode_plain(pa.array(empty_records, pa.binary()), None, batch.rules).uncertain_rows
+        assert not uncertain_records(pa.array(empty_records, pa.binary()), None, batch.rules)
 
 
 PARTS = (

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, RecordHeader, RecordKey, TextBoolean, TextNumber
 from lakehouse.declaration.rules.column_rules import column_problems
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.rules import Rules
 from lakehouse_tests.helpers.decoding.both_paths import (
     count_generated,
@@ -18,6 +17,7 @@ from lakehouse_tests.helpers.decoding.both_paths import (
     decode_twice,
     one_column,
 )
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD_VALUES, WrittenBatch
 
 TEXT_EDGES = (
@@ -258,4 +258,4 @@ def test_ordinary_values_are_plain(name: str) -> None:
     batch = one_column(PLAIN_COLUMNS[name], PLAIN_TEXTS[name])
     rows = decode_like_strictly(batch)
     assert [row["_reason"] for row in rows] == [None] * len(rows)
-    assert decode_plain(pa.array(batch.values, pa.binary()), None, batch.rules).uncertain_rows == []
+    assert uncertain_records(pa.array(batch.values, pa.binary()), None, batch.rules) == []

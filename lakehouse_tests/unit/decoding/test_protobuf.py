@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Protobuf, StreamTable
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.formats.protobuf.reader import reader_of
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.native import NATIVE
 from lakehouse_tests.helpers.decoding.protobuf_orders import (
     COLUMNS,
     FIRST,
@@ -120,7 +120,7 @@ def test_lists_and_maps_of_a_record_are_not_those_of_the_next() -> None:
 
 def test_a_field_that_the_schema_does_not_have_is_counted_by_its_number() -> None:
     body = RECORD + b"\x9a\x01\x01x"
-    decoded = decode_values(pa.array([body]), None, RULES, decode_plain)
+    decoded = decode_values(pa.array([body]), None, RULES, NATIVE)
     assert decoded.verdicts.to_pylist()[0]["_reason"] is None
     assert decoded.unmapped_counts["#19"] == 1
     table = StreamTable("t", "t", "T.", [Column("it", "STRING", "It.", source="#19")], [], format=Protobuf())

@@ -10,13 +10,13 @@ import pytest
 
 from lakehouse import writer_schema
 from lakehouse.declaration import Column, Protobuf, StreamTable
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.native import NATIVE
 from lakehouse_tests.helpers.decoding.protobuf_orders import (
     FIRST,
     MAX_VARINT,
@@ -53,7 +53,7 @@ def test_only_an_absent_wrapper_is_an_explicit_null() -> None:
     columns = [Column(name, "STRING", "A.", keep=True, null_erases=True) for name in ("id", "note", "card")]
     rules = Rules(tuple(column.field for column in columns), None, Protobuf().parser(SCHEMAS))
     values = pa.array([add_frame(7, FIRST), add_frame(7, FIRST + b"\x2a\x00\x42\x00")])
-    for decoder in (decode_plain, None):
+    for decoder in (NATIVE, None):
         rows = decode_values(values, None, rules, decoder).verdicts.to_pylist()
         assert [[row[name] for name in ("id", "note", "card")] for row in rows] == [["", None, None], ["", "", ""]]
         assert [row[f"{EXPLICIT_NULL}note"] for row in rows] == [True, False]

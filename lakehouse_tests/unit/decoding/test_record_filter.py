@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, FieldIs, HeaderIs, Rejection
 from lakehouse.declaration.snapshot import facts_of
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.record_parts import HEADER
 from lakehouse.decoding.staged import FILTERED
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.native import NATIVE
 from lakehouse_tests.unit.declaration.ratings import declare
 
 ORDERS = declare(Column("note", "STRING", "A note.", source=("payload", "note")), where=FieldIs("type", ["order", 7]))
@@ -46,7 +46,7 @@ def test_a_filtered_record_has_no_values_and_needs_none() -> None:
 
 def test_fields_of_filtered_records_are_not_unmapped() -> None:
     values = pa.array([json.dumps({**ROW, "type": "refund", "other": 1}).encode()])
-    assert not decode_values(values, None, ORDERS.rules(), decode_plain).unmapped_counts
+    assert not decode_values(values, None, ORDERS.rules(), NATIVE).unmapped_counts
 
 
 @pytest.mark.invariant("7.10")

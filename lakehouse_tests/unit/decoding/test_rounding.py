@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, Csv, Json, RecordHeader, Rejection, StreamTable
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 PRICE = Column("price", "DECIMAL(18,2)", "The price.")
 COLUMNS = [Column("id", "BIGINT", "Number.", required=True), PRICE]
@@ -38,7 +37,7 @@ NUMBERS = {
 
 def decoded(table: StreamTable, values: list[bytes], **parts: list[bytes]) -> list[Any]:
     """The verdicts of the strict rules, which must be those of the fast path."""
-    decode_fast = decode_plain_elements if table.has_elements else decode_plain
+    decode_fast = NATIVE
     arrays = {f"header {name}": pa.array(headers, pa.binary()) for name, headers in parts.items()}
     verdicts = [
         decode_values(pa.array(values, pa.binary()), None, table.rules(), decode, arrays).verdicts.to_pylist()

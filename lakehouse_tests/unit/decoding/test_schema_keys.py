@@ -25,7 +25,6 @@ from lakehouse.declaration import (
     StreamTable,
     Tombstone,
 )
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse_tests.helpers.decoding.schema_keys import (
@@ -57,8 +56,8 @@ def test_columns_read_fields_of_a_key_in_avro_by_their_types() -> None:
 def test_the_fast_path_reads_keys_with_a_schema() -> None:
     for table, key in ((table_of(*COLUMNS), avro(1, KEY)), (table_of(*PROTOBUF_COLUMNS), PROTOBUF_KEY)):
         rules = table.rules(Schemas(SCHEMAS, {}))
-        plain = decode_plain(pa.array([b'{"n":1}'] * 3), None, rules, {"key": pa.array([key, key, b"?"])})
-        assert plain.uncertain_rows == [2]
+        keys = {"key": pa.array([key, key, b"?"])}
+        assert uncertain_records(pa.array([b'{"n":1}'] * 3), None, rules, keys) == [2]
 
 
 def test_a_key_in_avro_may_be_one_value() -> None:

@@ -20,12 +20,12 @@ from lakehouse.declaration import (
     StreamTable,
     Tombstone,
 )
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.staged import FILTERED
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 COLUMNS = [Column("id", "INT", "Which.", required=True), Column("total", "INT", "How much.")]
 ORDER = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "int"}]}
@@ -42,7 +42,7 @@ def judge_all(table: StreamTable, values: list[bytes | None], schemas: Schemas) 
     """The ids and the reasons, which both paths give."""
     results = [
         decode_values(pa.array(values, pa.binary()), None, table.rules(schemas), path).verdicts.to_pylist()
-        for path in (decode_plain, None)
+        for path in (NATIVE, None)
     ]
     assert results[0] == results[1]
     return [(row["id"], row["_reason"]) for row in results[0]]

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, FieldIs, Json, StreamTable, UnmappedFields, ValueOrObject
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 ID = Column("id", "BIGINT", "Which.")
 COLUMNS = [
@@ -113,16 +112,16 @@ def written(content: Any, encode: Any = json.dumps) -> bytes:
 def test_texts_of_usual_encoders_are_read_on_the_fast_path(encode: Any) -> None:
     content = {"amount": 2.5, "name": 'a"ä\n', "inner": json.dumps({"deep": 0.5}), "tags": ["x"], "more": [1]}
     values = pa.array([written(content, encode), b'{"id":8,"payload":null}', b'{"id":9,"payload":{"name":"b"}}'])
-    records = decode_plain(values, None, TABLE.rules())
-    assert records.uncertain_rows == []
-    assert [column.to_pylist() for column in records.columns[2:4]] == [['a"ä\n', None, "b"], [0.5, None, None]]
+    assert uncertain_records(values, None, TABLE.rules()) == []
+    rows = decode_values(values, None, TABLE.rules(), NATIVE).verdicts
+    assert [rows.field(index).to_pylist() for index in (5, 6)] == [['a"ä\n', None, "b"], [0.5, None, None]]
 
 
 def test_texts_in_base64_and_arrays_in_texts_are_read_on_the_fast_path() -> None:
     value = json.dumps({"payload": in_base64({"name": "a"})}).encode()
-    assert decode_plain(pa.array([value]), None, TABLES["base64"].rules()).uncertain_rows == []
-    rows = decode_plain_elements(pa.array([written({"items": [{"n": 1}, {"n": 2}]})]), None, TABLES["rows"].rules())
-    assert rows.uncertain_rows == []
+    assert uncertain_records(pa.array([value]), None, TABLES["base64"].rules()) == []
+    value = written({"items": [{"n": 1}, {"n": 2}]})
+    assert uncertain_records(pa.array([value]), None, TABLES["rows"].rules()) == []
 
 
 @pytest.mark.parametrize(
@@ -138,4 +137,4 @@ def test_texts_in_base64_and_arrays_in_texts_are_read_on_the_fast_path() -> None
 )
 def test_a_text_that_is_not_certain_is_left_to_the_strict_rules(value: bytes) -> None:
     decode_twice([value], TABLE.rules())
-    assert decode_plain(pa.array([value]), None, TABLE.rules()).uncertain_rows == [0]
+    assert uncertain_records(pa.array([value]), None, TABLE.rules()) == [0]

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, StreamTable, TopicName
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.verdicts import decode_slices
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 ID = Column("id", "BIGINT", required=True, doc="Number.")
 SHOP = Column("shop", "STRING", source=TopicName(), required=True, doc="Topic.")
@@ -38,7 +37,7 @@ def test_both_paths_give_the_same_rows(rows_from: str | None, values: list[bytes
     if rows_from:
         values = [value and b'{"items": [' + value + b', {"id": 3}]}' for value in values]
     rules = table.rules()
-    fast = decode_plain_elements if rows_from else decode_plain
+    fast = NATIVE
     records = pa.array(values, pa.binary())
     decoded = [
         [verdict for part in decode_slices(records, None, rules, decoder) for verdict in part.verdicts.to_pylist()]

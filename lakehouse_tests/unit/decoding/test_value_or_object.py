@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, StreamTable, UnmappedFields, ValueOrObject
-from lakehouse.decoding.fast.plain_elements import decode_plain_elements
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 CUSTOMER = Column("customer", "STRING", "Whose.", source=ValueOrObject("customer", "id"), keep=True, null_erases=True)
 NUMBER = Column("n", "BIGINT", "A number.", source=ValueOrObject(("a", "v"), "$numberLong"), written="text_or_number")
@@ -26,7 +25,7 @@ ROWS = replace(TABLE, rows_from="rows")
 
 def verdicts(table: StreamTable, *records: Any) -> list[Any]:
     """The verdicts of both paths, which must be equal."""
-    path = decode_plain_elements if table.has_elements else decode_plain
+    path = NATIVE
     values = pa.array([json.dumps(record).encode() for record in records], pa.binary())
     fast, strict = (decode_values(values, None, table.rules(), decoder) for decoder in (path, None))
     assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
@@ -87,7 +86,7 @@ def test_a_text_that_holds_the_object_is_opened() -> None:
 
 def test_both_forms_take_the_fast_path() -> None:
     values = pa.array([b'{"id":1,"customer":"c","d":1}', b'{"id":1,"customer":{"id":"c"},"d":{"x":{"y":1}}}'])
-    assert decode_plain(values, None, TABLE.rules()).uncertain_rows == []
+    assert uncertain_records(values, None, TABLE.rules()) == []
 
 
 def test_what_is_left_is_the_rest_of_the_object() -> None:

@@ -14,12 +14,12 @@ from pyspark import cloudpickle
 
 from lakehouse.declaration import Avro, Column, FieldIs, RecordHeader, StreamTable, TextBoolean, TextNumber
 from lakehouse.declaration.snapshot import differences, facts_of
-from lakehouse.decoding.fast.plain_records import decode_plain
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse.ingest.decode import _decoder
+from lakehouse_tests.helpers.decoding.native import NATIVE
 from lakehouse_tests.helpers.decoding.one_value import decode_text
 
 GERMAN = TextNumber(decimal=",", thousands=".", prefix="EUR ", trailing_sign=True)
@@ -117,7 +117,7 @@ def test_avro_has_the_same_forms() -> None:
     number_field = Column("n", "DECIMAL(9,2)", "", written="text").field
     json_field = Column("a", "STRING", "", source=("o", "a"), written="json").field
     whole_field = Column("o", "STRING", "", written="json").field
-    for decoder in (decode_plain, None):
+    for decoder in (NATIVE, None):
         rules = Rules((number_field, json_field), None, parser)
         rows = decode_values(pa.array(values, pa.binary()), None, rules, decoder).verdicts.to_pylist()
         assert [row["_reason"] for row in rows] == [None, "wrong_type", "not_finite"]

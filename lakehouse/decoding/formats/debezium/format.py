@@ -18,7 +18,7 @@ from lakehouse.decoding.formats.debezium.schemas import connect_types, has_envel
 from lakehouse.decoding.formats.debezium.values import HEX_PREFIX, PLACEHOLDER
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.json.format import Json
-from lakehouse.decoding.formats.parser import Change, Parser
+from lakehouse.decoding.formats.parser import ChangeOpener, Parser
 from lakehouse.decoding.json_parsing import DuplicateNames, NotFinite
 
 _HEX_OR_TEXT = re.compile(rf"{HEX_PREFIX}([0-9a-fA-F]{{2}})+|(?!{HEX_PREFIX}).+", re.DOTALL)
@@ -186,9 +186,14 @@ class DebeziumParser(Parser):
             raise Rejection("tombstone", "the record has no value of a row")
         return change.fields
 
-    def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
-        """Parse one change."""
-        return self._reader.read(value, fields)
+    @property
+    def contents(self) -> Parser:
+        """The parser of changes with their envelopes."""
+        return self._reader.parser
+
+    def change_opener(self, fields: tuple[Field, ...], *, is_exact: bool = True) -> ChangeOpener:
+        """Return what opens the envelopes of changes."""
+        return self._reader.opener(fields, is_exact=is_exact)
 
     def memory_of(self, value: bytes | None) -> int:
         """Memory in bytes of a parsed value at most."""

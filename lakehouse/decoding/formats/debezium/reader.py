@@ -4,7 +4,7 @@ An envelope has the row ``before`` and ``after`` the change, the operation ``op`
 self-contained (the standard library only).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
@@ -14,7 +14,7 @@ from lakehouse.decoding.formats.debezium.schemas import Converters, avro_convert
 from lakehouse.decoding.formats.debezium.values import PLACEHOLDER, Placeholder, iso_time
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import split_frame
-from lakehouse.decoding.formats.parser import Change, Parser
+from lakehouse.decoding.formats.parser import Change, ChangeOpener, Parser
 from lakehouse.decoding.numbers import number_in
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.staged import LAST, PART, WHOLE
@@ -25,6 +25,8 @@ _WHOLE_SNAPSHOT = (True, "true", "first", "first_in_data_collection")
 _LAST_OF_SNAPSHOT = ("last", "last_in_data_collection")
 _PREFIX = "__"
 _ENVELOPE = {"after", "source", "op"}
+_WITH_SCHEMA = {"schema", "payload"}
+_NUMBERS_OF_SOURCE = ("lsn", "pos", "server_id")
 _METADATA = ("op", "deleted", "lsn", "file", "pos", "connector")
 _NO_SCALE = (
     "and its scale is unknown: set decimal.handling.mode=string in the connector, and decimal_handling_mode='string'"
@@ -54,13 +56,6 @@ class ChangeRules(NamedTuple):
     placeholder: str = PLACEHOLDER
 
 
-class _Message(NamedTuple):
-    """A parsed message, and what converts the values of its row by the types in its schema."""
-
-    content: dict[str, Any]
-    converters: Converters
-
-
 class _Event(NamedTuple):
     """The operation of a change, the row that it leaves or deletes, its source, and the row before."""
 
@@ -69,92 +64,129 @@ class _Event(NamedTuple):
     source: Mapping[str, Any]
     former_row: Any = None
 
-    @property
-    def sides(self) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-        """The row before and after an update, if the connector sent both."""
-        is_known = self.operation == _UPDATE and isinstance(self.former_row, dict)
-        return (self.former_row, self.row) if is_known else None
+    def change_of(self, row: dict[str, Any], unavailable: frozenset[str]) -> Change:
+        """What the event says with a converted row."""
+        is_update, is_read = self.operation == _UPDATE, self.operation == _READ
+        sides = (self.former_row, self.row) if is_update and isinstance(self.former_row, dict) else None
+        origin = None if is_read else source_origin(self.source)  # a row of a snapshot has no server
+        is_truncate, position = self.operation == _TRUNCATE, source_position(self.source)
+        snapshot = self._snapshot if is_read else None
+        is_delete = self.operation == _DELETE
+        return Change(row, is_delete, position, snapshot, unavailable, is_truncate, is_truncate, origin, sides)
 
     @property
-    def position(self) -> int:
-        """The position in the source."""
-        return source_position(self.source)
-
-    @property
-    def origin(self) -> int | None:
-        """Of a change, the server and the binlog of its position; a row of a snapshot has no server."""
-        return None if self.operation == _READ else source_origin(self.source)
-
-    @property
-    def snapshot(self) -> str | None:
-        """What the row is in a snapshot, as in ``Change``; ``None`` if it is part of none."""
-        if self.operation != _READ:
-            return None
+    def _snapshot(self) -> str:
+        """What the row is in a snapshot, as in ``Change``."""
         marker = self.source.get("snapshot")
         return LAST if marker in _LAST_OF_SNAPSHOT else WHOLE if marker in _WHOLE_SNAPSHOT else PART
 
 
 class ChangeReader:
-    """Reads changes with the parser of their values."""
+    """Reads changes from their parsed contents; ``parser`` parses these."""
 
     def __init__(self, parser: Parser, schemas: Schemas, rules: ChangeRules) -> None:
         self.parser, self._schemas, self._rules = parser, schemas, rules
         self._converters: dict[int, Converters] = {}
         self._placeholder = Placeholder(rules.placeholder)
+        self._json_schema: Any = None
+        self._json_converters: Converters = {}
 
-    def read(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
-        """Read one change; ``fields`` are those that are read. Raises ``Rejection`` if it is not valid."""
-        if value is None and not self._rules.is_flattened:
-            return Change({}, is_rowless=True)
-        if value is None:
-            raise Rejection("tombstone", _NO_FLAT_VALUE)
-        message = self._parse(value)
-        event = _flat_event(message.content) if self._rules.is_flattened else _enveloped_event(message.content)
-        if event.operation == _TRUNCATE:
-            return Change({}, sequence=event.position, is_rowless=True, truncates=True, origin=event.origin)
-        unavailable = frozenset(name for name, raw in event.row.items() if self._placeholder.is_in(raw))
-        if event.operation != _DELETE:
-            _require_values(unavailable, fields, event)
-        converters = message.converters
-        row = {
-            name: converters[name](raw) if raw is not None and name in converters else raw
-            for name, raw in event.row.items()
-            if name not in unavailable
-        }
-        is_delete = event.operation == _DELETE
-        row |= dict(self._declared_values(row, fields, converters, is_delete=is_delete))
-        change = Change(row, is_delete, event.position, event.snapshot, unavailable)
-        return change._replace(sides=event.sides, origin=event.origin)
+    def opener(self, fields: tuple[Field, ...], *, is_exact: bool) -> ChangeOpener:
+        """Return what reads one change from its content and its bytes, as ``Parser.change_opener`` says."""
+        read_event = _flat_event if self._rules.is_flattened else _enveloped_event
+        value_fields = [field for field in fields if field.part == VALUE]
+        read_declared = _declared_reader(value_fields, has_text_numbers=self._rules.has_text_numbers)
 
-    def _parse(self, value: bytes | None) -> _Message:
-        content = self.parser(value)
+        def open_change(content: Any, value: bytes | None) -> Change:
+            if value is None and not self._rules.is_flattened:
+                return Change({}, is_rowless=True)
+            if value is None:
+                raise Rejection("tombstone", _NO_FLAT_VALUE)
+            message, converters = self._message_in(content, value)
+            event = read_event(message)
+            if not is_exact and _has_double(event.source):
+                raise Rejection("no_source_position", "a native parser read a number of the source as a double")
+            if event.operation == _TRUNCATE:
+                return event.change_of({}, frozenset())
+            row, unavailable = event.row, frozenset[str]()
+            if self._placeholder.may_be_in(row.values()):
+                unavailable = frozenset(name for name, raw in row.items() if self._placeholder.is_in(raw))
+            if unavailable and event.operation != _DELETE:
+                _require_values(unavailable, value_fields, event)
+            if converters or unavailable:
+                row = _convert_row(row, converters, unavailable, is_exact=is_exact)
+            if read_declared is not None:
+                row = read_declared(row, converters, event.operation == _DELETE)
+            return event.change_of(row, unavailable)
+
+        return open_change
+
+    def _message_in(self, content: Any, value: bytes) -> tuple[dict[str, Any], Converters]:
+        """The message, and what converts the values of its row by the types in its schema."""
+        if not isinstance(content, dict):
+            raise Rejection("not_an_object", f"the value is {json_kind(content)}, not an object")
+        is_flattened = self._rules.is_flattened
         if self._rules.needs_schemas:
             schema_id, _ = split_frame(value)
             if schema_id not in self._converters:
-                schema = self._schemas.by_id[schema_id]
-                self._converters[schema_id] = avro_converters(schema, is_flattened=self._rules.is_flattened)
-            return _Message(content, self._converters[schema_id])
-        if content.keys() == {"schema", "payload"}:
-            payload = _require_object(content["payload"], "payload")
-            return _Message(payload, json_converters(content["schema"], is_flattened=self._rules.is_flattened))
-        return _Message(content, {})
+                self._converters[schema_id] = avro_converters(self._schemas.by_id[schema_id], is_flattened=is_flattened)
+            return content, self._converters[schema_id]
+        if content.keys() != _WITH_SCHEMA:
+            return content, {}
+        if content["schema"] != self._json_schema:  # records in a row mostly have the same schema
+            self._json_schema = content["schema"]
+            self._json_converters = json_converters(content["schema"], is_flattened=is_flattened)
+        return _require_object(content["payload"], "payload"), self._json_converters
 
-    def _declared_values(
-        self, row: Mapping[str, Any], fields: Iterable[Field], converters: Collection[str], *, is_delete: bool
-    ) -> Iterator[tuple[str, Any]]:
-        """Yield the values of texts that columns read as times and numbers, if no schema gave their types."""
-        for field in fields:
+
+def _has_double(source: Mapping[str, Any]) -> bool:
+    """Whether a number of a position is a double, which a native parser makes of more than it shows."""
+    return any(type(source.get(name)) is float for name in _NUMBERS_OF_SOURCE)
+
+
+def _convert_row(
+    row: Mapping[str, Any], converters: Converters, unavailable: frozenset[str], *, is_exact: bool
+) -> dict[str, Any]:
+    """The row without what was not sent, its values by the types of the connector."""
+    if not is_exact and any(type(row.get(name)) is float for name in converters):
+        raise Rejection("wrong_type", "a native parser read a number of a type of the connector as a double")
+    return {
+        name: converters[name](raw) if raw is not None and name in converters else raw
+        for name, raw in row.items()
+        if name not in unavailable
+    }
+
+
+ReadDeclared = Callable[[dict[str, Any], Converters, bool], dict[str, Any]]
+
+
+def _declared_reader(fields: Iterable[Field], *, has_text_numbers: bool) -> ReadDeclared | None:
+    """Return what reads texts as the times and numbers that columns declare, if no schema gave their types."""
+    single_fields = [field for field in fields if len(field.names) == 1]
+    times = [field.names[0] for field in single_fields if field.type == "TIMESTAMP" and field.pattern is None]
+    numbers = [field for field in single_fields if field.type.startswith(_NUMBERS)]
+    numbers = numbers if has_text_numbers else [field for field in numbers if field.type.startswith("DECIMAL")]
+    if not times and not numbers:
+        return None
+
+    def read_declared(row: dict[str, Any], converters: Converters, is_delete: bool) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name in times:
+            if type(row.get(name)) is str and name not in converters:
+                values[name] = iso_time(row[name])
+        for field in numbers:
             name = field.names[0]
-            raw = row.get(name) if field.part == VALUE and len(field.names) == 1 else None
+            raw = row.get(name)
             if not isinstance(raw, str) or name in converters:
                 continue
-            if field.type == "TIMESTAMP" and field.pattern is None:
-                yield name, iso_time(raw)
-            elif field.type.startswith(_NUMBERS) and self._rules.has_text_numbers:
+            if has_text_numbers:
                 number = number_in(raw)
-                yield name, raw if number is None else number
-            elif field.type.startswith("DECIMAL") and not is_delete:
+                values[name] = raw if number is None else number
+            elif not is_delete:
                 raise Rejection("wrong_type", f"{field.source!r} is text {short_text(raw)}, {_NO_SCALE}")
+        return row | values if values else row
+
+    return read_declared
 
 
 def _enveloped_event(message: Mapping[str, Any]) -> _Event:
@@ -197,14 +229,14 @@ def _require_object(raw: Any, name: str) -> dict[str, Any]:
     return raw
 
 
-def _require_values(unavailable: Collection[str], fields: tuple[Field, ...], event: _Event) -> None:
+def _require_values(unavailable: Collection[str], fields: Iterable[Field], event: _Event) -> None:
     """Reject a change without a value that is not stored, or that it would overwrite with nothing.
 
     Only an update may come without values. A new row does if its key changed: the value is stored under the former key.
     """
-    for field in fields if unavailable else ():
+    for field in fields:
         names = field.names if field.names[0] in event.row or not field.former else field.former
-        if field.part != VALUE or names[0] not in unavailable:
+        if names[0] not in unavailable:
             continue
         if event.operation != _UPDATE:
             remedy = "set REPLICA IDENTITY FULL for the table in the database, and take a snapshot of the row"

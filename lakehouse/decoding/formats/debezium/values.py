@@ -6,7 +6,7 @@ standard library only).
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from hashlib import md5
@@ -52,6 +52,14 @@ class Placeholder:
         # as text, as bytes in Base64 or hex, as hstore, as UUID
         base64_text = b64encode(self._data).decode()
         self._texts = frozenset({self._text, base64_text, self._data.hex(), hstore, str(as_uuid)})
+        self._scalars = frozenset({*self._texts, self._data})
+
+    def may_be_in(self, values: Iterable[Any]) -> bool:
+        """Whether one of some values may be the placeholder: it is certain that none is, if all are scalars."""
+        try:
+            return not self._scalars.isdisjoint(values)
+        except TypeError:  # an object or an array
+            return True
 
     def is_in(self, raw: Any) -> bool:
         """Whether a value is the placeholder."""

@@ -136,6 +136,8 @@ def _parse_natively(batch: RecordBatch, native: Native, are_tombstones: Mask) ->
         batch.values = [
             None if is_odd else value for value, is_odd in zip(batch.values, batch.is_uncertain, strict=True)
         ]
+    if batch.unreadable:
+        batch.doubt(np.isin(np.arange(len(batch)), list(batch.unreadable)))
     batch.values = splice_texts(batch.values, rules, native)
     batch.contents = parse_contents(batch.values, rules.parser.json_options, native)
     if rules.has_changes:
@@ -177,7 +179,7 @@ def _parse_strictly(batch: RecordBatch, are_tombstones: Mask) -> None:
             batch.reject(record, rejection)
         total += memory
         batch.memories[record] = memory
-        if total > MAX_SLICE_MEMORY and record:
+        if total > MAX_SLICE_MEMORY and record and not parser.is_json:  # of JSON, a slice has as much as fits
             batch.keep_first(record)
             break
         if rules.rows_from is None and may_be_too_large(memory, len(value or b""), memory_limits):

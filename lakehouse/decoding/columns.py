@@ -139,7 +139,7 @@ def _source_of(rows: Rows, field: Field) -> _Source:
     batch = rows.batch
     if batch.rules.rows_from is None:
         owners = None if len(rows) == len(batch) else rows.owners
-        return _Source(rows.objects, rows.parts, field, None, owners)
+        return _Source(rows.objects, rows.parts(), field, None, owners)
     if field.part == INDEX:
         return _Source(rows.objects, {INDEX: rows.indices.tolist()}, field, None, rows.owners)
     if field.part != VALUE or field.of_parent:

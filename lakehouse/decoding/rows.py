@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from pyarrow.compute import binary_length
 
 from lakehouse.decoding.batch import RecordBatch
 from lakehouse.decoding.effects import have_value
@@ -29,7 +30,7 @@ from lakehouse.decoding.memory import (
     too_large_rejection,
     value_memory,
 )
-from lakehouse.decoding.record_parts import ELEMENT, VALUE
+from lakehouse.decoding.record_parts import ELEMENT, KEY, PARSED_KEY, VALUE
 from lakehouse.decoding.rules import column_memory
 from lakehouse.decoding.values import ParsedKey, follow_path, parse_part
 
@@ -107,7 +108,6 @@ class Rows:
         is_odd[self.owners[is_uncertain & self.is_open]] = True
         self.batch.doubt(is_odd)
 
-    @cached_property
     def parts(self) -> Mapping[str, list[Any]]:
         """The other parts of their records, by part."""
         if len(self) == len(self.batch):
@@ -278,9 +278,17 @@ def _repeated_at_most(batch: RecordBatch, sizes: Any) -> Any:
     for field in batch.rules.outer_fields:
         size, item_bytes = sizes, batch.rules.parser.smallest_item
         if field.part != VALUE:
-            size = np.array([len(part) if type(part) is bytes else 0 for part in batch.parts.get(field.part, [])])
+            size = _part_sizes(batch, KEY if field.part == PARSED_KEY else field.part)
         memories += _REPEATED * (size * max(1, field_memory_per_byte(field, item_bytes)) + field.memory_bytes)
     return memories
+
+
+def _part_sizes(batch: RecordBatch, part: str) -> Any:
+    """The bytes of another part of each record; none of a number."""
+    array = batch.arrays.get(part)
+    if array is None or pa.types.is_integer(array.type):
+        return np.full(len(batch), len(batch.rules.topic or b""))
+    return binary_length(array[: len(batch)]).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _repeated_memory(rows: Rows, record: int) -> int:

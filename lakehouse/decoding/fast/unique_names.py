@@ -36,8 +36,10 @@ def has_unique_names(values: list[bytes | None], contents: list[Any], native: Mo
 
 
 def _is_unique(value: bytes | None, content: Any, native: ModuleType) -> bool:
-    if value is None or _is_deep(value, content):
-        return value is None
+    if value is None or content is None:
+        return True  # there is no object
+    if _is_deep(value, content):
+        return False
     return _count_quotes(value) == _count_quotes(native.dumps(content))
 
 
@@ -57,7 +59,7 @@ def _is_deep(value: bytes | None, content: Any) -> bool:
     """Whether a record is nested so deeply that the strict parser may reject it."""
     if value is None or _count_containers(value) <= _MAX_LEVELS:
         return False
-    level = [content]
+    level = [content] if type(content) in (dict, list) else []
     for _ in range(_MAX_LEVELS):
         level = [
             inner

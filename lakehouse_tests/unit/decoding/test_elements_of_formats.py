@@ -84,7 +84,7 @@ def test_a_long_value_in_a_key_counts_for_each_row(written: Any) -> None:
 def test_the_schema_of_a_record_decides_about_all_of_its_rows() -> None:
     table, schemas = table_of(format=Avro(), where=SchemaIs(["shop.Order"])), Schemas({7: AVRO, 8: REFUND}, {})
     order, refund, empty = Avro().writer(7, AVRO)(ORDER), Avro().writer(8, REFUND)(ORDER), Avro().writer(7, AVRO)
-    rows = rows_of(table, [order, refund, empty(OTHER_ORDER), b"\0\0\0\0\x09"], schemas=schemas, uncertain=1)
+    rows = rows_of(table, [order, refund, empty(OTHER_ORDER), b"\0\0\0\0\x09"], schemas=schemas)
     assert rows == [[(7, "a"), (7, "b")], [FILTERED], [EMPTY], ["unknown_schema"]]
 
 
@@ -115,7 +115,7 @@ def test_elements_in_a_payload_have_the_types_of_the_schema_in_the_record(form: 
     values.append(enveloped(payload, name="shop.Refund"))
     values = [compress(value, form.codec) for value in values] if isinstance(form, Compressed) else values
     table = table_of(*columns, format=form, where=SchemaIs(["shop.Order"]))
-    assert rows_of(table, [*values], uncertain=3) == [
+    assert rows_of(table, [*values]) == [
         [(7, "a", date(2026, 1, 1), b"\1\2"), (7, "b", None, None), "missing_field"],
         [EMPTY],
         ["not_an_object"],
@@ -160,10 +160,10 @@ def test_elements_of_avro_without_a_registry_are_rows() -> None:
 def test_elements_of_json_in_a_text_are_rows() -> None:
     form = Json(in_text=True)
     values = [json.dumps(text).encode() for text in (ORDER.decode(), OTHER_ORDER.decode(), "[1]")]
-    assert rows_of(table_of(format=form), [*values], uncertain=1) == [[(7, "a"), (7, "b")], [EMPTY], ["not_an_object"]]
+    assert rows_of(table_of(format=form), [*values]) == [[(7, "a"), (7, "b")], [EMPTY], ["not_an_object"]]
     arrays = table_of(SKU, format=form, rows_from=())
     values = [json.dumps(text).encode() for text in ('[{"sku": "a"}, {"sku": "b"}]', "{}")] + [b"[1]"]
-    assert rows_of(arrays, [*values], uncertain=2) == [[("a",), ("b",)], ["wrong_type"], ["wrong_type"]]
+    assert rows_of(arrays, [*values]) == [[("a",), ("b",)], ["wrong_type"], ["wrong_type"]]
 
 
 def test_elements_in_the_data_of_an_event_are_rows() -> None:

@@ -27,6 +27,7 @@ from lakehouse.declaration import (
 )
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.decoding.schema_keys import (
     AVRO_SCHEMAS,
     COLUMNS,

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, FieldIs, Json, StreamTable, UnmappedFields, ValueOrObject
+from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 

@@ -29,7 +29,7 @@ NO_CHANGE = Change({})
 class RecordBatch:
     """Records that are decoded together.
 
-    ``values`` are their bytes once unpacked, ``contents`` what a parser made of them, ``objects`` the fields of each:
+    ``values`` are their bytes once unpacked, also as an ``array``, ``contents`` what a parser made of them, ``objects`` the fields of each:
     empty if there are none. ``parts`` are their other parts by name. ``changes`` say what they do, in a change stream.
     ``is_open`` is a mask of the records about which nothing is decided yet: the others are filtered
     (``is_filtered``), rejected (``rejections``), or the native parser is not certain of them (``is_uncertain``).
@@ -38,7 +38,7 @@ class RecordBatch:
     """
 
     def __init__(self, values: pa.Array, parts: Mapping[str, pa.Array | None], rules: Rules, native: Native | None):
-        self.rules, self.values = rules, values.to_pylist()
+        self.rules, self.array, self.values = rules, values, values.to_pylist()
         self.native = native if rules.parser.inner.contents.is_json else None
         self.arrays = {part: array for part, array in parts.items() if array is not None}
         count = len(self.values)
@@ -112,7 +112,7 @@ def unpack(batch: RecordBatch) -> None:
         if total > MAX_SLICE_MEMORY and record:
             batch.keep_first(record)
             break
-    batch.rules = rules._replace(parser=parser.inner)
+    batch.rules, batch.array = rules._replace(parser=parser.inner), pa.array(batch.values, pa.large_binary())
 
 
 def parse(batch: RecordBatch, are_tombstones: Mask) -> None:
@@ -138,16 +138,20 @@ def _parse_natively(batch: RecordBatch, native: Native, are_tombstones: Mask) ->
         ]
     if batch.unreadable:
         batch.doubt(np.isin(np.arange(len(batch)), list(batch.unreadable)))
-    batch.values = splice_texts(batch.values, rules, native)
+    spliced_values = splice_texts(batch.values, rules, native)
+    if spliced_values is not batch.values:
+        batch.values, batch.array = spliced_values, pa.array(spliced_values, pa.large_binary())
     batch.contents = parse_contents(batch.values, rules.parser.json_options, native)
     if rules.has_changes:
         return
-    kinds = ({list, dict} if rules.single_object else {list}) if rules.are_arrays else {dict}
-    is_parsed = np.fromiter((type(content) in kinds for content in batch.contents), bool, len(batch))
-    batch.doubt(~is_parsed & ~are_tombstones)
+    kinds = {list, dict} if rules.are_arrays and rules.single_object else {list} if rules.are_arrays else {dict}
+    is_whole = set(map(type, batch.contents)) <= kinds
+    if not is_whole:
+        is_parsed = np.fromiter((type(content) in kinds for content in batch.contents), bool, len(batch))
+        batch.doubt(~is_parsed & ~are_tombstones)
     if rules.are_arrays:
         batch.objects = [{} if content is None else {ELEMENT: content} for content in batch.contents]
-    elif is_parsed.all():
+    elif is_whole:
         batch.objects = batch.contents
     else:
         batch.objects = [content if type(content) is dict else {} for content in batch.contents]

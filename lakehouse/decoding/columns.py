@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakehouse.decoding.arrow_types import arrow_type
+from lakehouse.decoding.batch import RecordBatch
 from lakehouse.decoding.fast.plain_columns import (
     ConvertedColumn,
     convert_column,
@@ -66,7 +67,7 @@ class RowColumns:
 
     def _convert(self, source: _Source, field: Field) -> pa.Array:
         batch = self.rows.batch
-        column = _convert_fast(source, is_native=bool(batch.native))
+        column = _convert_fast(source, batch)
         is_odd = ~(column.is_plain & is_unambiguous(source.objects, source.parts, source.field))
         is_odd &= source.used(self.rows)
         if batch.native:
@@ -152,14 +153,16 @@ def _source_of(rows: Rows, field: Field) -> _Source:
     return _Source(rows.objects, {}, inner_field, None, rows.owners)
 
 
-def _convert_fast(source: _Source, *, is_native: bool) -> ConvertedColumn:
+def _convert_fast(source: _Source, batch: RecordBatch) -> ConvertedColumn:
     field = source.field
     if field.part == INDEX:
         return convert_column(source.parts[INDEX], field)
     if field.part not in (VALUE, UNMAPPED) or field.reads_text:
         return convert_part_column(read_written_values(source.objects, source.parts, field), field)
     raw_values = read_values(source.objects, source.parts, field)
-    return convert_typed_column(raw_values, field, is_native=is_native)
+    if batch.native and not batch.rules.has_changes:
+        return convert_column(raw_values, field)
+    return convert_typed_column(raw_values, field, is_native=bool(batch.native))
 
 
 def _with_values(column: ConvertedColumn, values: Mapping[int, Any], field: Field) -> ConvertedColumn:

@@ -10,6 +10,8 @@ from lakehouse.decoding.fields import WHOLE_LIMITS, Field
 
 Mask = npt.NDArray[np.bool_]
 Doubles = npt.NDArray[np.float64]
+MAX_LENGTH = 16
+"""Maximum number of characters of a number without a sign that its double shows: 15 digits and a point."""
 BIGINT_LIMIT = WHOLE_LIMITS["BIGINT"]
 _MAX_EXACT_SCALE = 22  # of a power of ten that a double represents
 _MAX_SCALE = 18  # of a power of ten in 64 bits
@@ -41,7 +43,7 @@ def judge_rounding(doubles: Doubles, units: npt.NDArray[np.int64], scale: int) -
     """Masks of the doubles whose digits were lost in ``units``, and of those for which that is certain.
 
     A written number with at most 15 digits is the only one of its double. So if the double is the nearest one to the
-    units, no digit was lost; longer numbers are left to the strict rules, see ``plain_digits``.
+    units, no digit was lost; longer numbers are left to the strict rules, see ``exact_records``.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         is_whole = np.trunc(doubles) == doubles

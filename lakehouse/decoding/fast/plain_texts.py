@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse.decoding.fast.plain_digits import MAX_LENGTH
+from lakehouse.decoding.fast.plain_numbers import MAX_LENGTH
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field, Rejection, UnrepresentableValue
 from lakehouse.decoding.record_keys import KeyParser
 from lakehouse.decoding.record_parts import PARSED_KEY, TYPED_ENCODINGS

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse.decoding.byte_texts import byte_reader
-from lakehouse.decoding.fast.plain_digits import MAX_LENGTH
-from lakehouse.decoding.fast.plain_numbers import Mask
+from lakehouse.decoding.fast.plain_numbers import MAX_LENGTH, Mask
 from lakehouse.decoding.fast.plain_parsing import find_native
 from lakehouse.decoding.fast.plain_values import is_valid, text_array
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field

@@ -57,13 +57,15 @@ def source_origin(source: Mapping[str, Any]) -> int | None:
 
 def is_of_mongodb(message: Any) -> bool:
     """Whether a message is a change of MongoDB in its envelope."""
-    source = message.get("source") if isinstance(message, Mapping) else None
-    return isinstance(source, Mapping) and source.get("connector") == "mongodb" and "op" in message
+    source = message.get("source") if isinstance(message, dict) else None
+    return isinstance(source, dict) and source.get("connector") == "mongodb" and "op" in message
 
 
 def _whole(raw: Any) -> int | None:
     """A whole number that is not negative; ``None`` if the value is none."""
-    if isinstance(raw, bool) or not isinstance(raw, int | Decimal) or not isfinite(raw):
+    if type(raw) is int:
+        return raw if 0 <= raw < _LIMIT else None
+    if not isinstance(raw, Decimal) or not isfinite(raw):
         return None
     return int(raw) if 0 <= raw < _LIMIT and raw == int(raw) else None
 

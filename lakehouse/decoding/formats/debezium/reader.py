@@ -26,7 +26,6 @@ _LAST_OF_SNAPSHOT = ("last", "last_in_data_collection")
 _PREFIX = "__"
 _ENVELOPE = {"after", "source", "op"}
 _WITH_SCHEMA = {"schema", "payload"}
-_NUMBERS_OF_SOURCE = ("lsn", "pos", "server_id")
 _METADATA = ("op", "deleted", "lsn", "file", "pos", "connector")
 _NO_SCALE = (
     "and its scale is unknown: set decimal.handling.mode=string in the connector, and decimal_handling_mode='string'"
@@ -141,7 +140,8 @@ class ChangeReader:
 
 def _has_double(source: Mapping[str, Any]) -> bool:
     """Whether a number of a position is a double, which a native parser makes of more than it shows."""
-    return any(type(source.get(name)) is float for name in _NUMBERS_OF_SOURCE)
+    get = source.get
+    return type(get("lsn")) is float or type(get("pos")) is float or type(get("server_id")) is float
 
 
 def _convert_row(

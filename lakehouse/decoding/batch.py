@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lakehouse.decoding.fast.exact_records import inexact_values
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_parsing import Native, parse_contents
 from lakehouse.decoding.fast.plain_paths import values_of_parts
-from lakehouse.decoding.fast.spliced_texts import splice_texts
+from lakehouse.decoding.fast.spliced_texts import open_texts
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.parser import Change
 from lakehouse.decoding.former_keys import has_same_key, require_same_key
@@ -29,7 +30,7 @@ NO_CHANGE = Change({})
 class RecordBatch:
     """Records that are decoded together.
 
-    ``values`` are their bytes once unpacked, also as an ``array``, ``contents`` what a parser made of them, ``objects`` the fields of each:
+    ``values`` are their bytes once unpacked, ``contents`` what a parser made of them, ``objects`` the fields of each:
     empty if there are none. ``parts`` are their other parts by name. ``changes`` say what they do, in a change stream.
     ``is_open`` is a mask of the records about which nothing is decided yet: the others are filtered
     (``is_filtered``), rejected (``rejections``), or the native parser is not certain of them (``is_uncertain``).
@@ -38,7 +39,7 @@ class RecordBatch:
     """
 
     def __init__(self, values: pa.Array, parts: Mapping[str, pa.Array | None], rules: Rules, native: Native | None):
-        self.rules, self.array, self.values = rules, values, values.to_pylist()
+        self.rules, self.values = rules, values.to_pylist()
         self.native = native if rules.parser.inner.contents.is_json else None
         self.arrays = {part: array for part, array in parts.items() if array is not None}
         count = len(self.values)
@@ -50,7 +51,6 @@ class RecordBatch:
         self.unreadable: dict[int, Rejection] = {}
         self.measured: dict[int, int] = {}
         self.memories = [0] * count
-        self.zero_records: set[int] = set()
         self.is_open, self.is_filtered, self.is_uncertain = (np.full(count, flag) for flag in (True, False, False))
         self.is_read: Mask = self.is_open
 
@@ -112,7 +112,7 @@ def unpack(batch: RecordBatch) -> None:
         if total > MAX_SLICE_MEMORY and record:
             batch.keep_first(record)
             break
-    batch.rules, batch.array = rules._replace(parser=parser.inner), pa.array(batch.values, pa.large_binary())
+    batch.rules = rules._replace(parser=parser.inner)
 
 
 def parse(batch: RecordBatch, are_tombstones: Mask) -> None:
@@ -138,10 +138,9 @@ def _parse_natively(batch: RecordBatch, native: Native, are_tombstones: Mask) ->
         ]
     if batch.unreadable:
         batch.doubt(np.isin(np.arange(len(batch)), list(batch.unreadable)))
-    spliced_values = splice_texts(batch.values, rules, native)
-    if spliced_values is not batch.values:
-        batch.values, batch.array = spliced_values, pa.array(spliced_values, pa.large_binary())
     batch.contents = parse_contents(batch.values, rules.parser.json_options, native)
+    batch.doubt(inexact_values(batch.values, batch.contents, rules.fields, native))
+    batch.doubt(open_texts(batch.contents, rules, native))
     if rules.has_changes:
         return
     kinds = {list, dict} if rules.are_arrays and rules.single_object else {list} if rules.are_arrays else {dict}

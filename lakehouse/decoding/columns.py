@@ -72,8 +72,6 @@ class RowColumns:
         is_odd &= source.used(self.rows)
         if batch.native:
             self.rows.doubt(source.to_rows(is_odd))
-            zeros = np.array(column.zero_rows, np.int64)
-            batch.zero_records.update((zeros if source.owners is None else source.owners[zeros]).tolist())
         elif is_odd.any():
             column = self._settle(source, field, column, is_odd)
         if column.is_rounded is not None:

@@ -18,7 +18,6 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.batch import PartArrays, RecordBatch, parse, tombstones, unpack
 from lakehouse.decoding.columns import RowColumns
 from lakehouse.decoding.effects import Effects, choose_by_header, choose_by_value
-from lakehouse.decoding.fast.exact_records import doubt_inexact
 from lakehouse.decoding.fast.plain_parsing import Native
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.memory import MAX_SLICE_MEMORY
@@ -125,14 +124,12 @@ def decode_once(
     choose_by_header(batch)
     are_tombstones = tombstones(batch)
     parse(batch, are_tombstones)
-    is_parsed = batch.is_open.copy()
     choose_by_value(batch, are_tombstones)
     effects = Effects(batch, are_tombstones)
     is_read = batch.is_open.copy()
     rows = rows_of(batch)
     groups = _convert_groups(rows, effects)
-    doubt_inexact(batch, is_parsed)
-    verdicts = _assemble(rows, groups, effects)
+    verdicts = _assemble(rows, groups)
     is_counted = (is_read[: len(batch)] & ~batch.is_uncertain).tolist()
     counts = count_unmapped([*compress(batch.objects, is_counted)], batch.rules.mapped_fields, batch.rules.rows_from)
     return DecodedRecords(verdicts, counts), np.flatnonzero(batch.is_uncertain)
@@ -167,7 +164,7 @@ def _convert_groups(rows: Rows, effects: Effects) -> dict[str, _Group]:
     return groups
 
 
-def _assemble(rows: Rows, groups: Mapping[str, _Group], effects: Effects) -> pa.StructArray | pa.ListArray:
+def _assemble(rows: Rows, groups: Mapping[str, _Group]) -> pa.StructArray | pa.ListArray:
     """Put the verdicts on rows in their order; those on records as a whole among them, if elements are rows."""
     batch, count = rows.batch, len(rows)
     is_list = batch.rules.rows_from is not None

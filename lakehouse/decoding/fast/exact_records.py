@@ -5,99 +5,85 @@ may not. If what it made, written again, is byte for byte what was read, it lost
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse.decoding.batch import RecordBatch
 from lakehouse.decoding.fast.plain_numbers import MAX_LENGTH, Mask
+from lakehouse.decoding.fields import Field
 from lakehouse.decoding.record_parts import VALUE
 
 _QUOTE, _BRACE = b'"{'
 _BRACKET_BIT = _BRACE ^ ord("[")
 _MAX_LEVELS = 50  # of nesting that the strict parser certainly accepts
-_HUGE_EXPONENT = re.compile(rb"[eE][+-]?\d{9}")
-_EXPONENT = "[0-9.]+[eE]"
-_LONG_NUMBER = f"[0-9.]{{{MAX_LENGTH + 1}}}|{_EXPONENT}"
+_BLANK = r"[ \t\r\n]*"
+_HUGE_EXPONENT = rf"[:,\[]{_BLANK}-?[0-9.]+[eE][+-]?[0-9]{{9}}"
+_LONG_NUMBER = f"[0-9.]{{{MAX_LENGTH + 1}}}"
 _SIMPLE_NAME = re.compile(r"[A-Za-z0-9_. -]+", re.ASCII)
 _ESCAPED_NAME = r"\\u00[2-7]"  # a name may be escaped, too
 
 
-def doubt_inexact(batch: RecordBatch, is_parsed: Mask) -> None:
-    """Leave records to the strict parser that may have equal names, more digits than a double, or a huge exponent."""
-    if not batch.native:
-        return
-    parsed = _written_again(batch)
-    may_be_deep = _count_containers(parsed) - len(batch) > _MAX_LEVELS
-    is_same = parsed == b"[%b]" % b",".join([value or b"" for value in batch.values])
-    if not is_same:
-        is_odd = _may_hide_digits(batch) | _has_huge_exponent(batch)
-        is_odd &= ~batch.is_filtered
-        is_odd |= ~_has_unique_names(batch, parsed)
-        batch.is_uncertain |= is_odd & is_parsed[: len(batch)]
-    if may_be_deep or not parsed:
-        is_deep = map(_is_deep, batch.values, batch.contents)
-        batch.is_uncertain |= np.fromiter(is_deep, bool, len(batch)) & is_parsed[: len(batch)]
+def inexact_values(values: list[bytes | None], contents: list[Any], fields: Iterable[Field], native: Any) -> Mask:
+    """A mask of the values of which the native parser may have lost something; not of those that it cannot parse.
 
-
-def _written_again(batch: RecordBatch) -> bytes:
-    """What the parser made, as JSON; empty if it is nested too deeply to be written."""
-    native: Any = batch.native
+    ``contents`` are what it made of them, ``None`` if a value is not valid. ``fields`` are those that are read.
+    """
     try:
-        return bytes(native.dumps(batch.contents))
-    except native.JSONEncodeError:
-        return b""
+        parsed = bytes(native.dumps(contents))
+    except native.JSONEncodeError:  # nested too deeply
+        parsed = b""
+    is_inexact = np.zeros(len(values), bool)
+    if not parsed or _count_containers(parsed) - len(values) > _MAX_LEVELS:
+        is_inexact = np.fromiter(map(_is_deep, values, contents), bool, len(values))
+    present_values = [value or b"" for value in values]
+    if parsed == b"[%b]" % b",".join(present_values):
+        return is_inexact
+    # no value has fewer strings written than parsed: if the sums are equal, those of each are equal
+    if not parsed or _count_quotes(b"\n".join(present_values)) != _count_quotes(parsed):
+        pairs = zip(present_values, contents, is_inexact.tolist(), strict=True)
+        has_all_names = (
+            content is None or is_deep or _has_every_string(value, content, native) for value, content, is_deep in pairs
+        )
+        is_inexact |= ~np.fromiter(has_all_names, bool, len(values))
+    array = pa.array(present_values, pa.large_binary())
+    return is_inexact | _matches(array, _HUGE_EXPONENT) | _may_hide_digits(array, fields)
 
 
-def _has_huge_exponent(batch: RecordBatch) -> Mask:
-    """The records with a zero in a column that may be a number with a huge exponent."""
-    is_huge = np.zeros(len(batch), bool)
-    for record in (record for record in batch.zero_records if record < len(batch)):
-        is_huge[record] = bool(_HUGE_EXPONENT.search(batch.values[record] or b""))
-    return is_huge
-
-
-def _may_hide_digits(batch: RecordBatch) -> Mask:
-    """The records in which a decimal may have more digits than its double shows.
+def _may_hide_digits(values: pa.Array, fields: Iterable[Field]) -> Mask:
+    """The values in which a decimal may have more digits than its double shows.
 
     Two numbers with at most 15 digits have different doubles. The strict rules read every digit of longer ones.
     """
-    decimals = [f for f in batch.rules.fields if f.type.startswith("DECIMAL") and f.part == VALUE]
+    decimals = [field for field in fields if field.type.startswith("DECIMAL") and field.part == VALUE]
     if not decimals:
-        return np.zeros(len(batch), bool)
-    pattern = _LONG_NUMBER if _has_long_number(batch.values) else _EXPONENT
+        return np.zeros(len(values), bool)
+    pattern = f"{_LONG_NUMBER}|[0-9.]+[eE]" if _has_long_number(values) else "[0-9.]+[eE]"
     names = {field.names[-1] for field in decimals}
     if all(map(_SIMPLE_NAME.fullmatch, names)) and not any(field.whole_depth for field in decimals):
         any_name = "|".join(map(re.escape, sorted(names)))
-        pattern = rf'"(?:{any_name})"[ \t\r\n]*:[ \t\r\n]*-?(?:{pattern})|{_ESCAPED_NAME}'
-    matches = pc.match_substring_regex(batch.array[: len(batch)].cast(pa.large_binary()), pattern)
-    return np.asarray(matches.fill_null(False).to_numpy(zero_copy_only=False))
+        pattern = rf'"(?:{any_name})"{_BLANK}:{_BLANK}-?(?:{pattern})|{_ESCAPED_NAME}'
+    return _matches(values, pattern)
 
 
-def _has_long_number(values: list[bytes | None]) -> bool:
+def _matches(values: pa.Array, pattern: str) -> Mask:
+    return np.asarray(pc.match_substring_regex(values, pattern).to_numpy(zero_copy_only=False))
+
+
+def _has_long_number(values: pa.Array) -> bool:
     """Whether so many digits and points follow each other that a double may not show them, anywhere."""
-    characters = np.frombuffer(b" ".join([value or b"" for value in values]), np.uint8)
+    characters = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     is_run = (characters - ord(".")) <= ord("9") - ord(".")
     for length in (1, 2, 4, 8, 1):  # the runs of so many more: of 17 at last
         is_run = is_run[length:] & is_run[:-length]
     return bool(is_run.any())
 
 
-def _has_unique_names(batch: RecordBatch, parsed: bytes) -> Mask:
-    """The records with as many strings written as parsed, names included: an object with equal names has fewer."""
-    native: Any = batch.native
-    # no record has fewer strings written than parsed: if the sums are equal, those of each record are equal
-    if parsed and _count_quotes(b"\n".join([value or b"" for value in batch.values])) == _count_quotes(parsed):
-        return np.ones(len(batch), bool)
-
-    def is_unique(value: bytes | None, content: Any) -> bool:
-        if value is None or content is None or _is_deep(value, content):
-            return True  # there is no object, or it is decided otherwise
-        return _count_quotes(value) == _count_quotes(native.dumps(content))
-
-    return np.fromiter(map(is_unique, batch.values, batch.contents), bool, len(batch))
+def _has_every_string(value: bytes, content: Any, native: Any) -> bool:
+    """Whether as many strings are written as parsed, names included: an object with equal names has fewer."""
+    return _count_quotes(value) == _count_quotes(native.dumps(content))
 
 
 def _count_quotes(text: bytes) -> int:
@@ -114,7 +100,7 @@ def _count_containers(text: bytes) -> int:
 
 def _is_deep(value: bytes | None, content: Any) -> bool:
     """Whether a record is nested so deeply that the strict parser may reject it."""
-    if value is None or _count_containers(value) <= _MAX_LEVELS:
+    if value is None or value.count(b"{") + value.count(b"[") <= _MAX_LEVELS:
         return False
     level = [content] if type(content) in (dict, list) else []
     for _ in range(_MAX_LEVELS):

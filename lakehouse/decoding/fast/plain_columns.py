@@ -4,7 +4,7 @@ Other values are NULL and marked: values of another type, out of bounds, or miss
 whose rounding cannot be derived from the double that a native parser made of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -51,14 +51,12 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
 class ConvertedColumn(NamedTuple):
     """A column with masks of its rows: ``has_value``, ``is_plain`` if value or NULL is certainly right.
 
-    ``zero_rows`` are the rows with a zero, which may be a number with a huge exponent. ``is_rounded`` is a mask of the
-    decimals that lost digits; ``None`` if there are none.
+    ``is_rounded`` is a mask of the decimals that lost digits; ``None`` if there are none.
     """
 
     values: pa.Array
     has_value: Mask
     is_plain: Mask
-    zero_rows: list[int]
     is_rounded: Mask | None = None
 
 
@@ -108,7 +106,7 @@ def _convert_each(raw_values: list[Any], field: Field, is_exact: Callable[[Any],
         except Rejection:
             is_plain[row] = False
     values = pa.array(converted_values, arrow_type(field.type))
-    column = _column(values, is_valid(values), is_plain)
+    column = ConvertedColumn(values, is_valid(values), is_plain)
     if "DECIMAL" not in field.type:
         return column
     return column._replace(is_rounded=np.fromiter(map(has_rounded, converted_values), bool, len(raw_values)))
@@ -128,10 +126,7 @@ def _with_default(column: ConvertedColumn, raw_values: list[Any], field: Field) 
     """Fill the default into rows without a value in the record; in rows that are not plain any value will do."""
     is_missing = np.fromiter((raw is None for raw in raw_values), bool, len(raw_values))
     default = pa.scalar(convert_value(None, field), column.values.type)
-    zero_rows = [row for row in column.zero_rows if not is_missing[row]]
-    return column._replace(
-        values=column.values.fill_null(default), has_value=column.has_value | is_missing, zero_rows=zero_rows
-    )
+    return column._replace(values=column.values.fill_null(default), has_value=column.has_value | is_missing)
 
 
 def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -146,7 +141,7 @@ def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
     if field.type in EXACT_KINDS:
         clean_values, is_plain = keep_types(raw_values, {EXACT_KINDS[field.type]})
         values = pa.array(clean_values, arrow_type(field.type))
-        return _column(values, is_valid(values), is_plain)
+        return ConvertedColumn(values, is_valid(values), is_plain)
     return _convert_whole(raw_values, field) if field.type in WHOLE_LIMITS else _convert_fractions(raw_values, field)
 
 
@@ -164,20 +159,16 @@ def _convert_written(raw_values: list[Any], field: Field) -> ConvertedColumn:
     return column._replace(is_plain=column.is_plain & plain.is_plain)
 
 
-def _column(values: pa.Array, has_value: Mask, is_plain: Mask, zero_rows: Sequence[int] = ()) -> ConvertedColumn:
-    return ConvertedColumn(values, has_value, is_plain, list(zero_rows))
-
-
 def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
     texts, is_plain = text_array(raw_values)
     has_value = is_valid(texts)
     if field.type == "STRING":
-        return _column(texts.cast(pa.string()), has_value, is_plain)
+        return ConvertedColumn(texts.cast(pa.string()), has_value, is_plain)
     times, is_parsed = parse_times(texts, field)
     is_plain &= is_parsed | ~has_value
     if field.type == "DATE":
         times = (times // 86_400_000_000).astype(np.int32)
-    return _column(_array(times, is_parsed, arrow_type(field.type)), has_value, is_plain)
+    return ConvertedColumn(_array(times, is_parsed, arrow_type(field.type)), has_value, is_plain)
 
 
 def _convert_whole(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -194,7 +185,7 @@ def _convert_whole(raw_values: list[Any], field: Field) -> ConvertedColumn:
     is_plain &= in_bounds | ~has_value
     dtype = np.int32 if field.type == "INT" else np.int64
     converted_values = _array(numbers.astype(dtype), has_value & in_bounds, arrow_type(field.type))
-    return _column(converted_values, has_value, is_plain)
+    return ConvertedColumn(converted_values, has_value, is_plain)
 
 
 def _convert_fractions(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -209,7 +200,7 @@ def _convert_fractions(raw_values: list[Any], field: Field) -> ConvertedColumn:
         bounds = bounds_in_units(field, scale, range(1 - 10**precision, 10**precision))
         units, in_bounds = round_to_units(doubles, scale, bounds)
         values = _decimals(units, in_bounds, arrow_type(field.type))
-    column = _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
+    column = ConvertedColumn(values, has_value, is_plain & (in_bounds | ~has_value))
     if field.type == "DOUBLE":
         return column
     is_rounded, is_certain = judge_rounding(doubles, units, scale)
@@ -226,7 +217,7 @@ def _convert_unscaled(raw_values: list[Any], field: Field) -> ConvertedColumn:
     units = np.array([units or 0 for units in plain.values], np.int64)
     in_bounds = has_value & (units >= minimum) & (units <= maximum)
     values = _decimals(units, in_bounds, arrow_type(field.type))
-    return _column(values, has_value, plain.is_plain & (in_bounds | ~has_value))
+    return ConvertedColumn(values, has_value, plain.is_plain & (in_bounds | ~has_value))
 
 
 def _convert_epochs(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -240,7 +231,7 @@ def _convert_epochs(raw_values: list[Any], field: Field) -> ConvertedColumn:
     bounds = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
     times, in_bounds = round_to_units(doubles, EPOCHS[field.epoch or "seconds"], bounds)
     values = _array(times, in_bounds, arrow_type(field.type))
-    return _column(values, has_value, is_plain & (in_bounds | ~has_value), _zero_rows(doubles))
+    return ConvertedColumn(values, has_value, is_plain & (in_bounds | ~has_value))
 
 
 def _convert_nanoseconds(raw_values: list[Any], field: Field) -> ConvertedColumn:
@@ -256,10 +247,6 @@ def _to_doubles(raw_values: list[Any]) -> tuple[Doubles, Mask, Mask]:
     clean_values, is_plain = keep_types(raw_values, {float, int})
     doubles = np.array(clean_values, np.float64) + 0.0
     return doubles, ~np.isnan(doubles), is_plain
-
-
-def _zero_rows(doubles: Doubles) -> list[int]:
-    return list(np.flatnonzero(doubles == 0).tolist())
 
 
 def _decimals(units: npt.NDArray[np.int64], has_value: Mask, type_: pa.DataType) -> pa.Array:

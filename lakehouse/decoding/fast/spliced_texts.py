@@ -1,38 +1,51 @@
-"""Texts that hold JSON, on the way to fields of many records: the records become those that were never escaped.
-
-A text in the bytes of a record is replaced by the JSON that it holds, so the fast path decodes the record as a whole.
-All other bytes stay as they are.
-"""
+"""Texts that hold JSON, on the way to fields of many records: a native parser opens them, if that is certain."""
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
-from json import dumps
-from types import ModuleType
 from typing import Any
 
-from lakehouse.decoding.fast.plain_parsing import parse_or_none
-from lakehouse.decoding.fields import Steps, paths_in_value
+import numpy as np
+
+from lakehouse.decoding.fast.exact_records import inexact_values
+from lakehouse.decoding.fast.plain_numbers import Mask
+from lakehouse.decoding.fast.plain_parsing import Native, parse_contents
+from lakehouse.decoding.fields import paths_in_value
 from lakehouse.decoding.opened_texts import OpeningParser
 from lakehouse.decoding.rules import Rules
 
-_MAX_SIZE = 1_000_000  # bytes of a record: with its texts, it takes far less memory than one may
 _BEGINNINGS = ("{", "[")
 
 
-def splice_texts(values: list[bytes | None], rules: Rules, native: ModuleType) -> list[bytes | None]:
-    """Return records without escaped JSON at the paths to fields; one that is not certain stays as it is.
+def open_texts(contents: list[Any], rules: Rules, native: Native) -> Mask:
+    """Put the JSON that texts hold in their places; return a mask of the records in which that loses something.
 
-    If another column reads such a text as a whole, or what no column takes, it stays a text: the strict rules open it.
+    If another column reads such a text as a whole, or what no column takes, it stays a text, and so does one that holds
+    no object and no array: the strict rules open it.
     """
-    parser = rules.parser
-    paths = _spliced_paths(parser, rules) if isinstance(parser, OpeningParser) and parser.is_json else []
-    if not paths:
-        return values
-    base64_path = parser.json_options.base64_path
-    return [_splice(value, paths, base64_path, native) for value in values]
+    parser, is_inexact = rules.parser, np.zeros(len(contents), bool)
+    for path in _opened_paths(parser, rules) if isinstance(parser, OpeningParser) else ():
+        containers = _containers_at(contents, path)
+        texts = [(record, inner) for record, inner in enumerate(containers) if type(inner.get(path[-1])) is str]
+        is_base64 = path == parser.json_options.base64_path
+        pairs = [(record, _inner_json(inner[path[-1]], is_base64=is_base64)) for record, inner in texts]
+        records, written = [record for record, text in pairs if text], [text for _, text in pairs if text]
+        opened = parse_contents(written, parser.json_options, native)
+        is_inexact[records] |= inexact_values(written, opened, rules.fields, native)
+        for record, content in zip(records, opened, strict=True):
+            if content is not None:
+                containers[record][path[-1]] = content
+    return is_inexact
 
 
-def _spliced_paths(parser: OpeningParser, rules: Rules) -> list[tuple[str, ...]]:
+def _containers_at(contents: list[Any], path: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The object of each record that contains what is at a path; an empty one if there is none."""
+    containers = contents
+    for step in path[:-1]:
+        containers = [outer.get(step) if type(outer) is dict else None for outer in containers]
+    return [inner if type(inner) is dict else {} for inner in containers]
+
+
+def _opened_paths(parser: OpeningParser, rules: Rules) -> list[tuple[str, ...]]:
     """The paths of objects and arrays that no column reads as a whole, each after those that lead to it."""
     whole_paths = {steps for steps, _ in paths_in_value(rules.mapped_fields, rules.rows_from)}
     if rules.taken_fields is not None or any(field.whole_depth for field in rules.mapped_fields):
@@ -44,38 +57,6 @@ def _spliced_paths(parser: OpeningParser, rules: Rules) -> list[tuple[str, ...]]
     ]
 
 
-def _splice(
-    value: bytes | None, paths: list[tuple[str, ...]], base64_path: Steps | None, native: ModuleType
-) -> bytes | None:
-    """Return a record in which the texts at the paths are the JSON that they hold; as it is if one is not certain.
-
-    A text is found by the bytes in which encoders write it. If these are elsewhere, its own place stays a text, from
-    which no column reads, and the strict rules decide.
-    """
-    parsed = parse_or_none(value, native) if value is not None and len(value) <= _MAX_SIZE else None
-    spliced = value or b""
-    for path in paths:
-        container = _container_at(parsed, path)
-        text = container.get(path[-1])
-        if type(text) is not str:
-            continue
-        inner = _inner_json(text, is_base64=path == base64_path)
-        content = None if inner is None else parse_or_none(inner, native)
-        written = _written_text(text, spliced, native)
-        if inner is None or type(content) not in (dict, list) or written is None:
-            return value
-        spliced = spliced.replace(written, inner)
-        container[path[-1]] = content
-    return spliced if value is not None else None
-
-
-def _container_at(parsed: Any, path: tuple[str, ...]) -> dict[str, Any]:
-    """The object that contains what is at a path; an empty one if there is none."""
-    for step in path[:-1]:
-        parsed = parsed.get(step) if type(parsed) is dict else None
-    return parsed if type(parsed) is dict else {}
-
-
 def _inner_json(text: str, *, is_base64: bool) -> bytes | None:
     """The bytes of the JSON that a text may hold; ``None`` if it certainly holds neither an object nor an array."""
     if not is_base64:
@@ -85,11 +66,3 @@ def _inner_json(text: str, *, is_base64: bool) -> bytes | None:
     except (Base64Error, ValueError):
         return None
     return data if b2a_base64(data, newline=False) == text.encode() else None
-
-
-def _written_text(text: str, value: bytes, native: ModuleType) -> bytes | None:
-    """The bytes that a record has for a text, as a usual encoder writes it; ``None`` if they are not there once."""
-    for written in (native.dumps(text), dumps(text).encode()):
-        if value.count(written) == 1:
-            return written
-    return None

@@ -14,6 +14,7 @@ from lakehouse.decoding.fast.exact_records import inexact_values
 from lakehouse.decoding.fast.plain_numbers import Mask
 from lakehouse.decoding.fast.plain_parsing import Native, parse_contents
 from lakehouse.decoding.fast.plain_paths import values_of_parts
+from lakehouse.decoding.fast.shared_schemas import add_schema, find_schema, without_schema
 from lakehouse.decoding.fast.spliced_texts import open_texts
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.parser import Change
@@ -138,8 +139,13 @@ def _parse_natively(batch: RecordBatch, native: Native, are_tombstones: Mask) ->
         ]
     if batch.unreadable:
         batch.doubt(np.isin(np.arange(len(batch)), list(batch.unreadable)))
-    batch.contents = parse_contents(batch.values, rules.parser.json_options, native)
-    batch.doubt(inexact_values(batch.values, batch.contents, rules.fields, native))
+    shared = find_schema(batch.values, native) if rules.has_changes else None
+    written = without_schema(batch.values, shared) if shared else batch.values
+    batch.contents = parse_contents(written, rules.parser.contents.json_options, native)
+    batch.doubt(inexact_values(written, batch.contents, rules.fields, native))
+    if shared:
+        is_without = [new is not value for new, value in zip(written, batch.values, strict=True)]
+        batch.contents = add_schema(batch.contents, is_without, shared)
     batch.doubt(open_texts(batch.contents, rules, native))
     if rules.has_changes:
         return

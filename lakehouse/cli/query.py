@@ -150,7 +150,7 @@ def _write_parquet(running_query: "RunningQuery", progress: Progress, file: Bina
 def _parse_as_of(text: str | None) -> Any:
     if text is None:
         return None
-    from lakehouse.ledger.past_versions import parse_point
+    from lakehouse.ledger.versions import parse_point
 
     try:
         return parse_point(text)

@@ -13,7 +13,7 @@ import duckdb
 
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.errors import LakehouseError
-from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.versions import count_rows
 from lakehouse.query import query
 from lakehouse.settings import Settings
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.ledger.active_files import measure
 from lakehouse.ledger.audit import Finding
 from lakehouse.ledger.ledger import read_ledger
+from lakehouse.ledger.versions import measure
 from lakehouse.settings import Settings
 
 DATA_VERSION = "dagster/data_version"  # the tag that shows Dagster that an asset changed

@@ -16,8 +16,8 @@ from lakehouse.derived.changes import (
     derived_commit,
     derived_from,
 )
-from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.versions import count_rows
 from lakehouse.settings import Settings
 from lakehouse.spark.few_rows import compute_once, rows_expected
 from lakehouse.storage.layout import Layout, TableColumn, partitions_sql

@@ -19,7 +19,7 @@ from lakehouse.ledger.commit_infos import committed_at
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_version, read_commit
-from lakehouse.ledger.past_versions import TableVersion
+from lakehouse.ledger.versions import TableVersion
 from lakehouse.query.connections import missing_files, refusal
 from lakehouse.settings import Settings
 from lakehouse.storage.row_changes import ChangesGoneError, read_change_batches

@@ -13,7 +13,7 @@ from lakehouse.declaration import Export
 from lakehouse.declaration.export import CHANGE_COLUMNS, Period, column_problems
 from lakehouse.errors import TableError
 from lakehouse.exports.files import PARTITION
-from lakehouse.ledger.past_versions import TableVersion
+from lakehouse.ledger.versions import TableVersion
 from lakehouse.query import RunningQuery
 from lakehouse.query.connections import connect, lock_connection, quoted_name, quoted_text, run_statement, scan_sql
 from lakehouse.settings import Settings

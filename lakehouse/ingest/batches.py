@@ -35,12 +35,12 @@ from lakehouse.ingest.staging import stage_around_timeless, stage_records
 from lakehouse.ingest.topics import split_by_topic, split_context, with_start
 from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, require_same_source
-from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, lag_of
 from lakehouse.ledger.positions import Plan, SourceState, source_words
+from lakehouse.ledger.versions import count_rows
 from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import source_of
 from lakehouse.spark.few_rows import rows_expected

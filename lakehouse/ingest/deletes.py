@@ -16,13 +16,13 @@ from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError, LedgerError
-from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.consumption import has_consumed_version, version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
+from lakehouse.ledger.versions import holds_files
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import NO_VERSION, Layout
 from lakehouse.storage.row_order import merged_layout, order_columns

@@ -23,10 +23,10 @@ from lakehouse.ingest.rejected_elements import keep_unresolved, records_with_byt
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.staging import stage_records
 from lakehouse.ingest.unresolved_rejections import unresolved_sql
+from lakehouse.ledger.commit_infos import find_name
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId
-from lakehouse.ledger.several_sources import find_name
 from lakehouse.storage.table_context import TableContext, retry_on_conflict, whole_ledger
 
 Place = tuple[int, int]

@@ -11,12 +11,12 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.ingest.rejected_elements import for_each_element
 from lakehouse.ingest.unresolved_rejections import open_sql, undone_sql
-from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range
+from lakehouse.ledger.versions import count_rows
 from lakehouse.settings import Settings
 from lakehouse.storage.data_file import DataFile
 from lakehouse.storage.layout import Layout, TableColumn

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from lakehouse.declaration.sql import quoted
+from lakehouse.ledger.commit_infos import names_of_sources, progress_by_source
 from lakehouse.ledger.commits import OF_RECORDS
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Positions
-from lakehouse.ledger.several_sources import names_of_sources, progress_by_source
 
 
 def unresolved_sql(merged: Ledger, quote: Callable[[str], str] = quoted) -> str:

@@ -7,10 +7,10 @@ from lakehouse.declaration import StreamTable
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.kept_rejections import find_lost_rejections
 from lakehouse.ingest.unresolved_rejections import open_sql, unresolved_sql
-from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.table_failures import log_failures
+from lakehouse.ledger.versions import holds_files
 from lakehouse.settings import Settings
 
 

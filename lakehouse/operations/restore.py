@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehouse.errors import TableError
-from lakehouse.ledger.active_files import count_rows
-from lakehouse.ledger.commit_infos import committed_at
+from lakehouse.ledger.commit_infos import committed_at, progress_by_stream
 from lakehouse.ledger.ledger import Ledger, ledger_as_of, read_ledger
 from lakehouse.ledger.log import open_version, read_commit
-from lakehouse.ledger.several_sources import progress_by_stream
 from lakehouse.ledger.table_failures import log_failures
+from lakehouse.ledger.versions import count_rows
 from lakehouse.settings.store import Store
 from lakehouse.storage.delta_rs_writer import restore_version, spark_advice
 from lakehouse.storage.layout import Layout

@@ -11,12 +11,12 @@ from lakehouse.ingest.gaps import plan_table
 from lakehouse.ingest.kept_rejections import find_lost_rejections
 from lakehouse.ingest.topics import known_topics, split_by_topic, with_start
 from lakehouse.ledger.accounting import figures
-from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.commit_infos import left_out_by_stream
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import HeldPart, Progress, Range, SourceState, describe_held, source_words
-from lakehouse.ledger.several_sources import left_out_by_stream
+from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
 from lakehouse.operations.readers import DerivedStatus, derived_status
 from lakehouse.settings import Settings

@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import TableError
-from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.log import open_table
+from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.canonical_rows import BUCKETS, Texts, bucket_of, canonical_text, row_hash
 from lakehouse.operations.source_database import ComparedColumns, open_source
 

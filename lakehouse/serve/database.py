@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from lakehouse.errors import LakehouseError, TableError
 from lakehouse.errors.causes import in_time
 from lakehouse.exports.row_texts import json_ready
-from lakehouse.ledger.past_versions import TableVersion
+from lakehouse.ledger.versions import TableVersion
 from lakehouse.query.connections import connect, missing_files, refusal, run_statement
 from lakehouse.serve.problems import RequestError
 from lakehouse.serve.statements import Statement

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal, localcontext
 from typing import Any
 
-from lakehouse.ledger.past_versions import parse_time
+from lakehouse.ledger.versions import parse_time
 from lakehouse.query.connections import quoted_name
 from lakehouse.serve.problems import wrong_parameter
 from lakehouse.serve.snapshots import Snapshot

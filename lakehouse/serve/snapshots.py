@@ -13,7 +13,7 @@ from lakehouse.discovery import find_tables, find_views
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import ledger_as_of, ledger_of
 from lakehouse.ledger.log import open_table, open_version
-from lakehouse.ledger.past_versions import TableVersion, find_version
+from lakehouse.ledger.versions import TableVersion, find_version
 from lakehouse.query import table_names
 from lakehouse.query.connections import quoted_name, scan_sql
 from lakehouse.serve.database import Database

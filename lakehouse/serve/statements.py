@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakehouse.ledger.past_versions import TableVersion
+from lakehouse.ledger.versions import TableVersion
 from lakehouse.query.connections import quoted_name, scan_sql
 
 PERIODS = ("hour", "day", "month", "year")

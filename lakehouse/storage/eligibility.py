@@ -16,9 +16,9 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import StructType
 
 from lakehouse.decoding.nested_types import nested
-from lakehouse.ledger.active_files import active_files
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.log_files import LOG
+from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
 from lakehouse.storage.layout import STATISTICS, TEXT_TYPES, Layout, paths
 from lakehouse.storage.table_files import MOST_FILES, path_of

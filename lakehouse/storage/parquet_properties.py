@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import WriterProperties
 
-from lakehouse.ledger.active_files import active_files
 from lakehouse.ledger.log import open_table
+from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
 from lakehouse.storage.layout import TEXT_BOUND, Layout
 from lakehouse.storage.table_files import path_of

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from lakehouse.ledger.active_files import active_files
 from lakehouse.ledger.log import open_table
+from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.spark_writer import read_table

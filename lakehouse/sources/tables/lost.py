@@ -10,10 +10,10 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType
 
 from lakehouse.errors import ReadLossError, SourceError
-from lakehouse.ledger.active_files import active_files
 from lakehouse.ledger.log import open_table, open_version
 from lakehouse.ledger.positions import Plan
 from lakehouse.ledger.table_failures import log_failures
+from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
 from lakehouse.sources.tables.versions import versions_in
 from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, VersionChanges, change_failures, place_of

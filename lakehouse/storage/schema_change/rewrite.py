@@ -11,9 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import Day, Month, Value, Year
 from lakehouse.declaration.sql import castable, quoted
 from lakehouse.decoding.nested_types import nested
-from lakehouse.errors import TableError
+from lakehouse.errors import TableError, restore_advice
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.layout import STATISTICS, Layout
 from lakehouse.storage.schema_change.diff import RewriteScope, SchemaDiff
 from lakehouse.storage.spark_writer import commit_overwrite, read_table, run_upkeep, write_alone

@@ -8,9 +8,8 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.errors import AccountingError, LakehouseError, TableDamagedError
+from lakehouse.errors import AccountingError, LakehouseError, TableDamagedError, restore_advice
 from lakehouse.ledger.audit import audit
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.operations import verify
 from lakehouse.operations.maintain import maintain
 from lakehouse.operations.repair import propose_acceptance

@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from deltalake import write_deltalake
 
-from lakehouse.ledger.past_versions import TableVersion, find_version
+from lakehouse.ledger.versions import TableVersion, find_version
 from lakehouse.serve import database as database_module
 from lakehouse.serve import server as serving_process
 from lakehouse.serve.database import MEGABYTE, Database, _execute

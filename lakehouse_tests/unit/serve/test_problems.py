@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.cli import main
-from lakehouse.ledger.past_versions import find_version
+from lakehouse.ledger.versions import find_version
 from lakehouse.serve.database import Database
 from lakehouse.serve.problems import RequestError, problem_of
 from lakehouse.serve.statements import Statement, count_rows

@@ -16,7 +16,7 @@ from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import Consumption, version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.spark.few_rows import rows_expected
-from lakehouse.storage.comparison import comparable, comparable_row
+from lakehouse.storage.merge_spec import comparable, comparable_row
 from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, change_failures
 from lakehouse.storage.row_order import identity
 from lakehouse.storage.statement import session_settings

@@ -18,9 +18,8 @@ from lakehouse.derived.changes import (
 from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings
 from lakehouse.spark.few_rows import rows_expected
-from lakehouse.storage.comparison import comparable_row
 from lakehouse.storage.layout import TEXT_TYPES, Layout, TableColumn
-from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
+from lakehouse.storage.merge_spec import MergeSpec, comparable_row, equal_keys, from_source
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 _TEXT_PER_CHANGE = 48  # bytes of the kind of a change and the id of a table

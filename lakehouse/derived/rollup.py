@@ -22,7 +22,7 @@ from lakehouse.settings import Settings
 from lakehouse.spark.few_rows import compute_once, rows_expected
 from lakehouse.storage.layout import Layout, TableColumn, partitions_sql
 from lakehouse.storage.merge_spec import MergeSpec, equal_values, from_source
-from lakehouse.storage.schema_change.diff import find_retyped_columns
+from lakehouse.storage.schema_diff import find_retyped_columns
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable
 
 _IS_GONE = "_is_gone"  # true for a group without rows

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from lakehouse.errors import ConflictError, LockedError, TableDamagedError, TableError
 from lakehouse.ledger.commit_values import Consumed, Frozen
-from lakehouse.storage.lock_holder import holder_of, note_holder
+from lakehouse.storage.lock import holder_of, note_holder
 
 STATE = "_export"  # the folder of the manifests, within the folder of the export
 FORM: Literal[1] = 1  # the version of the form of manifests

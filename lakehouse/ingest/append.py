@@ -34,7 +34,7 @@ from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import Plan
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.sources.source import Judge, Undecoded
-from lakehouse.storage.data_file import DataFile
+from lakehouse.storage.data_files import DataFile
 from lakehouse.storage.eligibility import can_add_files
 from lakehouse.storage.layout import TEXT_BOUND, paths
 from lakehouse.storage.merge_spec import MergeSpec, from_source

@@ -17,7 +17,7 @@ from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.horizon import greatest_order
 from lakehouse.ingest.rejected_records import DecodedBatch
-from lakehouse.storage.bounds import bounds_after
+from lakehouse.storage.merge_spec import bounds_after
 from lakehouse.storage.row_order import record_fields
 from lakehouse.storage.table_context import TableContext
 

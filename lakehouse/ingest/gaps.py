@@ -26,7 +26,7 @@ from lakehouse.ledger.positions import (
     find_gap,
     source_words,
 )
-from lakehouse.storage.bounds import ChangeBounds, bounds_after
+from lakehouse.storage.merge_spec import ChangeBounds, bounds_after
 
 
 def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:

@@ -21,8 +21,7 @@ from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import SourceId
-from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds, bounds_after
-from lakehouse.storage.merge_spec import MergeSpec, equal_keys
+from lakehouse.storage.merge_spec import NO_BOUNDS, ChangeBounds, MergeSpec, bounds_after, equal_keys
 from lakehouse.storage.row_order import (
     KEPT,
     compare_with,

@@ -16,7 +16,7 @@ from lakehouse.ingest.deletes import Deletes, settle_deletes, store_deletes
 from lakehouse.ingest.newest_per_key import newest_per_key
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.storage.bounds import NO_BOUNDS, bounds_of
+from lakehouse.storage.merge_spec import NO_BOUNDS, bounds_of
 from lakehouse.storage.stored_table import COUNTED_FLAGS, ComparedRows, ExpectedRows
 from lakehouse.storage.table_context import TableContext
 

@@ -18,7 +18,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse.ledger.versions import count_rows
 from lakehouse.settings import Settings
-from lakehouse.storage.data_file import DataFile
+from lakehouse.storage.data_files import DataFile
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, from_source
 from lakehouse.storage.row_order import POSITION, position_columns, same_place

@@ -26,7 +26,7 @@ from lakehouse.kafka import (
     read_records,
     timeless_detail,
 )
-from lakehouse.kafka.arrow_records import to_arrow
+from lakehouse.kafka.read import to_arrow
 from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.positions import Plan
 from lakehouse.sources.source import Undecoded

@@ -17,8 +17,7 @@ from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.horizon import greatest_order
 from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.commit_values import RecordOrder
-from lakehouse.storage.bounds import NO_BOUNDS, bounds_after
-from lakehouse.storage.merge_spec import MergeSpec, equal_keys
+from lakehouse.storage.merge_spec import NO_BOUNDS, MergeSpec, bounds_after, equal_keys
 from lakehouse.storage.row_order import KEPT, compare_with, not_truncated, record_fields
 from lakehouse.storage.table_context import TableContext
 

@@ -16,7 +16,7 @@ from lakehouse.operations.layouts import batch_layouts, derived_layouts, loaded_
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import COLUMNS_PROPERTY, DECLARATION_PROPERTY, Layout
 from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.schema_change.diff import SchemaDiff, read_schema_diff
+from lakehouse.storage.schema_diff import SchemaDiff, read_schema_diff
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import merged_ledger
 

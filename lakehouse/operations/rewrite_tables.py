@@ -10,9 +10,8 @@ from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.operations.layouts import layouts_of
 from lakehouse.storage.layout import Layout
-from lakehouse.storage.schema_change.apply import require_nothing
-from lakehouse.storage.schema_change.diff import RewriteScope, SchemaDiff, read_schema_diff
-from lakehouse.storage.schema_change.rewrite import require_exact
+from lakehouse.storage.schema_change import require_exact, require_nothing
+from lakehouse.storage.schema_diff import RewriteScope, SchemaDiff, read_schema_diff
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, retry_on_conflict

@@ -18,16 +18,7 @@ from lakehouse.cli import services, stack, table_session
 from lakehouse.cli import table_session as cli_session
 from lakehouse.errors import BrokerError, RegistryError, SetupError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import (
-    admin,
-    connection_causes,
-    create_topic,
-    publish,
-    read_topic,
-    timeless,
-    topic_names,
-    written_ends,
-)
+from lakehouse.kafka import connection, create_topic, publish, read, read_topic, state, topic_names, written_ends
 from lakehouse.kafka.newest_records import newest_records
 from lakehouse.local import broker, dagster_home, embedded, jars, registry
 from lakehouse.local.process import Child
@@ -70,7 +61,7 @@ REQUESTS: dict[str, Callable[[Settings], object]] = {
 def test_a_request_to_a_silent_broker_ends(
     request_name: str, silent_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin, "_LIMIT", 0.5)
+    monkeypatch.setattr(state, "_LIMIT", 0.5)
     with pytest.raises(BrokerError, match=silent_address):
         REQUESTS[request_name](settings(tmp_path, kafka_bootstrap_servers=silent_address))
 
@@ -78,7 +69,7 @@ def test_a_request_to_a_silent_broker_ends(
 def test_the_search_for_the_cause_of_a_failure_ends(silent_address: str, tmp_path: Path) -> None:
     for protocol in ("PLAINTEXT", "SSL"):
         silent_settings = settings(tmp_path, kafka_bootstrap_servers=silent_address, kafka_security_protocol=protocol)
-        assert connection_causes.find_cause(silent_settings, [], 0.3) is None
+        assert connection.find_cause(silent_settings, [], 0.3) is None
 
 
 AUDIT = """
@@ -236,9 +227,9 @@ def test_the_table_lists_the_actual_limits() -> None:
         "the broker, by `topics`, `doctor`, a repair or a check": inspect.signature(read_topic)
         .parameters["limit"]
         .default,
-        "the broker, while records near one without a possible time are read": timeless._PATIENCE,
+        "the broker, while records near one without a possible time are read": read._PATIENCE,
         "the broker, to acknowledge a record": sys.modules["lakehouse.kafka.publish"].__dict__["_STALL_SECONDS"],
-        "the broker, by a batch, `peek`, or to create a topic": admin._LIMIT,
+        "the broker, by a batch, `peek`, or to create a topic": state._LIMIT,
         "the embedded broker or registry, to answer": embedded._START_SECONDS,
         "Dagster's storage, to be created or migrated": dagster_home._STORAGE_SECONDS,
         "either, to interrupt a read or to release a session": client._FAREWELL,

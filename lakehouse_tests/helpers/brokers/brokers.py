@@ -13,7 +13,7 @@ from uuid import uuid4
 from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import DataFrame
 
-from lakehouse.kafka import Record, few_records, read_records
+from lakehouse.kafka import Record, read, read_records
 from lakehouse.kafka.newest_records import to_record
 from lakehouse.local.broker import Kafka, new_cluster_id
 from lakehouse.local.ports import broker_answers, draw_ports
@@ -134,7 +134,7 @@ class Interference:
     def while_reading(self, pid: int, number: signal.Signals) -> Path:
         """Send a signal to a process when Spark reads the first partition; return a file that exists from then on."""
         signal_file = self._folder / uuid4().hex
-        self._monkeypatch.setattr(few_records, "FEW_POSITIONS", 0)
+        self._monkeypatch.setattr(read, "FEW_POSITIONS", 0)
 
         def send_signal(rows: Iterator[Any]) -> Iterator[Any]:
             for batch in rows:
@@ -161,5 +161,5 @@ class Interference:
                 os.kill(pid, number)
             return to_record(message)
 
-        self._monkeypatch.setattr(few_records, "to_record", send_signal)
+        self._monkeypatch.setattr(read, "to_record", send_signal)
         return signal_file

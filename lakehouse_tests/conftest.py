@@ -15,12 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakehouse.query.connections
-import lakehouse.spark.few_rows
+import lakehouse.spark.own_session
 from lakehouse.declaration import StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic
-from lakehouse.local.broker import running_broker
-from lakehouse.local.registry import running_registry
+from lakehouse.local.servers import running_broker, running_registry
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session, stop_session
 from lakehouse_tests.helpers.attacks.writers import by_spark
@@ -43,7 +42,7 @@ os.environ[DECLARATIONS] = "lakehouse.examples.tables.temperatures"
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # URL of a Spark Connect server: run the same tests on it
 ENGINE = "TESTS_ENGINE"  # if set, run the same tests on an engine in their home
-PLANS = "TESTS_PLANS"  # a limit in lakehouse.spark.few_rows; if named here, it becomes -1 and Spark writes everything
+PLANS = "TESTS_PLANS"  # a limit in spark.own_session; if named here, it becomes -1 and Spark writes everything
 # Tests start many short Java processes: full compilation and parallel garbage collection cost more than they save.
 # Without Hadoop's own library, each commit of Spark starts some twenty processes, which VFORK does in half the time.
 SHORT_JAVA = (
@@ -80,7 +79,7 @@ def _ignore_settings_of_this_machine() -> Iterator[None]:
             patch.delenv(name)
         patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", JAVA_OPTIONS))
         if os.environ.get(PLANS):
-            patch.setattr(lakehouse.spark.few_rows, os.environ[PLANS], -1)
+            patch.setattr(lakehouse.spark.own_session, os.environ[PLANS], -1)
         with by_spark(PLANS in os.environ):
             yield
 

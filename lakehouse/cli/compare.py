@@ -13,8 +13,7 @@ from lakehouse.cli.table_session import load_settings
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
-    from lakehouse.operations.compare import Comparison, Difference
-    from lakehouse.operations.table_pair import Progress
+    from lakehouse.operations.compare import Comparison, Difference, Progress
 
 _SECONDS_PER_TEXT = 1.0
 commands = typer.Typer()

@@ -124,8 +124,8 @@ def _spark(settings: "Settings") -> Part:
 
 def _engine(settings: "Settings") -> Part:
     """The engine of the home, which need not run; every command refuses an engine with other packages or settings."""
+    from lakehouse.local.java import read_heap
     from lakehouse.spark.engine import engine_folder, is_engine_running, read_address
-    from lakehouse.spark.heap import read_heap
     from lakehouse.spark.sessions import fingerprint
 
     folder = engine_folder(settings)

@@ -17,9 +17,8 @@ from lakehouse.ledger.commit_values import Totals
 from lakehouse.ledger.commits import OF_RECORDS, Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, source_words
-from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.planned_changes import Change
-from lakehouse.operations.rejections import sample_reasons
+from lakehouse.operations.rejections import count_rejected, sample_reasons
 from lakehouse.settings import Settings
 
 Figures = dict[str, Any]

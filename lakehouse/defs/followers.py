@@ -16,8 +16,7 @@ from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
 from lakehouse.defs.specs import code_references
 from lakehouse.defs.steps import name_run
 from lakehouse.exports.exporter import Exporter, ExportUpdate
-from lakehouse.operations.materialize import Materialization, ViewUpdate
-from lakehouse.operations.view_columns import TypedView, type_views
+from lakehouse.operations.materialize import Materialization, TypedView, ViewUpdate, type_views
 from lakehouse.settings import Settings
 
 TICK_INTERVAL = 15

@@ -15,7 +15,7 @@ from lakehouse.errors.troubles import PASSING, find_trouble
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import Consumption, version_to_consume
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.spark.few_rows import rows_expected
+from lakehouse.spark.own_session import rows_expected
 from lakehouse.storage.merge_spec import comparable, comparable_row
 from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, change_failures
 from lakehouse.storage.row_order import identity

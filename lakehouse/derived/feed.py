@@ -17,7 +17,7 @@ from lakehouse.derived.changes import (
 )
 from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings
-from lakehouse.spark.few_rows import rows_expected
+from lakehouse.spark.own_session import rows_expected
 from lakehouse.storage.layout import TEXT_TYPES, Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, comparable_row, equal_keys, from_source
 from lakehouse.storage.stored_table import ExpectedRows, StoredTable

@@ -19,7 +19,7 @@ from lakehouse.derived.changes import (
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.versions import count_rows
 from lakehouse.settings import Settings
-from lakehouse.spark.few_rows import compute_once, rows_expected
+from lakehouse.spark.own_session import compute_once, rows_expected
 from lakehouse.storage.layout import Layout, TableColumn, partitions_sql
 from lakehouse.storage.merge_spec import MergeSpec, equal_values, from_source
 from lakehouse.storage.schema_diff import find_retyped_columns

@@ -43,7 +43,7 @@ from lakehouse.ledger.positions import Plan, SourceState, source_words
 from lakehouse.ledger.versions import count_rows
 from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import source_of
-from lakehouse.spark.few_rows import rows_expected
+from lakehouse.spark.own_session import rows_expected
 from lakehouse.storage.data_files import DataFile
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict

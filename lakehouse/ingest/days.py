@@ -20,7 +20,7 @@ from lakehouse.ingest.topics import first_positions
 from lakehouse.kafka import TimelessRecordError, first_records, offsets_at, read_failures, read_records
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Positions, Range, SourceId, describe_deleted
-from lakehouse.spark.few_rows import rows_expected
+from lakehouse.spark.own_session import rows_expected
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse.storage.table_context import TableContext, whole_ledger
 

@@ -26,7 +26,7 @@ from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId, SourceState
-from lakehouse.spark.few_rows import VERY_FEW_ROWS
+from lakehouse.spark.own_session import VERY_FEW_ROWS
 from lakehouse.storage.table_context import TableContext, whole_ledger
 
 _log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.horizon import purge_deletes
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import active_files, read_history
-from lakehouse.operations.layouts import layouts_of
+from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.operations.readers import VacuumReaders
 from lakehouse.settings.store import Store
 from lakehouse.spark.sessions import FILE_SIZE

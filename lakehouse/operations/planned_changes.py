@@ -1,19 +1,27 @@
-"""What the next run changes in the tables of a declaration before it writes a row, without a JVM."""
+"""The layouts of a declaration's tables: how they changed, and what the next run changes before it writes a row."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
 
 from lakehouse.declaration import Rollup, StreamTable, TopicPattern
 from lakehouse.declaration.snapshot import differences
-from lakehouse.derived.rollup import is_as_declared
+from lakehouse.derived.feed import changes_layout
+from lakehouse.derived.rollup import is_as_declared, rollup_layout
 from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
+from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import require_comparable
+from lakehouse.ingest.load import base_layout, reference_layout
+from lakehouse.ingest.rejected_records import rejected_layout
+from lakehouse.ingest.schema_resolution import schemas_layout
 from lakehouse.ingest.topics import topics_with_progress
+from lakehouse.ledger.commit_infos import committed_at
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.ledger.log import open_table
-from lakehouse.operations.layouts import batch_layouts, derived_layouts, loaded_layouts
+from lakehouse.ledger.log import open_table, read_history
 from lakehouse.settings import Settings
+from lakehouse.sources.files.file_log import files_layout
 from lakehouse.storage.layout import COLUMNS_PROPERTY, DECLARATION_PROPERTY, Layout
 from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.schema_diff import SchemaDiff, read_schema_diff
@@ -33,6 +41,42 @@ Kind = Literal[
     "recompute",
     "refuse",
 ]
+Info = Mapping[str, Any]
+
+
+def batch_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that batches write next to the merged table: rejected records, and deletes if they are declared."""
+    yield rejected_layout(table, settings)
+    if table.delete_rule:
+        yield deletes_layout(table, settings)
+
+
+def derived_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that are derived from the merged table: change feed and rollups."""
+    if not table.is_log:
+        yield changes_layout(table, settings)
+    for rollup in table.rollups:
+        yield rollup_layout(table, rollup, settings)
+
+
+def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that exist only if there is something to store: schemas, base rows and reference tables."""
+    if table.has_schemas:
+        yield schemas_layout(table, settings)
+    if table.reads_files:
+        yield files_layout(table, settings)
+    if table.base:
+        yield base_layout(table, settings)
+    for reference in table.references:
+        yield reference_layout(table, reference, settings)
+
+
+def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """All tables of a declaration, the merged table first."""
+    yield merged_layout(table, settings)
+    yield from batch_layouts(settings, table)
+    yield from derived_layouts(settings, table)
+    yield from loaded_layouts(settings, table)
 
 
 @dataclass(frozen=True)
@@ -173,3 +217,57 @@ def _declaration_changes(layout: Layout, diff: SchemaDiff) -> Iterator[Change]:
     for part, text in differences(diff.former_declaration, layout.declaration_facts) if diff.former_declaration else ():
         if part not in added_parts:
             yield Change(layout.name, "declare", text)
+
+
+@dataclass(frozen=True)
+class Redeclaration:
+    """A version that was written with a changed declaration, and the differences from the declaration before."""
+
+    version: int
+    committed_at: datetime
+    changes: tuple[str, ...]
+
+
+def list_redeclarations(settings: Settings, table: StreamTable) -> list[Redeclaration]:
+    """All changes of the declaration in the table's history, oldest first; empty if the table does not exist."""
+    uri = settings.table_uri(table.name)
+    return list(_changes(read_history(uri))) if open_table(uri) else []
+
+
+def _changes(history: Sequence[Info]) -> Iterator[Redeclaration]:
+    for info, previous_declaration, current_declaration in _declarations(history):
+        changes = (
+            tuple(text for _, text in differences(previous_declaration, current_declaration))
+            if previous_declaration
+            else ()
+        )
+        if changes:
+            yield Redeclaration(int(info["version"]), committed_at(info), changes)
+
+
+def _declarations(history: Sequence[Info]) -> Iterator[tuple[Info, str, str]]:
+    """The commits that record a declaration, oldest first, each with the previous and the current declaration."""
+    declaration, declarations_by_version = "", dict[int, str]()
+    for info in reversed(history):
+        if recorded_declaration := _recorded_declaration(info):
+            yield info, declaration, recorded_declaration
+            declaration = recorded_declaration
+        elif info.get("operation") == "RESTORE":
+            declaration = declarations_by_version.get(_restored_version(info), "")
+        declarations_by_version[int(info["version"])] = declaration
+
+
+def _restored_version(info: Info) -> int:
+    """The version that a RESTORE restored; -1 if it was given a timestamp."""
+    version = str((info.get("operationParameters") or {}).get("version"))
+    return int(version) if version.isdecimal() else -1
+
+
+def _recorded_declaration(info: Info) -> str:
+    """The declaration that a commit records; empty if it records none."""
+    parameter = (info.get("operationParameters") or {}).get("properties")
+    try:
+        properties = json.loads(parameter) if isinstance(parameter, str) else parameter
+    except ValueError:
+        return ""
+    return str(properties.get(DECLARATION_PROPERTY, "")) if isinstance(properties, dict) else ""

@@ -17,8 +17,8 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import HeldPart, Progress, Range, SourceState, describe_held, source_words
 from lakehouse.ledger.versions import count_rows
-from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
 from lakehouse.operations.readers import DerivedStatus, derived_status
+from lakehouse.operations.rejections import RejectionCounts, count_rejected
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sources.table_sources import source_of

@@ -16,7 +16,7 @@ from lakehouse.decoding.staged import DELETE, EQUAL_VERSION, NO_ROW, STALE
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.spark.few_rows import collect_rows
+from lakehouse.spark.own_session import collect_rows
 from lakehouse.storage.data_files import DataFile, read_rows
 from lakehouse.storage.delta_rs_writer import (
     add_files,

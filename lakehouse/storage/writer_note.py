@@ -170,7 +170,7 @@ def _end_statement(writer: Writer) -> bool:
         address = read_address(engine)
         if not is_engine_running(engine) or (address and writer.start and address.start != writer.start):
             return True  # if another engine has the lock, the former one is dead
-        from lakehouse.spark.connect import end_work  # noqa: PLC0415 - rarely needed
+        from lakehouse.spark.orphans import end_work  # noqa: PLC0415 - rarely needed
 
         return end_work(engine, writer.session, _PATIENCE)
     except SetupError:  # another user's engine

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from lakehouse.local.ports import draw_port
-from lakehouse.local.process import Child
+from lakehouse.local.process import Child, draw_port
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.places import ROOT

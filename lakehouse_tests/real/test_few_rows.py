@@ -17,7 +17,7 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.spark.few_rows import collect_rows
+from lakehouse.spark.own_session import collect_rows
 from lakehouse.storage import stored_table
 from lakehouse.storage.data_files import read_rows
 from lakehouse.storage.delta_rs_writer import append_quickly

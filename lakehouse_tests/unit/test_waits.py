@@ -20,12 +20,11 @@ from lakehouse.errors import BrokerError, RegistryError, SetupError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import connection, create_topic, publish, read, read_topic, state, topic_names, written_ends
 from lakehouse.kafka.newest_records import newest_records
-from lakehouse.local import broker, dagster_home, embedded, jars, registry
+from lakehouse.local import dagster_home, embedded, jars, servers
 from lakehouse.local.process import Child
 from lakehouse.operations import status
 from lakehouse.settings import Settings
-from lakehouse.spark import engine
-from lakehouse.spark.connect import client, session
+from lakehouse.spark import connect, engine
 from lakehouse.storage import lock, statement, writer_note
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables import stores
@@ -107,14 +106,14 @@ def locked(file: Path) -> Iterator[None]:
 def test_the_wait_for_a_lock_of_a_stopped_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home_settings = settings(tmp_path)
     archive = tmp_path / "jars" / "registry" / "program.tar.gz"
-    monkeypatch.setattr(registry, "ensure_jars", lambda *_: [archive])
+    monkeypatch.setattr(servers, "ensure_jars", lambda *_: [archive])
     monkeypatch.setattr(jars, "_LOCK_SECONDS", 0.2)
-    monkeypatch.setattr(registry, "_LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(servers, "_LOCK_SECONDS", 0.2)
     monkeypatch.setattr(dagster_home, "_STORAGE_SECONDS", 0.1)
     storage = dagster_home.prepare_dagster_home(home_settings) / "storage.lock"
     waits: dict[Path, Callable[[], object]] = {
         tmp_path / "jars" / "lock": lambda: jars.ensure_jars(home_settings, "spark"),
-        archive.with_name("lock"): lambda: registry._unpacked(home_settings),
+        archive.with_name("lock"): lambda: servers._unpacked(home_settings),
         storage: lambda: dagster_home.migrate_dagster_storage(home_settings),
     }
     for file, wait in waits.items():
@@ -149,9 +148,9 @@ def test_the_wait_for_a_silent_dagster_storage_ends(tmp_path: Path, monkeypatch:
 
 
 def test_formatting_the_data_of_a_broker_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker.Kafka, "_java", lambda *_: SLEEP)
-    monkeypatch.setattr(broker, "_FORMAT_SECONDS", 0.2)
-    assert not broker.Kafka(settings(tmp_path), tmp_path).format()
+    monkeypatch.setattr(servers.Kafka, "_java", lambda *_: SLEEP)
+    monkeypatch.setattr(servers, "_FORMAT_SECONDS", 0.2)
+    assert not servers.Kafka(settings(tmp_path), tmp_path).format()
 
 
 class SilentServer(embedded.Embedded):
@@ -216,8 +215,8 @@ def test_the_table_lists_the_actual_limits() -> None:
     table = PAGE.read_text()
     for wait, limit in {
         "another engine of the home, or a Spark of its commands, to end before an engine starts": engine._PATIENCE,
-        "an engine that is starting": session._LIMIT,
-        "the engine's first answer": client.FIRST_ANSWER,
+        "an engine that is starting": connect._LIMIT,
+        "the engine's first answer": connect.FIRST_ANSWER,
         "the end of an interrupted statement that writes": statement._PATIENCE,
         "the end of a write that another process left in its own Java process": writer_note._PATIENCE,
         "a Spark that a command started, to stop": cli_session._STOP_SECONDS,
@@ -232,6 +231,6 @@ def test_the_table_lists_the_actual_limits() -> None:
         "the broker, by a batch, `peek`, or to create a topic": state._LIMIT,
         "the embedded broker or registry, to answer": embedded._START_SECONDS,
         "Dagster's storage, to be created or migrated": dagster_home._STORAGE_SECONDS,
-        "either, to interrupt a read or to release a session": client._FAREWELL,
+        "either, to interrupt a read or to release a session": connect._FAREWELL,
     }.items():
         assert f"| {wait} | {limit:g} s" in table

@@ -35,8 +35,8 @@ from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.operations import repair
 from lakehouse.operations.foreach_batch import foreach_batch
-from lakehouse.operations.layouts import layouts_of
 from lakehouse.operations.maintain import maintain
+from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session
 from lakehouse.storage.layout import Layout

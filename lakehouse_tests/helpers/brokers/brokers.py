@@ -15,9 +15,8 @@ from pyspark.sql import DataFrame
 
 from lakehouse.kafka import Record, read, read_records
 from lakehouse.kafka.newest_records import to_record
-from lakehouse.local.broker import Kafka, new_cluster_id
-from lakehouse.local.ports import broker_answers, draw_ports
-from lakehouse.local.process import Child
+from lakehouse.local.process import Child, broker_answers, draw_ports
+from lakehouse.local.servers import Kafka, new_cluster_id
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import LOOPBACK, Ports
 from lakehouse.sources import topic as topic_source

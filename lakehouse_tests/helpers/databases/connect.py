@@ -9,8 +9,7 @@ from pathlib import Path
 import requests
 
 from lakehouse.local.java import find_java
-from lakehouse.local.ports import draw_port
-from lakehouse.local.process import Child
+from lakehouse.local.process import Child, draw_port
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.databases.postgres import Postgres

@@ -12,8 +12,7 @@ from typing import Any
 
 import psycopg
 
-from lakehouse.local.ports import draw_port
-from lakehouse.local.process import Child
+from lakehouse.local.process import Child, draw_port
 from lakehouse_tests.helpers.waiting import wait_until
 
 _ACCOUNT = "postgres"  # the server refuses to run as root

@@ -13,8 +13,7 @@ from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.operations.open_rejections import count_rejected
-from lakehouse.operations.rejections import list_rejected
+from lakehouse.operations.rejections import count_rejected, list_rejected
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.tables.logs import WrittenTable
 

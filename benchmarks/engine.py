@@ -15,7 +15,7 @@ from benchmarks.turns import Measurement
 from benchmarks.world import World
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.local.process import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse.local.servers import running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers

@@ -39,7 +39,7 @@ from lakehouse.cli.arguments import PlainGroup, show_plainly
 from lakehouse.cli.output import print_line, print_notice
 from lakehouse.cli.table_session import INTERRUPTED, end_process, interrupt, interrupt_again
 from lakehouse.errors import LakehouseError
-from lakehouse.storage.lock import name_work
+from lakehouse.storage.lock_holder import name_work
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
 _FORMER_VERBS = {

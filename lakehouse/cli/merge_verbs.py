@@ -26,7 +26,7 @@ from lakehouse.cli.table_session import broker, load_settings, table_context
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
-    from lakehouse.derived.changes import Derived
+    from lakehouse.derived.feed import Derived
     from lakehouse.ingest.batches import Request
     from lakehouse.ingest.outcomes import Outcome
     from lakehouse.ledger.positions import Plan, Range

@@ -102,7 +102,7 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
 
         return newest_records(settings, table.topic if table else name, limit)
     if isinstance(table.source, Files):
-        from lakehouse.sources.files.newest import newest_records as newest_of_files
+        from lakehouse.sources.files.source import newest_records as newest_of_files
 
         return newest_of_files(settings, table.source, limit, table.format.encoding)
     if isinstance(table.source, Generated):

@@ -62,7 +62,8 @@ def rejected(
 
     Records that were resolved since are not listed. The table of rejected records has the complete bytes.
     """
-    from lakehouse.operations.rejections import count_rejected, list_rejected
+    from lakehouse.ingest.rejections import count_rejected
+    from lakehouse.operations.rejections import list_rejected
     from lakehouse.storage.table_context import merged_ledger
 
     settings = load_settings()

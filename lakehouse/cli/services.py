@@ -136,7 +136,7 @@ def engine(settings: "Settings") -> Iterator[list[Running]]:
 def dagster(settings: "Settings", services: Sequence[Service], port: int) -> Iterator[list[Running]]:
     """Dagster's processes; at the end they and everything they started are stopped."""
     from lakehouse.local.dagster_home import migrate_dagster_storage
-    from lakehouse.local.process import is_free
+    from lakehouse.local.embedded import is_free
 
     if "webserver" in services and not is_free(port):
         raise SetupError(f"Port {port} is in use", action=f"Choose another one: lakehouse up --port {port + 1}")

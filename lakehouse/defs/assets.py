@@ -17,13 +17,12 @@ from lakehouse.defs.reported import known_version
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.defs.waiting import Waiting, plan_waiting_records
 from lakehouse.derived import refresh
-from lakehouse.derived.changes import Derived
+from lakehouse.derived.feed import Derived
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest import batches, load
 from lakehouse.ingest.batches import Request
-from lakehouse.ingest.days import find_ranges
 from lakehouse.ingest.outcomes import Outcome
-from lakehouse.ingest.replay import replay
+from lakehouse.ingest.replay import find_ranges, replay
 from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.audit import batches_accounted, changes_kept, rows_unchanged

@@ -11,6 +11,7 @@ import dagster as dg
 from lakehouse.declaration import StreamTable
 from lakehouse.defs.waiting import Waiting
 from lakehouse.ingest.outcomes import Outcome, describe_omitted_fields, most_common_fields
+from lakehouse.ingest.rejections import count_rejected
 from lakehouse.ledger.accounting import NAMES_WITH_UNITS, shown_totals, sums
 from lakehouse.ledger.commit_infos import left_out_by_stream, progress_by_source
 from lakehouse.ledger.commit_values import Totals
@@ -18,7 +19,7 @@ from lakehouse.ledger.commits import OF_RECORDS, Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, source_words
 from lakehouse.operations.planned_changes import Change
-from lakehouse.operations.rejections import count_rejected, sample_reasons
+from lakehouse.operations.rejections import sample_reasons
 from lakehouse.settings import Settings
 
 Figures = dict[str, Any]

@@ -13,7 +13,7 @@ from lakehouse.decoding.record_parts import INDEX, TIME, UNMAPPED, VALUE, WINDOW
 from lakehouse.decoding.written_forms import written_kinds
 from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.derived.feed import changes_layout
-from lakehouse.derived.rollup import rollup_layout
+from lakehouse.derived.refresh import rollup_layout
 from lakehouse.ingest.load import base_layout
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ingest.rejecting_rules import named_references

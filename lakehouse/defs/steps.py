@@ -14,7 +14,7 @@ from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.errors import AccountingError
 from lakehouse.ledger.audit import Finding
 from lakehouse.settings import Settings
-from lakehouse.storage.lock import name_work
+from lakehouse.storage.lock_holder import name_work
 from lakehouse.storage.table_context import TableContext
 
 

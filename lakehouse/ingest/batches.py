@@ -10,30 +10,29 @@ from pyspark.sql import DataFrame
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, ReadLossError
-from lakehouse.ingest.append import (
+from lakehouse.ingest.change_positions import note_origins, note_snapshot_end, require_greater_positions
+from lakehouse.ingest.counts import Counts, count_batch, with_counts
+from lakehouse.ingest.deletes import deletes_layout
+from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
+from lakehouse.ingest.horizon import delete_truncated, is_beyond_horizon, reject_beyond_horizon
+from lakehouse.ingest.load import load_named_references, merge_base
+from lakehouse.ingest.merge import (
     WrittenRecords,
     append_records,
     count_data_files,
+    merge_by_key,
     removed_on_failure,
     take_data_files,
     with_data_files,
     write_failures,
 )
-from lakehouse.ingest.change_positions import note_origins, note_snapshot_end, require_greater_positions
-from lakehouse.ingest.counts import Counts, count_batch, with_counts
-from lakehouse.ingest.deletes import deletes_layout
-from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
-from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
-from lakehouse.ingest.kept_rejections import name_rejections, require_kept_rejections
-from lakehouse.ingest.load import load_named_references, merge_base
-from lakehouse.ingest.merge import merge_by_key
 from lakehouse.ingest.newest_per_key import equal_order
 from lakehouse.ingest.order_times import order_records
 from lakehouse.ingest.outcomes import Outcome, require_accounted
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
+from lakehouse.ingest.rejections import name_rejections, require_kept_rejections
 from lakehouse.ingest.staging import stage_around_timeless, stage_records
 from lakehouse.ingest.topics import split_by_topic, split_context, with_start
-from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, require_same_source
 from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.commits import Commit, Entry

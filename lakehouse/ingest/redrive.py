@@ -16,13 +16,17 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import commit_batch, prepare
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
-from lakehouse.ingest.kept_rejections import require_kept_rejections
 from lakehouse.ingest.order_times import with_order_times
 from lakehouse.ingest.outcomes import Outcome
-from lakehouse.ingest.rejected_elements import keep_unresolved, records_with_bytes
-from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
+from lakehouse.ingest.rejected_records import (
+    DecodedBatch,
+    keep_unresolved,
+    records_with_bytes,
+    rejected_layout,
+    store_rejected,
+)
+from lakehouse.ingest.rejections import require_kept_rejections, unresolved_sql
 from lakehouse.ingest.staging import stage_records
-from lakehouse.ingest.unresolved_rejections import unresolved_sql
 from lakehouse.ledger.commit_infos import find_name
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger

@@ -33,7 +33,7 @@ from lakehouse.errors import BrokerError, BrokerRefusedError
 from lakehouse.errors.causes import Cause as ErrorCause
 from lakehouse.errors.causes import mask_text
 from lakehouse.kafka.clients import Clients, ssl_context, uses_tls
-from lakehouse.local.process import API_VERSIONS, SASL_HANDSHAKE, send_request
+from lakehouse.local.embedded import API_VERSIONS, SASL_HANDSHAKE, send_request
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 

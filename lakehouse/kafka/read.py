@@ -13,12 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
 
 from lakehouse.decoding import staged
-from lakehouse.decoding.record_schema import RECORD_SCHEMA
 from lakehouse.errors import BrokerError, TopicError
 from lakehouse.kafka.clients import Clients, spark_security
 from lakehouse.kafka.connection import ask
@@ -29,6 +27,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 MIN_MILLISECONDS, MAX_MILLISECONDS = -9_223_372_036_854_000, 9_223_372_036_854_775
@@ -318,8 +317,12 @@ def read_records(spark: "SparkSession", settings: Settings, plan: Plan) -> "Data
     return spark.read.format("kafka").options(**options).load().selectExpr(*_COLUMNS)
 
 
-def to_arrow(records: Sequence[Record]) -> pa.Table:
+def to_arrow(records: Sequence[Record]) -> "pa.Table":
     """Return records with the columns of ``read_records``; a time that is out of range is NULL."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and most callers read no records
+
+    from lakehouse.decoding.record_schema import RECORD_SCHEMA  # noqa: PLC0415 - it is made of pyarrow
+
     columns = [
         [None if is_timeless(record.milliseconds) else record.milliseconds * 1000 for record in records],
         [record.partition for record in records],

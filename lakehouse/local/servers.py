@@ -15,10 +15,10 @@ from urllib.request import Request, urlopen
 from uuid import uuid4
 
 from lakehouse.errors import BrokerError, RegistryError
-from lakehouse.local.embedded import Embedded, wait
+from lakehouse.local.embedded import Embedded, are_free, broker_answers, draw_port, draw_ports, is_free, wait
 from lakehouse.local.jars import ensure_jars
 from lakehouse.local.java import find_java
-from lakehouse.local.process import are_free, broker_answers, draw_port, draw_ports, hold_lock, is_free
+from lakehouse.local.process import hold_lock
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import (
     LOOPBACK,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lakehouse.declaration import Rollup, StreamTable, TopicPattern
 from lakehouse.declaration.snapshot import differences
 from lakehouse.derived.feed import changes_layout
-from lakehouse.derived.rollup import is_as_declared, rollup_layout
+from lakehouse.derived.refresh import is_as_declared, rollup_layout
 from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import require_comparable
@@ -21,7 +21,7 @@ from lakehouse.ledger.commit_infos import committed_at
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_table, read_history
 from lakehouse.settings import Settings
-from lakehouse.sources.files.file_log import files_layout
+from lakehouse.sources.files.folder import files_layout
 from lakehouse.storage.layout import COLUMNS_PROPERTY, DECLARATION_PROPERTY, Layout
 from lakehouse.storage.row_order import merged_layout
 from lakehouse.storage.schema_diff import SchemaDiff, read_schema_diff

@@ -17,9 +17,9 @@ from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
-from lakehouse.ingest.kept_rejections import stored_rejections
 from lakehouse.ingest.missing_keys import has_position_in
 from lakehouse.ingest.rejecting_rules import read_known
+from lakehouse.ingest.rejections import stored_rejections
 from lakehouse.ingest.schema_resolution import kept_schemas
 from lakehouse.ingest.topics import split_context, with_start
 from lakehouse.kafka import PATIENCE

@@ -8,7 +8,7 @@ from lakehouse.declaration import Export, StreamTable
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError, TopicError
 from lakehouse.exports.progress import ExportStatus, export_status
 from lakehouse.ingest.gaps import plan_table
-from lakehouse.ingest.kept_rejections import find_lost_rejections
+from lakehouse.ingest.rejections import RejectionCounts, count_rejected, find_lost_rejections
 from lakehouse.ingest.topics import known_topics, split_by_topic, with_start
 from lakehouse.ledger.accounting import figures
 from lakehouse.ledger.commit_infos import left_out_by_stream
@@ -18,7 +18,6 @@ from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import HeldPart, Progress, Range, SourceState, describe_held, source_words
 from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.readers import DerivedStatus, derived_status
-from lakehouse.operations.rejections import RejectionCounts, count_rejected
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sources.table_sources import source_of

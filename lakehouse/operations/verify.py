@@ -20,8 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import Check, Rollup, StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
-from lakehouse.derived.changes import Derived, Upstream
-from lakehouse.derived.rollup import find_differing_groups, is_as_declared, recompute, rollup_layout
+from lakehouse.derived.feed import Derived, Upstream
+from lakehouse.derived.refresh import find_differing_groups, is_as_declared, recompute, rollup_layout
 from lakehouse.errors import restore_advice
 from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import is_version_gone

@@ -22,7 +22,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from lakehouse.errors import SetupError
 from lakehouse.errors.causes import SERVER_CAUSES, Cause, causes_of_task, in_time, make_cause
-from lakehouse.local.process import accepts_connection
+from lakehouse.local.embedded import accepts_connection
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import LOOPBACK
 from lakehouse.spark.engine import Address, is_engine_running, read_address, read_token

@@ -22,8 +22,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakehouse.errors import SetupError
+from lakehouse.local.embedded import draw_port
 from lakehouse.local.java import find_java
-from lakehouse.local.process import Child, draw_port
+from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import LOOPBACK
 from lakehouse.settings.spark_conf import HIDDEN_TEXT, TEXT_REDACTION, text_redaction_pattern

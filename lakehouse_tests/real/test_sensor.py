@@ -25,7 +25,7 @@ from lakehouse.ledger.positions import SourceId
 from lakehouse.operations.status import Status, status
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.sockets import free_address
 from lakehouse_tests.helpers.sensors import World
@@ -136,7 +136,7 @@ def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch)
         world.merged({p: end + 1 for p, end in states[0].end.items()})
         return states
 
-    monkeypatch.setattr(topic_source, "read_topics", look_and_commit)
+    monkeypatch.setattr(table_sources, "read_topics", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
 

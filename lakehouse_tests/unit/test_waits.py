@@ -188,9 +188,9 @@ def test_a_silent_or_unknown_web_server_does_not_count_as_ready(response: bytes)
         process = subprocess.Popen(
             [sys.executable, "-c", PROBE, str(server.getsockname()[1])], stdout=subprocess.PIPE, text=True
         )
-        connection, _ = server.accept()
-        with connection:
-            connection.sendall(response)
+        client, _ = server.accept()
+        with client:
+            client.sendall(response)
             output, _ = process.communicate()
     assert output == "False\n"
 

@@ -68,7 +68,7 @@ class Case:
 COMMITS_AT_POINT = {"file": 0, "version": 1}
 BETWEEN = write("after", "_deletes", 1)
 CASES = [
-    Case("before reading", Point("sources.topic.read_records", nth=1)),
+    Case("before reading", Point("sources.table_sources.read_records", nth=1)),
     Case("after the rejected write", write("after", "_rejected")),
     Case("MERGE: first data file", write("file", nth=1)),
     Case("after the commit, before it is reported", write("after")),

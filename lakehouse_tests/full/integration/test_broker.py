@@ -13,7 +13,7 @@ import pytest
 from lakehouse.errors import BrokerError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic, publish, read_topic
-from lakehouse.local.process import broker_answers
+from lakehouse.local.embedded import broker_answers
 from lakehouse.local.servers import EmbeddedBroker, running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers

@@ -35,7 +35,7 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
             *CREATION,  # the merged table
             *CREATION,  # the table of rejected records
             *CREATION,  # the table of deletes
-            Point("sources.topic.read_records"),
+            Point("sources.table_sources.read_records"),
             Point("ingest.batches.commit_batch"),
             write("before", "_rejected"),
             write("after", "_rejected"),

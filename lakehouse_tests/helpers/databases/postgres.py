@@ -12,7 +12,8 @@ from typing import Any
 
 import psycopg
 
-from lakehouse.local.process import Child, draw_port
+from lakehouse.local.embedded import draw_port
+from lakehouse.local.process import Child
 from lakehouse_tests.helpers.waiting import wait_until
 
 _ACCOUNT = "postgres"  # the server refuses to run as root

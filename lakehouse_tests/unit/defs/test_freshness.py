@@ -25,7 +25,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.planning import plan_batch
 from lakehouse.ledger.positions import HeldPart, Progress, SourceId
-from lakehouse.local.process import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.code_locations import repository_of
 

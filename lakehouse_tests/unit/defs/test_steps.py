@@ -16,7 +16,7 @@ from lakehouse.defs.specs import table_specs
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.audit import Finding
-from lakehouse.local.process import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse.settings import Settings
 
 ENTRY = CatalogEntry(temperatures)

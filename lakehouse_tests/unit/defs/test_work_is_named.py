@@ -10,17 +10,17 @@ from lakehouse.defs.specs import table_specs
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.storage import lock
+from lakehouse.storage import lock_holder
 
 
 @pytest.fixture(autouse=True)
 def without_work_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "_work", {"what": ""})
+    monkeypatch.setattr(lock_holder, "_work", {"what": ""})
 
 
 def test_a_command_is_recorded_by_its_name() -> None:
     main.run(["topics", "nothing-of-this-name"])
-    assert lock._work == {"what": "lakehouse topics"}
+    assert lock_holder._work == {"what": "lakehouse topics"}
 
 
 def test_a_step_of_dagster_is_recorded_by_its_run() -> None:
@@ -31,4 +31,4 @@ def test_a_step_of_dagster_is_recorded_by_its_run() -> None:
     step = build_step(entry, fail, table_specs(entry)[:1])
     result = dg.materialize([step], resources={"lakehouse": LakehouseResource()}, raise_on_error=False)
     assert not result.success
-    assert lock._work == {"what": f"run {result.run_id[:8]} of Dagster"}
+    assert lock_holder._work == {"what": f"run {result.run_id[:8]} of Dagster"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lakehouse.ingest.gaps import gap_commit, plan_next_of
-from lakehouse.ingest.unresolved_rejections import unresolved_sql
+from lakehouse.ingest.rejections import unresolved_sql
 from lakehouse.ledger.accounting import differences
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.commit_infos import awaited_by_stream, ends_of, find_name, names_of_sources, progress_by_stream

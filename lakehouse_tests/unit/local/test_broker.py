@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import BrokerError
-from lakehouse.local.process import broker_answers
+from lakehouse.local.embedded import broker_answers
 from lakehouse.local.servers import Kafka, new_cluster_id, running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import Ports, bootstrap_servers

@@ -12,12 +12,13 @@ import pytest
 
 from lakehouse.errors import ConflictError, TableError
 from lakehouse.settings.store import Store
-from lakehouse.storage import lock, writer_note
-from lakehouse.storage.lock import holder_of, table_lock
+from lakehouse.storage import lock, lock_holder, writer_note
+from lakehouse.storage.lock import table_lock
+from lakehouse.storage.lock_holder import holder_of
 
 _HOLD = """
 import sys
-from lakehouse.storage.lock import name_work
+from lakehouse.storage.lock_holder import name_work
 from lakehouse.settings.store import Store
 from lakehouse.storage.lock import table_lock
 name_work("lakehouse merge")
@@ -91,7 +92,7 @@ def test_the_log_and_the_error_name_the_holder_of_the_lock(
 
 
 def test_a_former_holder_is_not_named_and_an_invalid_note_is_ignored(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(lock._work, "what", "")
+    monkeypatch.setitem(lock_holder._work, "what", "")
     file = Store(uri).lock
     assert file
     with table_lock(uri, "t"):

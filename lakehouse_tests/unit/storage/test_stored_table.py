@@ -43,8 +43,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for module in (
         "ledger.ledger",
-        "storage.schema_change.diff",
-        "storage.schema_change.rewrite",
+        "storage.schema_diff",
+        "storage.schema_change",
         "storage.stored_table",
     ):
         monkeypatch.setattr(f"lakehouse.{module}.read_ledger", read)

@@ -15,8 +15,7 @@ from lakehouse.cli.arguments import (
     select_tables,
 )
 from lakehouse.cli.facts import seconds
-from lakehouse.cli.output import print_json, print_line, print_notice, print_table
-from lakehouse.cli.phases import spinner
+from lakehouse.cli.output import print_json, print_line, print_notice, print_table, spinner
 from lakehouse.cli.table_session import load_settings, spark, table_context
 
 if TYPE_CHECKING:

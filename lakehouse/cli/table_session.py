@@ -11,8 +11,7 @@ from pathlib import Path
 from threading import Timer, get_ident
 from typing import TYPE_CHECKING, NoReturn
 
-from lakehouse.cli.output import print_notice
-from lakehouse.cli.phases import spinner, track_phases
+from lakehouse.cli.output import print_notice, spinner, track_phases
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs

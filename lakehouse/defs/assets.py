@@ -11,9 +11,9 @@ from pydantic import Field
 
 from lakehouse.declaration import Reference, Rollup, StreamTable
 from lakehouse.defs import figures, specs
-from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.picture import picture
-from lakehouse.defs.reported import known_version
+from lakehouse.defs.automation import known_version
+from lakehouse.defs.figures import picture
+from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.defs.waiting import Waiting, plan_waiting_records
 from lakehouse.derived import refresh

@@ -17,7 +17,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from dagster._core.events import EngineEventData
 
-from lakehouse.cli.broker_parts import Part, examine_topic
+from lakehouse.cli.doctor import Part, examine_topic
 from lakehouse.defs import runs
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, publish, read_topic, read_topics

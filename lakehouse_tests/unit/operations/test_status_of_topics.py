@@ -9,9 +9,8 @@ import pytest
 
 from lakehouse.declaration import TopicPattern
 from lakehouse.defs.assets import MergeConfig, RangeConfig
-from lakehouse.defs.cursor import SensorCursor
 from lakehouse.defs.figures import count_records, entries_of_run, read_ranges
-from lakehouse.defs.waiting import Waiting, plan_waiting_records, source_hash
+from lakehouse.defs.waiting import SensorCursor, Waiting, plan_waiting_records, source_hash
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import topics

@@ -1,10 +1,8 @@
-"""The layouts of a declaration's tables: how they changed, and what the next run changes before it writes a row."""
+"""What the next run changes in the tables of a declaration before it writes a row, and their layouts."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from lakehouse.declaration import Rollup, StreamTable, TopicPattern
 from lakehouse.declaration.snapshot import differences
@@ -17,9 +15,8 @@ from lakehouse.ingest.load import base_layout, reference_layout
 from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.ingest.schema_resolution import schemas_layout
 from lakehouse.ingest.topics import topics_with_progress
-from lakehouse.ledger.commit_infos import committed_at
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.ledger.log import open_table, read_history
+from lakehouse.ledger.log import open_table
 from lakehouse.settings import Settings
 from lakehouse.sources.files.folder import files_layout
 from lakehouse.storage.layout import COLUMNS_PROPERTY, DECLARATION_PROPERTY, Layout
@@ -41,7 +38,6 @@ Kind = Literal[
     "recompute",
     "refuse",
 ]
-Info = Mapping[str, Any]
 
 
 def batch_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
@@ -217,57 +213,3 @@ def _declaration_changes(layout: Layout, diff: SchemaDiff) -> Iterator[Change]:
     for part, text in differences(diff.former_declaration, layout.declaration_facts) if diff.former_declaration else ():
         if part not in added_parts:
             yield Change(layout.name, "declare", text)
-
-
-@dataclass(frozen=True)
-class Redeclaration:
-    """A version that was written with a changed declaration, and the differences from the declaration before."""
-
-    version: int
-    committed_at: datetime
-    changes: tuple[str, ...]
-
-
-def list_redeclarations(settings: Settings, table: StreamTable) -> list[Redeclaration]:
-    """All changes of the declaration in the table's history, oldest first; empty if the table does not exist."""
-    uri = settings.table_uri(table.name)
-    return list(_changes(read_history(uri))) if open_table(uri) else []
-
-
-def _changes(history: Sequence[Info]) -> Iterator[Redeclaration]:
-    for info, previous_declaration, current_declaration in _declarations(history):
-        changes = (
-            tuple(text for _, text in differences(previous_declaration, current_declaration))
-            if previous_declaration
-            else ()
-        )
-        if changes:
-            yield Redeclaration(int(info["version"]), committed_at(info), changes)
-
-
-def _declarations(history: Sequence[Info]) -> Iterator[tuple[Info, str, str]]:
-    """The commits that record a declaration, oldest first, each with the previous and the current declaration."""
-    declaration, declarations_by_version = "", dict[int, str]()
-    for info in reversed(history):
-        if recorded_declaration := _recorded_declaration(info):
-            yield info, declaration, recorded_declaration
-            declaration = recorded_declaration
-        elif info.get("operation") == "RESTORE":
-            declaration = declarations_by_version.get(_restored_version(info), "")
-        declarations_by_version[int(info["version"])] = declaration
-
-
-def _restored_version(info: Info) -> int:
-    """The version that a RESTORE restored; -1 if it was given a timestamp."""
-    version = str((info.get("operationParameters") or {}).get("version"))
-    return int(version) if version.isdecimal() else -1
-
-
-def _recorded_declaration(info: Info) -> str:
-    """The declaration that a commit records; empty if it records none."""
-    parameter = (info.get("operationParameters") or {}).get("properties")
-    try:
-        properties = json.loads(parameter) if isinstance(parameter, str) else parameter
-    except ValueError:
-        return ""
-    return str(properties.get(DECLARATION_PROPERTY, "")) if isinstance(properties, dict) else ""

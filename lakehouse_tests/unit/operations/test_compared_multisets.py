@@ -66,7 +66,7 @@ def compare_rows(
     def open_source(*_: object) -> AbstractContextManager[RowsOfDatabase]:
         return nullcontext(RowsOfDatabase(texts, columns))
 
-    monkeypatch.setattr(compare, "open_source", open_source)
+    monkeypatch.setattr("lakehouse.operations.compare.open_source", open_source)
     return compare(settings, table, Source("", "public.items"), 0.0)
 
 

@@ -10,6 +10,7 @@ import pytest
 from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
 from lakehouse.spark import connect, engine, sessions
+from lakehouse.spark.connect import attach
 from lakehouse.spark.engine import EngineProcess, share_lock
 from lakehouse_tests.unit.storage.test_writer_note import living
 
@@ -128,7 +129,7 @@ def test_an_engine_with_another_fingerprint_is_refused_with_advice(
     (folder / "address").write_text('{"port": 1, "pid": 1, "fingerprint": "former", "start": "s"}')
     monkeypatch.setattr(connect, "open_channel", lambda *_: object())
     with living(folder), pytest.raises(SetupError, match="other packages, jars or settings .*Start lakehouse up again"):
-        connect.attach(folder, "todays")
+        attach(folder, "todays")
 
 
 def test_an_engine_that_does_not_answer_is_an_error(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,4 +138,4 @@ def test_an_engine_that_does_not_answer_is_an_error(settings: Settings, monkeypa
         living(settings.home / "engine"),
         pytest.raises(SetupError, match="does not answer .*Start lakehouse up again"),
     ):
-        connect.attach(settings.home / "engine", "todays")
+        attach(settings.home / "engine", "todays")

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.errors import TableError
-from lakehouse.operations.planned_changes import _changes
+from lakehouse.operations.status import _changes
 from lakehouse.storage.layout import COLUMNS_PROPERTY, Layout, TableColumn
 from lakehouse.storage.schema_diff import SchemaDiff, compare_schema
 

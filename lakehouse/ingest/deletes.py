@@ -91,14 +91,12 @@ class _DeletesParts(TableParts):
         return
 
 
-def settle_deletes(context: TableContext, ledger: Ledger) -> Deletes | None:
-    """Return the deletes that count for the merged table of this ledger; ``None`` if the table declares none.
+def settle_deletes(context: TableContext, ledger: Ledger) -> Deletes:
+    """Return the deletes that count for the merged table of this ledger; the table declares some.
 
     If newer deletes are stored, restores the version that counts, once. Raises ``LedgerError`` if it no longer exists,
     and ``ConflictError`` if another writer stored deletes at the same moment.
     """
-    if context.table.delete_rule is None:
-        return None
     stored_table = context.stored_table(deletes_layout)
     deletes_ledger = stored_table.ledger()
     if _counted_version(ledger, deletes_ledger) < deletes_ledger.rows_version:

@@ -48,7 +48,7 @@ _HAS_ROW, _HAS_DELETE = "_has_row", "_has_delete"
 def is_beyond_horizon(table: StreamTable, ledger: Ledger, source: SourceId | None, kind: Kind) -> str:
     """Return the condition that a staged record is a row that a purged delete may have deleted; empty if none is."""
     bounds = bounds_after(ledger)
-    if bounds.purged is None or not table.delete_rule or (kind == "batch" and _is_before_snapshot(bounds, source)):
+    if bounds.purged is None or (kind == "batch" and _is_before_snapshot(bounds, source)):
         return ""
     is_old = compare_with(table, record_fields(table, source), "<=", bounds.purged, NO_BOUNDS)
     is_rowless = [f"NOT {name}" for name in table.rules().flags]
@@ -74,8 +74,6 @@ def reject_beyond_horizon(
 
     A key whose delete is stored is not rejected: no purged one is newer, and the merge compares with the stored one.
     """
-    if not counts.beyond_horizon:
-        return records, counts
     table = context.table
     is_same_key = f"{equal_keys(table.key)} AND {counts.touched.prune}"
     valid_records = records.where(f"{staged.REASON} IS NULL").select(*table.key)
@@ -104,8 +102,7 @@ def reject_beyond_horizon(
 
 def _deleted_keys(context: TableContext, counts: Counts, ledger: Ledger) -> DataFrame:
     """The keys whose newest delete is stored."""
-    deletes = settle_deletes(context, ledger)
-    rows = None if deletes is None else deletes.rows
+    rows = settle_deletes(context, ledger).rows
     key = [f"`{name}`" for name in context.table.key]
     if rows is None:
         return context.merged.rows(ledger.version).where("false").selectExpr(*key, f"true AS {_HAS_DELETE}")
@@ -142,8 +139,10 @@ def purge_deletes(context: TableContext, now: datetime | None = None) -> None:
     changes nothing. Raises ``ConflictError`` if another writer was first.
     """
     table, ledger = context.table, context.ledger()
+    if not table.delete_rule:
+        return
     deletes = settle_deletes(context, ledger)
-    if table.purge_deletes is None or deletes is None or not deletes.ledger.exists or not ledger.exists:
+    if table.purge_deletes is None or not deletes.ledger.exists or not ledger.exists:
         return
     begin = (now or datetime.now(UTC)) - table.purge_deletes
     is_recent = f"t.{RECORD}.time >= timestamp_micros({round(begin.timestamp() * 1_000_000)}L)"
@@ -198,12 +197,12 @@ def _later(context: TableContext, horizon: RecordOrder, former: RecordOrder | No
     return horizon if later else former
 
 
-def delete_truncated(context: TableContext, batch: DecodedBatch, counts: Counts) -> DecodedBatch:
+def delete_truncated(context: TableContext, batch: DecodedBatch) -> DecodedBatch:
     """Delete what is older than the newest truncate of a batch, unless that was done before; return the batch to merge.
 
     Makes no commit if nothing is older. Raises ``ConflictError`` if another writer was first.
     """
-    truncate = _find_truncate(context, batch) if counts.truncates else None
+    truncate = _find_truncate(context, batch)
     if truncate is None:
         return batch
     table, bounds = context.table, bounds_after(batch.ledger)._replace(truncate=truncate)

@@ -237,4 +237,5 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         declaration=table.fingerprint,
     )
     newest_rows = newest_per_key(rows, table, None, has_unique_keys=not counts.duplicate)
-    return merge_newest(context, newest_rows, counts, commit, settle_deletes(context, ledger))
+    deletes = settle_deletes(context, ledger) if table.delete_rule else None
+    return merge_newest(context, newest_rows, counts, commit, deletes)

@@ -39,7 +39,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.positions import Plan
 from lakehouse.ledger.table_failures import disk_failure
-from lakehouse.sources.source import Judge, Undecoded
+from lakehouse.sources.table_sources import Judge, Undecoded
 from lakehouse.storage.data_files import DataFile
 from lakehouse.storage.eligibility import can_add_files
 from lakehouse.storage.layout import TEXT_BOUND, paths
@@ -66,7 +66,8 @@ def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
         # offsets of several partitions do not order the records of a key
         bounds=NO_BOUNDS if counts.changes.moved_keys else bounds_of(batch.commit),
     )
-    return merge_newest(context, newest_rows, counts, batch.commit, settle_deletes(context, batch.ledger))
+    deletes = settle_deletes(context, batch.ledger) if table.delete_rule else None
+    return merge_newest(context, newest_rows, counts, batch.commit, deletes)
 
 
 def merge_newest(

@@ -134,7 +134,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     ledger = whole_ledger(context.settings, context.table)
     context = _in_topic_of(part.source, context, ledger)
     rows = part.rows(context, ledger)
-    is_beyond = is_beyond_horizon(context.table, ledger, part.source, "redrive")
+    is_beyond = is_beyond_horizon(context.table, ledger, part.source, "redrive") if context.table.delete_rule else ""
     records = stage_records(context, rows.selectExpr(*_RECORD), "redrive", is_beyond)
     later_times = rows.where("order_time IS NOT NULL").selectExpr(*_RECORD[1:3], f"order_time AS {staged.ORDER_TIME}")
     records = with_order_times(records, later_times)
@@ -145,7 +145,8 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
         records = unresolved.rows
     counts = count_batch(records, context.table, is_beyond)
     counts = counts if unresolved is None else replace(counts, read=unresolved.record_count)
-    records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
+    if counts.beyond_horizon:
+        records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     plan = Plan(context.table.topic or part.source.text, part.source, _covering_ranges(records))
     batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.are_all_rejected and not (unresolved and unresolved.opened_count):

@@ -8,8 +8,8 @@ merged table, which stores that order), ``schema_diff`` and ``schema_change`` (f
 declared one), ``sql_analysis`` (whether Spark can compute the SQL of a declaration), ``data_files`` (their form, and
 few rows read directly from them). The writers: ``spark_writer`` (the one fenced commit), and ``delta_rs_writer`` for
 few rows if ``eligibility`` allows it; ``merge_spec`` has the text of a MERGE, of comparisons, and the bounds of all
-rows. ``lock`` allows one writer at a time on a local disk (``lock_holder`` names it), ``statement`` waits for the end
-of a writing statement, and ``writer_note`` records its writer. ``row_changes`` reads what changed in any table, with or
+rows. ``lock`` allows one writer at a time on a local disk (``lock_holder`` names it), also of statements that outlive
+their process; ``statement`` waits for the end of one. ``row_changes`` reads what changed in any table, with or
 without Spark. ``spark_failures`` translates errors of Spark into ours. ``table_context`` has the session, settings and
 table of a step.
 

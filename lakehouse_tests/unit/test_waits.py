@@ -25,7 +25,7 @@ from lakehouse.local.process import Child
 from lakehouse.operations import status
 from lakehouse.settings import Settings
 from lakehouse.spark import connect, engine
-from lakehouse.storage import lock, statement, writer_note
+from lakehouse.storage import lock, statement
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables import stores
 from lakehouse_tests.helpers.waiting import wait_until
@@ -218,7 +218,7 @@ def test_the_table_lists_the_actual_limits() -> None:
         "an engine that is starting": connect._LIMIT,
         "the engine's first answer": connect.FIRST_ANSWER,
         "the end of an interrupted statement that writes": statement._PATIENCE,
-        "the end of a write that another process left in its own Java process": writer_note._PATIENCE,
+        "the end of a write that another process left in its own Java process": lock._END_SECONDS,
         "a Spark that a command started, to stop": cli_session._STOP_SECONDS,
         "the end of a command that uses Spark, after Ctrl-C or SIGTERM": table_session._LIMIT,
         "the lock of a table": lock._PATIENCE,

@@ -164,6 +164,7 @@ def ids(context: TableContext) -> list[int]:
     return sorted(row[0] for row in context.merged.rows().select("id").collect())
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("1.17", "3.1")
 def test_after_a_death_a_record_that_is_valid_by_now_is_stored_and_resolved_once(
     context: TableContext, commits: list[int]

@@ -2,7 +2,7 @@
 
 Figures that people follow over time are always present. Others are present only if they are not zero.
 
-Read without a JVM from the stored rollup. A picture has at most 20 kB, because Dagster stores it with the run.
+A picture is read without a JVM from the stored rollup. It has at most 20 kB, because Dagster stores it with the run.
 """
 
 import base64

@@ -8,7 +8,7 @@
 - ``staging``: decodes and stages records, also those that Spark cannot read. ``decode``: records → rows, or a reason.
   ``rejecting_rules``: the rules of the declaration that reject rows.
 - ``schema_resolution``: the schemas by which records are read, kept and requested from a registry.
-- ``counts``: the counts of a batch, and a condition that prunes files. ``outcomes``: its result, if they add up.
+- ``counts``: the counts of a batch, and a condition that prunes files. ``outcomes``: its result.
 - ``rejected_records``: records that cannot become rows, and records with many rows of which some cannot.
   ``rejections``: which of them are still stored, and which are unresolved.
 - ``order_times``: the times by which records are ordered. ``newest_per_key``: one row for each key.

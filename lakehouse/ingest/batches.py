@@ -28,12 +28,13 @@ from lakehouse.ingest.merge import (
 )
 from lakehouse.ingest.newest_per_key import equal_order
 from lakehouse.ingest.order_times import order_records
-from lakehouse.ingest.outcomes import Outcome, require_accounted
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ingest.rejections import name_rejections, require_kept_rejections
 from lakehouse.ingest.staging import stage_around_timeless, stage_records
 from lakehouse.ingest.topics import split_by_topic, split_context, with_start
 from lakehouse.kafka import PATIENCE, TimelessRecordError, require_same_source
+from lakehouse.ledger.accounting import require_accounted
 from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
@@ -160,7 +161,7 @@ def _merge_base(context: TableContext) -> Outcome | None:
     entry = merge_base(context, context.ledger())
     if entry is None:
         return None
-    return Outcome(require_accounted(entry, context.table), None, 0, 0, time.monotonic() - start_time)
+    return Outcome(require_accounted(entry, context.table.name), None, 0, 0, time.monotonic() - start_time)
 
 
 def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Outcome | None:
@@ -292,7 +293,7 @@ def commit_batch(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
     entry = _store_rows(context, batch, counts)
     if has_unmarked:
         _mark_resolved(context, batch)
-    return require_accounted(entry, table)
+    return require_accounted(entry, table.name)
 
 
 def _store_rows(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:

@@ -1,8 +1,8 @@
 """The horizon of a table: the oldest deletes are purged, and rows that are older than a truncate go.
 
-The commit comes before the batch that read the truncate. It names the order of the truncate, and so does every later
-commit: an older record that arrives later does not become a row. If the batch dies, the commit remains: the truncate is
-the same in every batch that reads it.
+The commit of a truncate comes before the batch that read it. It names the order of the truncate, and so does every
+later commit: an older record that arrives later does not become a row. If the batch dies, the commit remains: the
+truncate is the same in every batch that reads it.
 """
 
 from collections.abc import Mapping

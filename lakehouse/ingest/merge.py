@@ -3,8 +3,8 @@
 ``merge_by_key`` merges the valid records of a batch, ``merge_newest`` rows of which each has its own key. If deletes
 are declared, the newest delete of each key is compared too: what is older does not exist.
 
-The position of its record and its time on the broker identify a row: a broker that was rolled back gives the same
-positions to other records.
+The position of its record and its time on the broker identify a row of a log table: a broker that was rolled back
+gives the same positions to other records.
 """
 
 import json

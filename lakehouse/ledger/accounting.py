@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from lakehouse.errors import AccountingError
 from lakehouse.ledger.commit_infos import of_stream
 from lakehouse.ledger.commit_values import ReachedEnds
 from lakehouse.ledger.commits import Entry
@@ -123,6 +124,34 @@ def describe_entry(entry: Entry) -> str:
         versions = ", ".join(map(str, commit.accepted))
         return f"{subject}: accepted the differences at version {versions}: {commit.reason}"
     return f"{subject}: {describe_counts(entry)}"
+
+
+def require_accounted(entry: Entry, name: str) -> Entry:
+    """Return the entry, or raise ``AccountingError`` if it does not account for every record it read.
+
+    ``name`` is that of the table.
+    """
+    commit, metrics = entry.commit, entry.metrics
+    accounted = commit.filtered + commit.rejected + commit.duplicate + metrics.source_rows
+    if commit.judged == accounted and commit.has_every_record and entry.stale >= 0:
+        return entry
+    unit = "records" if commit.rows_read is None else "rows"
+    problem = (
+        f"read {commit.judged:,} {unit} but accounts for {accounted:,}: {commit.filtered:,} filtered,"
+        f" {commit.rejected:,} rejected,"
+        f" {commit.duplicate:,} duplicate and {metrics.source_rows:,} merged"
+    )
+    if not commit.has_every_record:
+        problem = (
+            f"read {commit.read:,} records, {commit.empty:,} of them without a row, but only {commit.judged:,} rows"
+        )
+    elif commit.judged == accounted:
+        problem = f"merged {metrics.source_rows:,} rows but wrote {metrics.source_rows - entry.stale:,}"
+    raise AccountingError(
+        f"Batch {commit.number} {problem}",
+        where=f"table {name}, version {entry.version}",
+        action=f"The batch is committed. For the next steps, run: lakehouse audit {name}",
+    )
 
 
 class Difference(NamedTuple):

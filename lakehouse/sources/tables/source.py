@@ -1,8 +1,9 @@
 """Another Delta table as a source of records: its rows and their changes as JSON objects.
 
-The place depends on the contents alone, so that a position always has the same record: first what is removed, then what
-is added; among those, rows by a hash of their text; equal texts are numbered. Added rows of a table of lakehouse are
-numbered in the order of their records, if a table with a key reads them: the newest record of the key wins.
+The place of a row depends on the contents alone, so that a position always has the same record: first what is removed,
+then what is added; among those, rows by a hash of their text; equal texts are numbered. Added rows of a table of
+lakehouse are numbered in the order of their records, if a table with a key reads them: the newest record of the key
+wins.
 """
 
 from collections.abc import Iterable, Mapping

@@ -23,7 +23,7 @@ from lakehouse.declaration import Month
 from lakehouse.decoding import staged
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
-from lakehouse.examples.samples.temperature_records import TemperatureSamples
+from lakehouse.examples.samples import TemperatureSamples
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.decode import decode_records
 from lakehouse.settings import Settings

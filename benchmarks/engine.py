@@ -15,8 +15,8 @@ from benchmarks.turns import Measurement
 from benchmarks.world import World
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.local.broker import running_broker
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
+from lakehouse.local.servers import running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.engine import engine_folder, read_address

@@ -33,7 +33,7 @@ _HOOK = "from pathlib import Path\nfrom benchmarks.entered import record_calls\n
 
 def run() -> dict[str, list[str]]:
     """Return the entered files, as paths within the package, of the driver and of the workers."""
-    from lakehouse.local.broker import running_broker  # noqa: PLC0415 - workers import this module too
+    from lakehouse.local.servers import running_broker  # noqa: PLC0415 - workers import this module too
     from lakehouse.settings import Settings  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder:

@@ -17,8 +17,8 @@ from benchmarks.turns import Measurement, processes_below, take_turns
 from benchmarks.world import World
 from lakehouse.definitions import defs
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.local.broker import running_broker
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
+from lakehouse.local.servers import running_broker
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session, stop_session
 

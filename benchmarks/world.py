@@ -16,7 +16,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.batches import merge_all, plan_next, prepare
 from lakehouse.ingest.decode import decode_records
 from lakehouse.kafka import create_topic, publish, read_records
-from lakehouse.local.broker import running_broker
+from lakehouse.local.servers import running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.sessions import build_session, stop_session

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import publish
-from lakehouse.local.broker import running_broker
+from lakehouse.local.servers import running_broker
 from lakehouse_tests.helpers.dagster_runs import Lakehouse
 from lakehouse_tests.helpers.webserver import create_home, open_page, running_webserver
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from lakehouse import declaration
     from lakehouse.declaration import *  # noqa: F403 - its names are those of its __all__
     from lakehouse.decoding.formats.writer_schemas import writer_schema
-    from lakehouse.defs.build import build_defs
-    from lakehouse.defs.component import LakehouseTables
+    from lakehouse.defs.build import LakehouseTables, build_defs
     from lakehouse.defs.resources import LakehouseResource
     from lakehouse.discovery import declared_tables
     from lakehouse.errors import LakehouseError
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 _MODULES_BY_NAME = {
     "LakehouseError": "lakehouse.errors",
     "LakehouseResource": "lakehouse.defs.resources",
-    "LakehouseTables": "lakehouse.defs.component",
+    "LakehouseTables": "lakehouse.defs.build",
     "OpenMeteoFiles": "lakehouse.ingest.sources",
     "Reading": "lakehouse.query.reading",
     "Settings": "lakehouse.settings",

@@ -4,7 +4,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakehouse.query.connections
-import lakehouse.spark.few_rows
+import lakehouse.spark.own_session
 from lakehouse.declaration import StreamTable
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic
-from lakehouse.local.broker import running_broker
-from lakehouse.local.registry import running_registry
+from lakehouse.local.servers import running_broker, running_registry
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session, stop_session
 from lakehouse_tests.helpers.attacks.writers import by_spark
@@ -28,6 +27,7 @@ from lakehouse_tests.helpers.brokers.brokers import Interference
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.databases.postgres import Postgres, program, running_postgres
 from lakehouse_tests.helpers.engines import running_engine
+from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.log_tables import log_table
 
 # The imports and the collected tests are objects that live until the end. With Python's own thresholds, it searches for
@@ -43,7 +43,7 @@ os.environ[DECLARATIONS] = "lakehouse.examples.tables.temperatures"
 
 SPARK_REMOTE = "TESTS_SPARK_REMOTE"  # URL of a Spark Connect server: run the same tests on it
 ENGINE = "TESTS_ENGINE"  # if set, run the same tests on an engine in their home
-PLANS = "TESTS_PLANS"  # a limit in lakehouse.spark.few_rows; if named here, it becomes -1 and Spark writes everything
+PLANS = "TESTS_PLANS"  # a limit in spark.own_session; if named here, it becomes -1 and Spark writes everything
 # Tests start many short Java processes: full compilation and parallel garbage collection cost more than they save.
 # Without Hadoop's own library, each commit of Spark starts some twenty processes, which VFORK does in half the time.
 SHORT_JAVA = (
@@ -60,7 +60,9 @@ SMALL_SPARK = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "500",
 }
-JAVA_OPTIONS = " ".join([SHORT_JAVA, *(f"-D{name}={value}" for name, value in SMALL_SPARK.items())])
+# A generated class serves many rows; for few, Spark interprets expressions in five sixths of the time. Spark promises
+# the same rows. Tests at full scale, and the slow ones beside them, run generated classes.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def pytest_collection_finish() -> None:
@@ -72,15 +74,22 @@ def pytest_collection_finish() -> None:
     sys.dont_write_bytecode = True
 
 
+def java_options(tests: Iterable[pytest.Item]) -> str:
+    """Return the options of Java for these tests."""
+    full_scale = str(ROOT / "lakehouse_tests" / "full")
+    conf = SMALL_SPARK if any(str(test.path).startswith(full_scale) for test in tests) else SMALL_SPARK | INTERPRETED
+    return " ".join([SHORT_JAVA, *(f"-D{name}={value}" for name, value in conf.items())])
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _ignore_settings_of_this_machine() -> Iterator[None]:
+def _ignore_settings_of_this_machine(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         preserved_names = ("LAKEHOUSE_JARS", DECLARATIONS)
         for name in [name for name in os.environ if name.startswith("LAKEHOUSE_") and name not in preserved_names]:
             patch.delenv(name)
-        patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", JAVA_OPTIONS))
+        patch.setenv("JAVA_TOOL_OPTIONS", os.environ.get("JAVA_TOOL_OPTIONS", java_options(request.session.items)))
         if os.environ.get(PLANS):
-            patch.setattr(lakehouse.spark.few_rows, os.environ[PLANS], -1)
+            patch.setattr(lakehouse.spark.own_session, os.environ[PLANS], -1)
         with by_spark(PLANS in os.environ):
             yield
 
@@ -98,9 +107,11 @@ def _trust_extension() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _restore_signal_handlers() -> Iterator[None]:
-    """A child process inherits an ignored signal: if a test ignored SIGINT, a later test could not stop its process."""
+    """A child process inherits ignored and blocked signals: a later test could not stop its process."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    blocked_signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked_signals)
     for number, handler in handlers.items():
         signal.signal(number, handler)
 

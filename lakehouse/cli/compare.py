@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakehouse.cli.arguments import JsonOption, TableArgument, examples, select_table
-from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table
-from lakehouse.cli.phases import spinner, track_phases
+from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table, spinner, track_phases
 from lakehouse.cli.table_session import load_settings
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
-    from lakehouse.operations.compare import Comparison, Difference
-    from lakehouse.operations.table_pair import Progress
+    from lakehouse.operations.compare import Comparison, Difference, Progress
 
 _SECONDS_PER_TEXT = 1.0
 commands = typer.Typer()

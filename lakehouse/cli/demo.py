@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakehouse.cli.arguments import TableArgument, examples, select_table, starts_broker
-from lakehouse.cli.output import print_line, print_table, progress_console, result_console
-from lakehouse.cli.phases import spinner
+from lakehouse.cli.output import print_line, print_table, progress_console, result_console, spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context, warm_engine
 from lakehouse.errors import LakehouseError
 

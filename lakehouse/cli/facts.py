@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lakehouse.ingest.outcomes import Outcome
     from lakehouse.kafka import Record
     from lakehouse.operations.rejections import Sample
-    from lakehouse.sources.files.newest import FileRecord
+    from lakehouse.sources.files.source import FileRecord
     from lakehouse.sources.generated_records import GeneratedRecord
 
     AnyRecord = Record | FileRecord | GeneratedRecord

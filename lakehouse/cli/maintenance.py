@@ -15,14 +15,13 @@ from lakehouse.cli.arguments import (
     select_tables,
 )
 from lakehouse.cli.facts import seconds
-from lakehouse.cli.output import print_json, print_line, print_notice, print_table
-from lakehouse.cli.phases import spinner
+from lakehouse.cli.output import print_json, print_line, print_notice, print_table, spinner
 from lakehouse.cli.table_session import load_settings, spark, table_context
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
     from lakehouse.operations.maintain import Maintained
-    from lakehouse.operations.restore import PlannedRestore
+    from lakehouse.operations.rewrite_tables import PlannedRestore
     from lakehouse.settings import Settings
     from lakehouse.storage.layout import Layout
 
@@ -120,7 +119,7 @@ def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) 
     again. It is refused if a batch is committed while you confirm: then run it again, or turn off the sensor first. A
     version that is older than the declared retention may have no files left, and is refused.
     """
-    from lakehouse.operations.restore import plan_restore
+    from lakehouse.operations.rewrite_tables import plan_restore
 
     settings = load_settings()
     table, layout = _find_layout(settings, name)
@@ -141,7 +140,7 @@ def restore(name: NameArgument, version: VersionOption, yes: YesOption = False) 
 def _find_layout(settings: "Settings", name: str) -> "tuple[StreamTable, Layout]":
     """The table of that name and its declaration; anything else is wrong usage."""
     from lakehouse.declaration.names import spelling_hint
-    from lakehouse.operations.layouts import layouts_of
+    from lakehouse.operations.planned_changes import layouts_of
 
     tables = select_tables(settings, None)
     layouts = {layout.name: (table, layout) for table in tables for layout in layouts_of(settings, table)}

@@ -20,13 +20,20 @@ from lakehouse.cli.arguments import (
     starts_broker,
 )
 from lakehouse.cli.facts import outcome_fields, table_rows
-from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_partitions, print_table
-from lakehouse.cli.phases import spinner
+from lakehouse.cli.output import (
+    count_text,
+    print_json,
+    print_line,
+    print_notice,
+    print_partitions,
+    print_table,
+    spinner,
+)
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
 if TYPE_CHECKING:
     from lakehouse.declaration import StreamTable
-    from lakehouse.derived.changes import Derived
+    from lakehouse.derived.feed import Derived
     from lakehouse.ingest.batches import Request
     from lakehouse.ingest.outcomes import Outcome
     from lakehouse.ledger.positions import Plan, Range
@@ -93,7 +100,7 @@ def merge(
     Merges up to the end of the topic at the start of the command. Later records wait for the next merge. Then refreshes
     the change feed and the rollups.
     """
-    from lakehouse.cli.phases import merge_progress
+    from lakehouse.cli.output import merge_progress
     from lakehouse.derived.refresh import refresh_all, refresh_and_retry
     from lakehouse.ingest import batches
 

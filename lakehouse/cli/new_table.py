@@ -69,8 +69,7 @@ def new_table(
     --from-topic uses the broker in LAKEHOUSE_KAFKA_BOOTSTRAP_SERVERS. If that is not set, the command starts the
     embedded broker of this home, unless it runs already, and stops it at the end.
     """
-    from lakehouse.cli.proposals import propose_for_lines, propose_for_topics, read_sample
-    from lakehouse.cli.proposed_file import declaration_text
+    from lakehouse.cli.proposals import declaration_text, propose_for_lines, propose_for_topics, read_sample
     from lakehouse.declaration.table import require_distinct_names
     from lakehouse.discovery import find_readable_tables
 

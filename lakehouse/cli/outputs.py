@@ -115,8 +115,7 @@ def materialize(
     """
     from lakehouse.declaration.view import add_sources
     from lakehouse.discovery import declared_tables
-    from lakehouse.operations.materialize import Materialization
-    from lakehouse.operations.view_columns import type_views
+    from lakehouse.operations.materialize import Materialization, type_views
 
     settings = load_settings()
     views, chosen_views = _select_views(settings, view)

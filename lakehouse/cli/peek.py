@@ -102,7 +102,7 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
 
         return newest_records(settings, table.topic if table else name, limit)
     if isinstance(table.source, Files):
-        from lakehouse.sources.files.newest import newest_records as newest_of_files
+        from lakehouse.sources.files.source import newest_records as newest_of_files
 
         return newest_of_files(settings, table.source, limit, table.format.encoding)
     if isinstance(table.source, Generated):
@@ -198,7 +198,7 @@ def _row_fields(verdict: "Verdict", rules: "Rules") -> dict[str, Any]:
     fields = [field for field in rules.fields if field.name in verdict.row]
     row = None if verdict.reason else {field.name: shown_value(verdict.row[field.name], field) for field in fields}
     return {
-        **({"index": verdict.index} if rules.rows_from is not None else {}),
+        **({"index": verdict.place} if rules.rows_from is not None else {}),
         "row": row,
         "deletes": verdict.deletes,
         "reason": verdict.reason,

@@ -1,16 +1,21 @@
-"""What ``new-table`` proposes a declaration from: the newest records of topics with their schemas, or a sample."""
+"""What ``new-table`` proposes a declaration from, and the file that it writes."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from lakehouse.cli.output import count_text
 from lakehouse.cli.table_session import broker, registry
+from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.decoding.formats.shown_options import quote
+from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
@@ -39,6 +44,8 @@ _TOPIC_NAME = (
     " come in several topics, declare version=."
 )
 _PATTERN = "To read each topic whose name begins with {}, also later ones, write topics=TopicPattern({})."
+_WIDTH = 120
+_SOURCES = (ParentField, RecordHeader, RecordKey)
 
 
 def propose_for_lines(lines: "Sequence[bytes | None]", where: str | None) -> "Proposal":
@@ -219,3 +226,49 @@ def _topic_notes(topics: Sequence[str]) -> Iterator[str]:
     prefix = "".join(character for character, _ in pairs)
     if prefix:
         yield _PATTERN.format(prefix, quote(prefix.replace(".", r"\.") + ".*"))
+
+
+def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") -> str:
+    """The text of a file with the proposed declaration, formatted as a person would write it."""
+    format_text = proposal.form.declared_as
+    uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True}
+    uses |= dict.fromkeys(re.findall(r"(\w+)\(", format_text), True)
+    uses |= {type(proposal.where).__name__: True} if proposal.where else {}
+    uses |= {type(column.source).__name__: isinstance(column.source, _SOURCES) for column in proposal.columns}
+    imported_names = sorted(name for name, is_used in uses.items() if is_used)
+    records = f"topic{'s' if len(topics) > 1 else ''} {', '.join(topics)}"
+    doc = f"Records of {records}: one row for each {', '.join(proposal.key) or 'record'}."
+    topic_text = f"topics=[{', '.join(map(quote, topics))}]" if len(topics) > 1 else f"topic={quote(topics[0])}"
+    parts = [f"name={quote(table)}", topic_text, f"doc={quote(doc)}", "file=__file__"]
+    # a line may break between two options or columns of a format, whose names in a proposal contain no spaces
+    format_lines = wrap(f"format={format_text}", _WIDTH - 5, subsequent_indent="        ", break_long_words=False)
+    parts += ["\n".join(format_lines)] if format_text else []
+    parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
+    parts += (
+        []
+        if proposal.rows_from is None
+        else [f"rows_from={source_text(proposal.rows_from) if proposal.rows_from else ()}"]
+    )
+    parts += ["single_object=True"] if proposal.single_object else []
+    columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
+    parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quote, proposal.key))}]"]
+    if proposal.month_of:
+        parts.append(f"partition_by=Month({quote(proposal.month_of)})")
+    comment = _comment(proposal) if proposal.warnings else ""
+    body = "".join(f"    {part},\n" for part in parts)
+    head = f'"""The table of {records}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
+    return f"{head}{comment}{table} = StreamTable(\n{body})\n"
+
+
+def _comment(proposal: "Proposal") -> str:
+    """What the proposal was made from, and what a person has to check."""
+    records = count_text(proposal.records, "record")
+    texts = [f"Proposed from {records}. Check these points:", *(f"- {warning}" for warning in proposal.warnings)]
+    lines = [wrap(text, _WIDTH - 2, subsequent_indent="  ", break_long_words=False) for text in texts]
+    return "".join(f"# {line}\n" for text_lines in lines for line in text_lines)
+
+
+def _condition(condition: "FieldIs | HeaderIs") -> str:
+    values = ", ".join(quote(value) if isinstance(value, str) else repr(value) for value in condition.values)
+    place = source_text(condition.record_filter.path or (condition.record_filter.header_name,))
+    return f"{type(condition).__name__}({place}, [{values}])"

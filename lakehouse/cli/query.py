@@ -14,8 +14,7 @@ from uuid import uuid4
 import typer
 
 from lakehouse.cli.arguments import JsonOption, examples, table_names
-from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table
-from lakehouse.cli.phases import spinner
+from lakehouse.cli.output import count_text, print_json, print_line, print_notice, print_table, spinner
 from lakehouse.cli.table_session import load_settings
 from lakehouse.errors import QueryError
 from lakehouse.exports.row_texts import csv_line, json_line
@@ -150,7 +149,7 @@ def _write_parquet(running_query: "RunningQuery", progress: Progress, file: Bina
 def _parse_as_of(text: str | None) -> Any:
     if text is None:
         return None
-    from lakehouse.ledger.past_versions import parse_point
+    from lakehouse.ledger.versions import parse_point
 
     try:
         return parse_point(text)

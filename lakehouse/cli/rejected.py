@@ -7,8 +7,7 @@ import typer
 from lakehouse.cli.arguments import JsonOption, TableArgument, TablesArgument, examples, select_table, select_tables
 from lakehouse.cli.facts import record_fields, seconds
 from lakehouse.cli.merge_verbs import show_outcomes
-from lakehouse.cli.output import count_text, print_json, print_line, print_table
-from lakehouse.cli.phases import spinner
+from lakehouse.cli.output import count_text, print_json, print_line, print_table, spinner
 from lakehouse.cli.table_session import load_settings, registry, table_context
 from lakehouse.errors import printable
 
@@ -62,7 +61,7 @@ def rejected(
 
     Records that were resolved since are not listed. The table of rejected records has the complete bytes.
     """
-    from lakehouse.operations.open_rejections import count_rejected
+    from lakehouse.ingest.rejections import count_rejected
     from lakehouse.operations.rejections import list_rejected
     from lakehouse.storage.table_context import merged_ledger
 

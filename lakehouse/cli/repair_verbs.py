@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehouse.cli.arguments import PlainGroup, TableArgument, YesOption, examples, select_table, starts_broker
-from lakehouse.cli.output import count_text, print_line, print_notice, print_table
-from lakehouse.cli.phases import spinner
+from lakehouse.cli.output import count_text, print_line, print_notice, print_table, spinner
 from lakehouse.cli.table_session import broker, load_settings, table_context
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ class Running:
 @contextmanager
 def broker(settings: "Settings") -> Iterator[list[Running]]:
     """The embedded broker, unless an external one is configured; creates the topics of the declared tables."""
-    from lakehouse.local.broker import EmbeddedBroker
+    from lakehouse.local.servers import EmbeddedBroker
 
     if settings.kafka_bootstrap_servers:
         log_line("broker", f"using the configured broker: {settings.kafka_bootstrap_servers}")
@@ -92,7 +92,7 @@ def tables_with_schemas(settings: "Settings") -> list[str]:
 @contextmanager
 def registry(settings: "Settings") -> Iterator[list[Running]]:
     """The embedded registry, unless an external one is configured; logs the tables that need it."""
-    from lakehouse.local.registry import EmbeddedRegistry
+    from lakehouse.local.servers import EmbeddedRegistry
 
     if settings.registry_url:
         log_line("registry", f"using the configured registry: {settings.registry_url}")
@@ -136,7 +136,7 @@ def engine(settings: "Settings") -> Iterator[list[Running]]:
 def dagster(settings: "Settings", services: Sequence[Service], port: int) -> Iterator[list[Running]]:
     """Dagster's processes; at the end they and everything they started are stopped."""
     from lakehouse.local.dagster_home import migrate_dagster_storage
-    from lakehouse.local.ports import is_free
+    from lakehouse.local.embedded import is_free
 
     if "webserver" in services and not is_free(port):
         raise SetupError(f"Port {port} is in use", action=f"Choose another one: lakehouse up --port {port + 1}")

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from lakehouse.ledger.audit import Finding
     from lakehouse.ledger.commits import Entry
     from lakehouse.ledger.restores import Foreign
-    from lakehouse.operations.evolution import Redeclaration
     from lakehouse.operations.planned_changes import Change
     from lakehouse.operations.readers import ViewStatus
+    from lakehouse.operations.status import Redeclaration
     from lakehouse.settings import Settings
 
 commands = typer.Typer()
@@ -195,8 +195,7 @@ def audit(table: TablesArgument = None, json: JsonOption = False) -> None:
     """
     from lakehouse.ledger.audit import audit as check_ledger
     from lakehouse.ledger.ledger import ledger_of
-    from lakehouse.operations.evolution import list_redeclarations
-    from lakehouse.operations.status import commit_fields, left_out_fields
+    from lakehouse.operations.status import commit_fields, left_out_fields, list_redeclarations
 
     settings = load_settings()
     stream_tables = select_tables(settings, table)

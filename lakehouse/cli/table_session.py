@@ -11,8 +11,7 @@ from pathlib import Path
 from threading import Timer, get_ident
 from typing import TYPE_CHECKING, NoReturn
 
-from lakehouse.cli.output import print_notice
-from lakehouse.cli.phases import spinner, track_phases
+from lakehouse.cli.output import print_notice, spinner, track_phases
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -131,7 +130,7 @@ def broker(settings: "Settings", table: "StreamTable | None" = None, *, with_reg
     if table and table.source:
         yield ""
         return
-    from lakehouse.local.broker import running_broker
+    from lakehouse.local.servers import running_broker
 
     schema_registry = registry(settings, needed=with_registry)
     with spinner("Looking for the broker") as status, running_broker(settings) as address, schema_registry:
@@ -142,7 +141,7 @@ def broker(settings: "Settings", table: "StreamTable | None" = None, *, with_reg
 @contextmanager
 def registry(settings: "Settings", *, needed: bool) -> Iterator[None]:
     """The schema registry of the settings if it is needed; started and stopped as the broker is."""
-    from lakehouse.local.registry import running_registry
+    from lakehouse.local.servers import running_registry
 
     with running_registry(settings) if needed else nullcontext():
         yield

@@ -120,7 +120,7 @@ class StreamTable(TableParts):
 
         verdicts = judge_record(value, self._rules_of(schemas)._replace(lateness=None), parts)
         reason, detail = verdicts[0].reason, verdicts[0].detail or ""
-        if reason is None or verdicts[0].index is not None:
+        if reason is None or verdicts[0].place is not None:
             return verdicts
         if reason == EMPTY:
             return []

@@ -33,10 +33,11 @@ class RecordBatch:
 
     ``values`` are their bytes once unpacked, ``contents`` what a parser made of them, ``objects`` the fields of each:
     empty if there are none. ``parts`` are their other parts by name. ``changes`` say what they do, in a change stream.
-    ``is_open`` is a mask of the records about which nothing is decided yet: the others are filtered
-    (``is_filtered``), rejected (``rejections``), or the native parser is not certain of them (``is_uncertain``).
-    ``is_read`` is a mask of those that are parsed and belong to the table. ``measured`` has the memory of each record
-    that may take too much, ``memories`` that of all if they are parsed strictly. ``rules`` are those of unpacked values.
+    ``is_open`` is a mask of the records about which nothing is decided yet. Of the others, ``is_filtered`` do not
+    belong to the table, ``rejections`` has the rejected ones, and the native parser is not certain of
+    ``is_uncertain``. ``unreadable`` has those that could not be unpacked. ``memories`` are the bytes of memory of what
+    the strict parser made, and ``measured`` those of records that may take too much. ``rules`` are those of unpacked
+    values.
     """
 
     def __init__(self, values: pa.Array, parts: Mapping[str, pa.Array | None], rules: Rules, native: Native | None):
@@ -168,7 +169,7 @@ def tombstones(batch: RecordBatch) -> Mask:
     if batch.rules.has_changes or deletes is None or deletes.path:
         return np.zeros(len(batch), bool)
     has_value = (value is None and record not in batch.unreadable for record, value in enumerate(batch.values))
-    return np.fromiter(has_value, bool, len(batch)) & batch.is_open
+    return np.asarray(np.fromiter(has_value, bool, len(batch)) & batch.is_open)
 
 
 def _parse_strictly(batch: RecordBatch, are_tombstones: Mask) -> None:

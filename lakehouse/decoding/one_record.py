@@ -15,7 +15,7 @@ from lakehouse.decoding.verdicts import decode_values
 class Verdict(NamedTuple):
     """What becomes of a row of a record: its values, or the reason and the detail of its rejection; and if it is late.
 
-    ``reason`` is ``staged.FILTERED`` or ``staged.EMPTY`` if the record has no row, and is not rejected. ``index`` is
+    ``reason`` is ``staged.FILTERED`` or ``staged.EMPTY`` if the record has no row, and is not rejected. ``place`` is
     the place of the row in its record, ``None`` if the record is judged as a whole. ``deletes``: it deletes the row of
     its key, and has no other values. ``is_rowless``: it is about no row of its own, and has at most a version.
     ``truncates``: it deletes every older row. ``sequence`` is its place in the order of its source.
@@ -25,7 +25,7 @@ class Verdict(NamedTuple):
     reason: str | None
     detail: str | None
     late: bool
-    index: int | None = None
+    place: int | None = None
     deletes: bool = False
     is_rowless: bool = False
     truncates: bool = False

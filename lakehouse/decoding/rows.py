@@ -92,7 +92,7 @@ class Rows:
         self.is_open[row] = False
 
     def settle(self, is_odd: Mask, decide: Callable[[int], None]) -> None:
-        """Decide about open rows like ``RecordBatch.settle``; without certainty of a row, there is none of its record."""
+        """Decide about open rows like ``RecordBatch.settle``; a row without certainty leaves its whole record."""
         if self.batch.native:
             self.doubt(is_odd)
             return

@@ -190,7 +190,8 @@ def _assemble(rows: Rows, groups: Mapping[str, _Group]) -> pa.StructArray | pa.L
 
 def _reasons(rejections: Mapping[int, Rejection], is_filtered: Any, count: int) -> list[pa.Array]:
     """The reason and the detail of each verdict."""
-    reasons, details = [None] * count, [None] * count
+    reasons: list[str | None] = [None] * count
+    details: list[str | None] = [None] * count
     for place in np.flatnonzero(is_filtered).tolist():
         reasons[place] = FILTERED
     for place, rejection in rejections.items():

@@ -11,19 +11,18 @@ from pydantic import Field
 
 from lakehouse.declaration import Reference, Rollup, StreamTable
 from lakehouse.defs import figures, specs
-from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.picture import picture
-from lakehouse.defs.reported import known_version
+from lakehouse.defs.automation import known_version
+from lakehouse.defs.figures import picture
+from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.defs.waiting import Waiting, plan_waiting_records
 from lakehouse.derived import refresh
-from lakehouse.derived.changes import Derived
+from lakehouse.derived.feed import Derived
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest import batches, load
 from lakehouse.ingest.batches import Request
-from lakehouse.ingest.days import find_ranges
 from lakehouse.ingest.outcomes import Outcome
-from lakehouse.ingest.replay import replay
+from lakehouse.ingest.replay import find_ranges, replay
 from lakehouse.ingest.topics import split_context
 from lakehouse.kafka import PATIENCE
 from lakehouse.ledger.audit import batches_accounted, changes_kept, rows_unchanged

@@ -10,10 +10,10 @@ from functools import partial
 import dagster as dg
 
 from lakehouse.declaration import Rollup, StreamTable, TableRows
-from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.freshness import held_checks, promise_checks
 from lakehouse.defs.resources import LakehouseResource, explained
-from lakehouse.defs.results import check_result
+from lakehouse.defs.specs import CatalogEntry
+from lakehouse.defs.steps import check_result
 from lakehouse.defs.waiting import planning_check
 from lakehouse.errors import LakehouseError
 from lakehouse.ingest.topics import split_by_topic

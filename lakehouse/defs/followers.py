@@ -9,15 +9,12 @@ import dagster as dg
 from pydantic import Field
 
 from lakehouse.declaration import Export, StreamTable, View
-from lakehouse.defs import results
-from lakehouse.defs.catalog_entries import step_name
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import reason_to_wait, sensor_location, unfinished_run
-from lakehouse.defs.specs import code_references
-from lakehouse.defs.steps import name_run
+from lakehouse.defs.specs import code_references, step_name
+from lakehouse.defs.steps import materialize_result, name_run
 from lakehouse.exports.exporter import Exporter, ExportUpdate
-from lakehouse.operations.materialize import Materialization, ViewUpdate
-from lakehouse.operations.view_columns import TypedView, type_views
+from lakehouse.operations.materialize import Materialization, TypedView, ViewUpdate, type_views
 from lakehouse.settings import Settings
 
 TICK_INTERVAL = 15
@@ -87,7 +84,7 @@ def _build_materialized(spec: dg.AssetSpec, view: View, views: Sequence[View]) -
         name_run(context.run.run_id)
         with explained():
             update = Materialization(lakehouse.settings, view, views).update(context.run.run_id)
-            yield results.materialize_result(spec, lakehouse.settings, _view_figures(update))
+            yield materialize_result(spec, lakehouse.settings, _view_figures(update))
 
     following = Following(
         view,

@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from lakehouse.declaration import StreamTable
-from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.cursor import SensorCursor, read_cursor
 from lakehouse.defs.resources import LakehouseResource, explained
-from lakehouse.defs.results import check_result, report_if_changed
 from lakehouse.defs.runs import run_location
-from lakehouse.defs.waiting import Waiting, plan_waiting_records
+from lakehouse.defs.specs import CatalogEntry
+from lakehouse.defs.steps import check_result, report_if_changed
+from lakehouse.defs.waiting import SensorCursor, Waiting, plan_waiting_records, read_cursor
 from lakehouse.errors import LakehouseError
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.settings import Settings

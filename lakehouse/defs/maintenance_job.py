@@ -8,10 +8,9 @@ from datetime import timedelta
 
 import dagster as dg
 
-from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.defs.runs import schedule_location, unfinished_run_of_job
-from lakehouse.defs.specs import table_specs
+from lakehouse.defs.specs import CatalogEntry, table_specs
 from lakehouse.defs.steps import name_run
 from lakehouse.discovery import find_exports
 from lakehouse.operations.maintain import Maintained, maintain

@@ -4,7 +4,7 @@ Each commit of a derived table records the table (id) and the version that it ha
 if the id is another one, the version is lower, or VACUUM deleted the change data. Then a rollup is rebuilt, and the
 feed writes the net difference, marked as reconciled.
 
-``changes`` reads the changes, ``feed`` and ``rollup`` write them, ``refresh`` updates both to the version of the merged
-table. A new kind of derived table is a module next to ``feed`` and ``rollup``, and a function in ``refresh``. This
-package is built on ``lakehouse.storage`` and does not use batches.
+``feed`` reads the changes and writes them to the change feed; ``refresh`` updates it and the rollups to the version of
+the merged table. A new kind of derived table is a module next to ``feed``, and a function in ``refresh``. This package
+is built on ``lakehouse.storage`` and does not use batches.
 """

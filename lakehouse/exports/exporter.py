@@ -11,8 +11,7 @@ import pyarrow as pa
 from lakehouse.declaration import Export
 from lakehouse.errors import LakehouseError, TableError
 from lakehouse.exports.attempts import Attempt, stop_error
-from lakehouse.exports.leftovers import remove_leftovers
-from lakehouse.exports.manifests import Manifest, export_lock, manifest_path, publish, read_newest
+from lakehouse.exports.manifests import Manifest, export_lock, manifest_path, publish, read_newest, remove_leftovers
 from lakehouse.exports.progress import find_lost_part, folder_of
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of

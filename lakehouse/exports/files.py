@@ -12,8 +12,7 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
-from lakehouse.exports.leftovers import file_name
-from lakehouse.exports.manifests import ExportedFile, sync_folder
+from lakehouse.exports.manifests import ExportedFile, file_name, sync_folder
 from lakehouse.exports.row_texts import csv_fields, csv_line, json_line
 
 _TIME = pa.timestamp("us", "UTC")

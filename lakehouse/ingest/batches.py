@@ -10,41 +10,41 @@ from pyspark.sql import DataFrame
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, ReadLossError
-from lakehouse.ingest.append import (
+from lakehouse.ingest.change_positions import note_origins, note_snapshot_end, require_greater_positions
+from lakehouse.ingest.counts import Counts, count_batch, with_counts
+from lakehouse.ingest.deletes import deletes_layout
+from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
+from lakehouse.ingest.horizon import delete_truncated, is_beyond_horizon, reject_beyond_horizon
+from lakehouse.ingest.load import load_named_references, merge_base
+from lakehouse.ingest.merge import (
     WrittenRecords,
     append_records,
     count_data_files,
+    merge_by_key,
     removed_on_failure,
     take_data_files,
     with_data_files,
     write_failures,
 )
-from lakehouse.ingest.change_positions import note_origins, note_snapshot_end, require_greater_positions
-from lakehouse.ingest.counts import Counts, count_batch, with_counts
-from lakehouse.ingest.deletes import deletes_layout
-from lakehouse.ingest.gaps import gap_commit, plan_table, require_comparable
-from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
-from lakehouse.ingest.kept_rejections import name_rejections, require_kept_rejections
-from lakehouse.ingest.load import load_named_references, merge_base
-from lakehouse.ingest.merge import merge_by_key
 from lakehouse.ingest.newest_per_key import equal_order
 from lakehouse.ingest.order_times import order_records
-from lakehouse.ingest.outcomes import Outcome, require_accounted
+from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
+from lakehouse.ingest.rejections import name_rejections, require_kept_rejections
 from lakehouse.ingest.staging import stage_around_timeless, stage_records
 from lakehouse.ingest.topics import split_by_topic, split_context, with_start
-from lakehouse.ingest.truncates import delete_truncated
 from lakehouse.kafka import PATIENCE, TimelessRecordError, require_same_source
-from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.accounting import require_accounted
 from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, lag_of
 from lakehouse.ledger.positions import Plan, SourceState, source_words
+from lakehouse.ledger.versions import count_rows
 from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import source_of
-from lakehouse.spark.few_rows import rows_expected
-from lakehouse.storage.data_file import DataFile
+from lakehouse.spark.own_session import rows_expected
+from lakehouse.storage.data_files import DataFile
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import TableContext, merged_ledger, retry_on_conflict
 
@@ -146,10 +146,12 @@ def prepare(context: TableContext) -> None:
     """
     # a table whose history does not contain its progress stays as it is
     require_comparable(context.table, context.ledger())
-    require_types(context.spark, context.table)
+    if context.table.has_sql:
+        require_types(context.spark, context.table)
     context.merged.ensure(context.require_consumed)
     context.stored_table(rejected_layout).ensure()
-    load_named_references(context)
+    if context.table.rejects:
+        load_named_references(context)
     if context.table.delete_rule:
         context.stored_table(deletes_layout).ensure()
 
@@ -159,7 +161,7 @@ def _merge_base(context: TableContext) -> Outcome | None:
     entry = merge_base(context, context.ledger())
     if entry is None:
         return None
-    return Outcome(require_accounted(entry, context.table), None, 0, 0, time.monotonic() - start_time)
+    return Outcome(require_accounted(entry, context.table.name), None, 0, 0, time.monotonic() - start_time)
 
 
 def merge_batch(context: TableContext, bounds: Bounds, snapshot: Snapshot) -> Outcome | None:
@@ -208,13 +210,13 @@ def run_batch(
     """
     spark, settings, table = context.spark, context.settings, context.table
     layout, source = context.merged.layout, source_of(settings, table)
-    command = f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
-    words, is_beyond = source_words(plan.source), is_beyond_horizon(table, ledger, plan.source, commit.kind)
+    words = source_words(plan.source)
+    is_beyond = is_beyond_horizon(table, ledger, plan.source, commit.kind) if table.delete_rule else ""
     _log.info("Reading %s %ss of %s %s", f"{words.count(plan.span):,}", words.position, words.source, plan.stream)
     with rows_expected(spark, plan.span):
-        plan, records, files = _stage(context, plan, commit, ledger, command)
+        plan, records, files = _stage(context, plan, commit, ledger, is_beyond)
         state_after = source.read_state_after(ledger, PATIENCE)
-        require_same_source(plan, state_after.source, command)
+        require_same_source(plan, state_after.source, _command_of(commit, table))
         is_batch = commit.kind == "batch"
         progress = dict(plan.progress.positions) if is_batch else commit.progress
         consumed_tables = source.consumed(plan) if is_batch else commit.consumed_tables
@@ -223,9 +225,9 @@ def run_batch(
         if source.times_may_go_back:
             last_records = commit.last_records if before is None else before
             records, commit = _order(context, records, commit, last_records, plan)
-        counts = count_batch(records, table, is_beyond, equal_order(table, source))
-        counts = count_data_files(counts, files)
-        records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
+        counts = count_data_files(count_batch(records, table, is_beyond, equal_order(table, source)), files)
+        if counts.beyond_horizon:
+            records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     stored_rows = count_rows(layout.uri, layout.partition_by, counts.touched.partitions)
     stored_rows += count_rows(settings.table_uri(table.deletes_name)) if table.delete_rule else 0
     _log.info("Merging %s records into %s", f"{counts.rows:,}", table.name)
@@ -254,14 +256,17 @@ def _note_caught_up(commit: Commit, plan: Plan, state: SourceState) -> Commit:
     )
 
 
+def _command_of(commit: Commit, table: StreamTable) -> str:
+    return f"lakehouse {'merge' if commit.kind == 'batch' else commit.kind} {table.name}"
+
+
 def _stage(
-    context: TableContext, plan: Plan, commit: Commit, ledger: Ledger, command: str
+    context: TableContext, plan: Plan, commit: Commit, ledger: Ledger, is_beyond: str
 ) -> tuple[Plan, DataFrame, list[DataFile]]:
     """Read and decode; return what was read of the plan, its records, and files with the rows of other valid ones."""
     source = source_of(context.settings, context.table)
-    is_beyond = is_beyond_horizon(context.table, ledger, plan.source, commit.kind)
     try:
-        with source.failures(plan, command):
+        with source.failures(plan, _command_of(commit, context.table)):
             undecoded = with_data_files(context, source.read(context.spark, plan, ledger), plan, commit, ledger)
             are_written = isinstance(undecoded, WrittenRecords)
             with write_failures(context.merged.layout.uri), removed_on_failure(undecoded):
@@ -278,14 +283,17 @@ def commit_batch(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
         require_greater_positions(context, batch, counts)
         batch = note_origins(context, batch, counts)
     batch = replace(batch, commit=with_counts(batch.commit, counts, table))
-    batch = delete_truncated(context, note_snapshot_end(table, batch, counts), counts)
+    if counts.changes.snapshot_ends:
+        batch = note_snapshot_end(table, batch)
+    if counts.truncates:
+        batch = delete_truncated(context, batch)
     has_unmarked = batch.commit.kind != "batch" or store_rejected(table, rejected_table, batch, is_committed=False)
     if batch.commit.kind == "batch":
         batch = replace(batch, commit=name_rejections(context, batch.ledger, batch.commit))
     entry = _store_rows(context, batch, counts)
     if has_unmarked:
         _mark_resolved(context, batch)
-    return require_accounted(entry, table)
+    return require_accounted(entry, table.name)
 
 
 def _store_rows(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:

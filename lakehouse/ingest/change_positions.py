@@ -17,7 +17,7 @@ from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.horizon import greatest_order
 from lakehouse.ingest.rejected_records import DecodedBatch
-from lakehouse.storage.bounds import bounds_after
+from lakehouse.storage.merge_spec import bounds_after
 from lakehouse.storage.row_order import record_fields
 from lakehouse.storage.table_context import TableContext
 
@@ -65,10 +65,8 @@ def first_after_later(context: TableContext, batch: DecodedBatch, records: DataF
     return pairs.selectExpr("n.*", "s.sequence AS later").orderBy("sequence", F.desc("later")).first()
 
 
-def note_snapshot_end(table: StreamTable, batch: DecodedBatch, counts: Counts) -> DecodedBatch:
-    """Return the batch with the order of the record that ends its newest snapshot of the whole table, if one does."""
-    if not counts.changes.snapshot_ends:
-        return batch
+def note_snapshot_end(table: StreamTable, batch: DecodedBatch) -> DecodedBatch:
+    """Return the batch with the order of the record that ends its newest snapshot of the whole table."""
     fields = record_fields(table, batch.plan.source)
     ends = batch.records.where(f"{staged.SNAPSHOT} = '{staged.LAST}'")
     end = greatest_order(ends, table, fields)

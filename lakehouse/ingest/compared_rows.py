@@ -15,10 +15,16 @@ from lakehouse.errors.troubles import ANOTHER_ROW
 from lakehouse.ingest.counts import Counts
 from lakehouse.ingest.newest_per_key import has_version_of_stored
 from lakehouse.ledger.log import open_table
-from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
-from lakehouse.storage.comparison import comparable_row, struct_of
 from lakehouse.storage.layout import COLUMNS_PROPERTY, TEXT_TYPES
-from lakehouse.storage.merge_spec import MergeSpec, equal_keys, from_source
+from lakehouse.storage.merge_spec import (
+    NO_BOUNDS,
+    ChangeBounds,
+    MergeSpec,
+    comparable_row,
+    equal_keys,
+    from_source,
+    struct_of,
+)
 from lakehouse.storage.row_order import (
     KEPT,
     is_new_delete,

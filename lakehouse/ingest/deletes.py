@@ -16,13 +16,13 @@ from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.errors import ConflictError, LedgerError
-from lakehouse.ledger.active_files import holds_files
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.consumption import has_consumed_version, version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table, read_commit
 from lakehouse.ledger.restores import named_version
+from lakehouse.ledger.versions import holds_files
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import NO_VERSION, Layout
 from lakehouse.storage.row_order import merged_layout, order_columns
@@ -91,14 +91,12 @@ class _DeletesParts(TableParts):
         return
 
 
-def settle_deletes(context: TableContext, ledger: Ledger) -> Deletes | None:
-    """Return the deletes that count for the merged table of this ledger; ``None`` if the table declares none.
+def settle_deletes(context: TableContext, ledger: Ledger) -> Deletes:
+    """Return the deletes that count for the merged table of this ledger; the table declares some.
 
     If newer deletes are stored, restores the version that counts, once. Raises ``LedgerError`` if it no longer exists,
     and ``ConflictError`` if another writer stored deletes at the same moment.
     """
-    if context.table.delete_rule is None:
-        return None
     stored_table = context.stored_table(deletes_layout)
     deletes_ledger = stored_table.ledger()
     if _counted_version(ledger, deletes_ledger) < deletes_ledger.rows_version:

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from lakehouse.declaration import StreamTable, TableRows, Tombstone
 from lakehouse.errors import DataLossError, DeclarationError
-from lakehouse.ledger.commit_values import LastRecord, LastRecords, standing_records
+from lakehouse.ledger.commit_infos import set_aside
+from lakehouse.ledger.commit_values import LastRecord, LastRecords, reached_beyond, standing_records
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
@@ -25,9 +26,7 @@ from lakehouse.ledger.positions import (
     find_gap,
     source_words,
 )
-from lakehouse.ledger.reached import reached_beyond
-from lakehouse.ledger.several_sources import set_aside
-from lakehouse.storage.bounds import ChangeBounds, bounds_after
+from lakehouse.storage.merge_spec import ChangeBounds, bounds_after
 
 
 def plan_next_of(ledger: Ledger, state: SourceState, bounds: Bounds) -> Plan:

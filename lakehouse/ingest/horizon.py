@@ -1,4 +1,9 @@
-"""The horizon of a table: the oldest deletes are purged, and what is not newer than them may have been deleted."""
+"""The horizon of a table: the oldest deletes are purged, and rows that are older than a truncate go.
+
+The commit of a truncate comes before the batch that read it. It names the order of the truncate, and so does every
+later commit: an older record that arrives later does not become a row. If the batch dies, the commit remains: the
+truncate is the same in every batch that reads it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,20 +18,22 @@ from lakehouse.declaration.sql import quoted
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
 from lakehouse.decoding.fields import BEYOND_HORIZON
-from lakehouse.ingest.compared_rows import with_keys_of
+from lakehouse.errors import ConflictError
+from lakehouse.ingest.compared_rows import fields_of, with_keys_of
 from lakehouse.ingest.counts import Counts, count_batch
 from lakehouse.ingest.deletes import Deletes, settle_deletes
+from lakehouse.ingest.rejected_records import DecodedBatch
 from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import SourceId
-from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds, bounds_after
-from lakehouse.storage.merge_spec import MergeSpec, equal_keys
+from lakehouse.storage.merge_spec import NO_BOUNDS, ChangeBounds, MergeSpec, bounds_after, equal_keys
 from lakehouse.storage.row_order import (
     KEPT,
     compare_with,
     literal_fields,
+    not_truncated,
     order_fields,
     order_of,
     order_time,
@@ -41,7 +48,7 @@ _HAS_ROW, _HAS_DELETE = "_has_row", "_has_delete"
 def is_beyond_horizon(table: StreamTable, ledger: Ledger, source: SourceId | None, kind: Kind) -> str:
     """Return the condition that a staged record is a row that a purged delete may have deleted; empty if none is."""
     bounds = bounds_after(ledger)
-    if bounds.purged is None or not table.delete_rule or (kind == "batch" and _is_before_snapshot(bounds, source)):
+    if bounds.purged is None or (kind == "batch" and _is_before_snapshot(bounds, source)):
         return ""
     is_old = compare_with(table, record_fields(table, source), "<=", bounds.purged, NO_BOUNDS)
     is_rowless = [f"NOT {name}" for name in table.rules().flags]
@@ -67,8 +74,6 @@ def reject_beyond_horizon(
 
     A key whose delete is stored is not rejected: no purged one is newer, and the merge compares with the stored one.
     """
-    if not counts.beyond_horizon:
-        return records, counts
     table = context.table
     is_same_key = f"{equal_keys(table.key)} AND {counts.touched.prune}"
     valid_records = records.where(f"{staged.REASON} IS NULL").select(*table.key)
@@ -97,8 +102,7 @@ def reject_beyond_horizon(
 
 def _deleted_keys(context: TableContext, counts: Counts, ledger: Ledger) -> DataFrame:
     """The keys whose newest delete is stored."""
-    deletes = settle_deletes(context, ledger)
-    rows = None if deletes is None else deletes.rows
+    rows = settle_deletes(context, ledger).rows
     key = [f"`{name}`" for name in context.table.key]
     if rows is None:
         return context.merged.rows(ledger.version).where("false").selectExpr(*key, f"true AS {_HAS_DELETE}")
@@ -135,8 +139,10 @@ def purge_deletes(context: TableContext, now: datetime | None = None) -> None:
     changes nothing. Raises ``ConflictError`` if another writer was first.
     """
     table, ledger = context.table, context.ledger()
+    if not table.delete_rule:
+        return
     deletes = settle_deletes(context, ledger)
-    if table.purge_deletes is None or deletes is None or not deletes.ledger.exists or not ledger.exists:
+    if table.purge_deletes is None or not deletes.ledger.exists or not ledger.exists:
         return
     begin = (now or datetime.now(UTC)) - table.purge_deletes
     is_recent = f"t.{RECORD}.time >= timestamp_micros({round(begin.timestamp() * 1_000_000)}L)"
@@ -189,3 +195,57 @@ def _later(context: TableContext, horizon: RecordOrder, former: RecordOrder | No
     is_later = compare_with(context.table, literal_fields(context.table, horizon), ">", former, NO_BOUNDS)
     ((later,),) = context.spark.sql(f"SELECT {is_later}").collect()
     return horizon if later else former
+
+
+def delete_truncated(context: TableContext, batch: DecodedBatch) -> DecodedBatch:
+    """Delete what is older than the newest truncate of a batch, unless that was done before; return the batch to merge.
+
+    Makes no commit if nothing is older. Raises ``ConflictError`` if another writer was first.
+    """
+    truncate = _find_truncate(context, batch)
+    if truncate is None:
+        return batch
+    table, bounds = context.table, bounds_after(batch.ledger)._replace(truncate=truncate)
+    rows = context.merged.rows(batch.ledger.version)
+    is_older = f"NOT {not_truncated(table, bounds, 't')}"
+    is_value_older = {
+        name: f"(t.`{name}` IS NOT NULL AND NOT {not_truncated(table, bounds, 't', name)})" for name in table.keep
+    }
+    is_changed = " OR ".join([is_older, *is_value_older.values()])
+    keys = rows.alias("t").where(is_changed).select(*table.key)
+    if keys.isEmpty():
+        return replace(batch, commit=batch.commit.with_fields(truncate=truncate))
+    values = _without_values(rows, is_value_older)
+    spec = MergeSpec(f"{equal_keys(table.key)} AND ({is_changed})", values, delete_if=is_older)
+    commit = batch.ledger.next_commit("truncate", batch.commit.run).with_fields(truncate=truncate)
+    entry = context.merged.merge(keys, spec, commit)
+    ledger = context.ledger()
+    if ledger.version != entry.version or entry.version != commit.table_version + 1:
+        message = f"Another writer changed {table.name} at the same moment"
+        raise ConflictError(message, where=table.name, action="Nothing was merged. Run it again.")
+    return replace(batch, ledger=ledger, commit=ledger.replan(batch.commit))
+
+
+def _without_values(rows: DataFrame, is_erased: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of kept columns, and of their orders, that are left, in SQL."""
+    if not is_erased:
+        return {}
+    values = {name: f"IF({condition}, NULL, t.`{name}`)" for name, condition in is_erased.items()}
+    orders = []
+    for kept_field in fields_of(rows.schema[KEPT].dataType):
+        place, condition = f"t.{KEPT}.`{kept_field.name}`", is_erased.get(kept_field.name, "false")
+        order = (
+            f"'{field.name}', IF({condition}, NULL, {place}.{field.name})" for field in fields_of(kept_field.dataType)
+        )
+        orders.append(f"'{kept_field.name}', named_struct({', '.join(order)})")
+    return values | {KEPT: f"named_struct({', '.join(orders)})"}
+
+
+def _find_truncate(context: TableContext, batch: DecodedBatch) -> RecordOrder | None:
+    """Return the order of the newest truncate of a batch; ``None`` if a commit before names it, or a newer one."""
+    table, former_truncate = context.table, bounds_after(batch.ledger).truncate
+    fields = record_fields(table, batch.plan.source)
+    is_truncate = f"{staged.ROWLESS} AND ({staged.SEQUENCE} IS NOT NULL OR {str(not table.has_changes).lower()})"
+    is_new = compare_with(table, fields, ">", former_truncate, NO_BOUNDS) if former_truncate else "true"
+    truncates = batch.records.where(f"{is_truncate} AND {is_new}")
+    return greatest_order(truncates, table, fields)

@@ -27,9 +27,8 @@ from lakehouse.ledger.consumption import Consumption, version_to_consume
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import open_table
 from lakehouse.settings import Settings
-from lakehouse.storage.comparison import comparable
 from lakehouse.storage.layout import Layout, TableColumn
-from lakehouse.storage.merge_spec import MergeSpec, equal_keys, equal_values, from_source
+from lakehouse.storage.merge_spec import MergeSpec, comparable, equal_keys, equal_values, from_source
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
@@ -238,4 +237,5 @@ def merge_base(context: TableContext, ledger: Ledger) -> Entry | None:
         declaration=table.fingerprint,
     )
     newest_rows = newest_per_key(rows, table, None, has_unique_keys=not counts.duplicate)
-    return merge_newest(context, newest_rows, counts, commit, settle_deletes(context, ledger))
+    deletes = settle_deletes(context, ledger) if table.delete_rule else None
+    return merge_newest(context, newest_rows, counts, commit, deletes)

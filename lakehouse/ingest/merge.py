@@ -1,24 +1,56 @@
-"""Records and rows → the merged table: the newest row for each key, kept columns compared separately.
+"""Records and rows → the merged table: the newest row for each key, or each valid record as one row of a log table.
 
 ``merge_by_key`` merges the valid records of a batch, ``merge_newest`` rows of which each has its own key. If deletes
 are declared, the newest delete of each key is compared too: what is older does not exist.
+
+The position of its record and its time on the broker identify a row of a log table: a broker that was rolled back
+gives the same positions to other records.
 """
 
-from dataclasses import dataclass
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
 
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.declaration import StreamTable
+from lakehouse.declaration.names import RECORD
 from lakehouse.decoding import staged
+from lakehouse.decoding.files.data_files import DataFileTarget, write_valid
+from lakehouse.errors.causes import causes_of
 from lakehouse.ingest.compared_rows import Target, compare, store_spec
-from lakehouse.ingest.counts import Counts
+from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS, Counts
 from lakehouse.ingest.deletes import Deletes, settle_deletes, store_deletes
 from lakehouse.ingest.newest_per_key import newest_per_key
-from lakehouse.ingest.rejected_records import DecodedBatch
+from lakehouse.ingest.rejected_records import DecodedBatch, covered_sql, has_rejected, position_fields, rejected_layout
 from lakehouse.ledger.commits import Commit, Entry
-from lakehouse.storage.bounds import NO_BOUNDS, bounds_of
-from lakehouse.storage.stored_table import COUNTED_FLAGS, ComparedRows, ExpectedRows
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.log import open_table
+from lakehouse.ledger.positions import Plan
+from lakehouse.ledger.table_failures import disk_failure
+from lakehouse.sources.table_sources import Judge, Undecoded
+from lakehouse.storage.data_files import DataFile
+from lakehouse.storage.eligibility import can_add_files
+from lakehouse.storage.layout import TEXT_BOUND, paths
+from lakehouse.storage.merge_spec import NO_BOUNDS, MergeSpec, bounds_of, from_source
+from lakehouse.storage.row_order import identity_fields, same_record
+from lakehouse.storage.stored_table import COUNTED_FLAGS, ComparedRows, ExpectedRows, StoredTable
 from lakehouse.storage.table_context import TableContext
+
+MANY_BYTES = 32 * 1024 * 1024
+"""Bytes of undecoded records from which on workers write rows: fewer give Spark one file, instead of one per worker."""
+_FAILURE = re.compile(r"DataFileError: errno (\d+)")
 
 
 def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> Entry:
@@ -34,7 +66,8 @@ def merge_by_key(context: TableContext, batch: DecodedBatch, counts: Counts) -> 
         # offsets of several partitions do not order the records of a key
         bounds=NO_BOUNDS if counts.changes.moved_keys else bounds_of(batch.commit),
     )
-    return merge_newest(context, newest_rows, counts, batch.commit, settle_deletes(context, batch.ledger))
+    deletes = settle_deletes(context, batch.ledger) if table.delete_rule else None
+    return merge_newest(context, newest_rows, counts, batch.commit, deletes)
 
 
 def merge_newest(
@@ -99,3 +132,150 @@ def _count_flags(compared_rows: DataFrame) -> dict[str, int]:
     counts = [F.count_if(name).alias(name) for name in COUNTED_FLAGS if name in compared_rows.columns]
     row = compared_rows.agg(*counts).first() if counts else None
     return row.asDict() if row else {}
+
+
+def append_records(table: StreamTable, merged_table: StoredTable, batch: DecodedBatch, counts: Counts) -> Entry:
+    """Append the valid records of a batch in one commit; reads nothing of the table.
+
+    Records that the table may already have are inserted by their positions instead, and present ones count as stale.
+    These are the records of a replay or a redrive, and of ranges that an undone commit has read before. Raises the
+    same errors as ``commit_merge``.
+    """
+    commit = batch.commit
+    if not counts.rows:
+        return merged_table.commit_nothing(commit)
+    if batch.files:
+        return merged_table.add_files(batch.files, commit)
+    rows = _to_rows(table, batch, merged_table.layout.names)
+    if commit.kind != "batch" or not is_new(batch.ledger, batch.plan):
+        return _insert_missing(table, merged_table, rows, batch, counts)
+    return merged_table.append(rows, commit, ExpectedRows(counts.rows, counts.text_from(commit.source)))
+
+
+def is_new(ledger: Ledger, plan: Plan) -> bool:
+    """Whether no commit, not even an undone one, has read records of these ranges."""
+    reached_ends = ledger.reached.get(plan.source.text, {})
+    return all(part.start >= reached_ends.get(part.partition, 0) for part in plan.ranges if part.span)
+
+
+def _to_rows(table: StreamTable, batch: DecodedBatch, column_names: Sequence[str]) -> DataFrame:
+    """Return the valid records as rows of the table."""
+    index = f", {staged.INDEX} AS index" if table.has_elements else ""
+    record = f"struct({position_fields(batch.plan)}, {staged.TIME} AS time, {staged.ORDER_TIME} AS order_time{index})"
+    rows = batch.records.where(f"{staged.REASON} IS NULL").withColumn(RECORD, F.expr(record))
+    return rows.select(*(f"`{name}`" for name in column_names))
+
+
+def _insert_missing(
+    table: StreamTable, merged_table: StoredTable, rows: DataFrame, batch: DecodedBatch, counts: Counts
+) -> Entry:
+    """Insert the rows whose record is missing; the others count as stale and write no file.
+
+    Stale rows are marked before the MERGE, and it has a clause for matching rows although none matches: with one,
+    Delta counts its source twice and commits nothing if the counts differ.
+    """
+    identity = ", ".join(f"{RECORD}.{name}" for name in identity_fields(table))
+    stored_rows = merged_table.rows().where(covered_sql(RECORD, batch.plan))
+    stored_records = stored_rows.select(F.expr(f"struct({identity}) AS _stored_record")).distinct()
+    marked_rows = rows.join(stored_records, F.expr(same_record(table, RECORD, "_stored_record")), "left")
+    marked_rows = marked_rows.withColumn(staged.STALE, F.expr("_stored_record IS NOT NULL"))
+    marked_rows = marked_rows.drop("_stored_record").localCheckpoint()
+    is_new = f"NOT s.{staged.STALE}"
+    spec = MergeSpec(
+        f"{same_record(table, f's.{RECORD}', f't.{RECORD}')} AND {covered_sql(f't.{RECORD}', batch.plan)} AND {is_new}",
+        from_source([RECORD]),
+        from_source(merged_table.layout.names),
+        insert_if=is_new,
+    )
+    return merged_table.merge(marked_rows.hint(counts.join), spec, batch.commit)
+
+
+@dataclass(frozen=True)
+class WrittenRecords:
+    """Undecoded records whose valid rows are written as soon as they are decoded."""
+
+    records: Undecoded
+    target: DataFileTarget
+
+    @property
+    def size(self) -> int:
+        """Bytes of the records."""
+        return self.records.size
+
+    def judged(self, judge: Judge) -> DataFrame:
+        """Return a row for each record that is not valid, and for each data file, as ``write_valid`` yields them."""
+        return self.records.judged(judge._replace(finish=partial(write_valid, target=self.target)))
+
+
+def with_data_files(
+    context: TableContext, records: DataFrame | Undecoded, plan: Plan, commit: Commit, ledger: Ledger
+) -> DataFrame | Undecoded:
+    """Return the records so that workers write their valid rows, if that gives the same rows; else unchanged."""
+    table, layout = context.table, context.merged.layout
+    if isinstance(records, DataFrame) or records.size < MANY_BYTES or commit.kind != "batch":
+        return records
+    is_plain = table.is_log and not (table.has_elements or table.has_schemas or table.computed or table.rejects)
+    is_here = context.settings.spark_is_local and not context.settings.spark_remote  # that server may be a cluster
+    if not (is_plain and is_here and can_add_files(layout) and is_new(ledger, plan)):
+        return records
+    # a record that was rejected before a crash, and is valid now, has to be marked there
+    if has_rejected(context.stored_table(rejected_layout), plan):
+        return records
+    log_table = open_table(layout.uri)
+    schema = pa.schema(log_table.schema()) if log_table else pa.schema([])
+    columns = [column for column in layout.columns if column.name in layout.statistics]
+    bounded = [path for path, column in paths(columns) if not column.fields]
+    prefix = f"part-{uuid4().hex[:12]}-"  # of no other batch
+    target = DataFileTarget(layout.uri, prefix, schema, RECORD, plan.source.text, bounded, TEXT_BOUND)
+    return WrittenRecords(records, target)
+
+
+@contextmanager
+def write_failures(uri: str) -> Iterator[None]:
+    """Raise ``TableError`` if the disk does not let a worker write a data file of this table."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        texts = (str(error), *(cause.message for cause in causes_of(error)))
+        match = next(filter(None, map(_FAILURE.search, texts)), None)
+        if match is None:
+            raise
+        number = int(match[1])
+        raise disk_failure(OSError(number, os.strerror(number)), uri) from error
+
+
+@contextmanager
+def removed_on_failure(records: DataFrame | Undecoded) -> Iterator[None]:
+    """Remove the data files of records that cannot all be decoded: a full disk would stay full.
+
+    No commit can name them yet. A worker that still writes leaves its file to VACUUM.
+    """
+    try:
+        yield
+    except BaseException:
+        if isinstance(records, WrittenRecords):
+            for path in Path(records.target.folder).glob(f"{records.target.prefix}*"):
+                with suppress(OSError):
+                    path.unlink()
+        raise
+
+
+def take_data_files(rows: DataFrame) -> tuple[DataFrame, list[DataFile]]:
+    """Split staged rows into those of records and the data files that others describe."""
+    details = rows.where(f"{staged.REASON} = '{staged.WRITTEN}'").select(staged.DETAIL).collect()
+    files = [DataFile(**json.loads(detail)) for (detail,) in details]
+    return rows.where(f"NOT {staged.REASON} <=> '{staged.WRITTEN}'"), files
+
+
+def count_data_files(counts: Counts, files: Sequence[DataFile]) -> Counts:
+    """Add the rows of data files to the counts of the other records of a batch."""
+    unmapped_fields = Counter(counts.unmapped_fields)
+    for file in files:
+        unmapped_fields.update(file.unmapped_fields)
+    return replace(
+        counts,
+        read=counts.read + sum(file.rows for file in files),
+        late=counts.late + sum(file.late for file in files),
+        rounded=counts.rounded + sum(file.rounded for file in files),
+        unmapped_fields=dict(unmapped_fields.most_common(MAX_UNMAPPED_FIELDS)),
+    )

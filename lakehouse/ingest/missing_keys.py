@@ -164,8 +164,8 @@ def delete_missing(context: TableContext, missing_keys: MissingKeys) -> Entry:
         message = f"{table.name} has changed since its keys were read"
         raise ConflictError(message, where=table.name, action="Nothing was deleted. Run it again.")
     commit = ledger.next_commit("missing", context.run)
-    deletes = settle_deletes(context, ledger)
-    if deletes is not None:
+    if table.delete_rule:
+        deletes = settle_deletes(context, ledger)
         counted_version = store_deletes(table, deletes, rows, ExpectedRows(missing_keys.count), commit)
         commit = commit.with_fields(deletes_table=counted_version)
     is_same_record = " AND ".join(f"t.{RECORD}.{name} = s.{staged.DELETE}.{name}" for name in _RECORD_FIELDS)

@@ -21,12 +21,12 @@ from lakehouse.decoding import staged
 from lakehouse.ingest.staging import read_around_timeless
 from lakehouse.ingest.topics import first_positions
 from lakehouse.kafka import TimelessRecordError, read_failures, read_records
+from lakehouse.ledger.commit_infos import of_stream
 from lakehouse.ledger.commit_values import LastRecord, LastRecords
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId, SourceState
-from lakehouse.ledger.several_sources import of_stream
-from lakehouse.spark.few_rows import VERY_FEW_ROWS
+from lakehouse.spark.own_session import VERY_FEW_ROWS
 from lakehouse.storage.table_context import TableContext, whole_ledger
 
 _log = logging.getLogger(__name__)

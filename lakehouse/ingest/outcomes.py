@@ -1,11 +1,9 @@
-"""The result of a batch, which accounts for every record that it read, and the unmapped fields of several batches."""
+"""The result of a batch, and the unmapped fields of several batches."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakehouse.declaration import StreamTable
-from lakehouse.errors import AccountingError
 from lakehouse.ingest.counts import MAX_UNMAPPED_FIELDS
 from lakehouse.ledger.accounting import describe_entry
 from lakehouse.ledger.commits import Entry
@@ -49,28 +47,3 @@ def describe_omitted_fields(outcomes: Sequence[Outcome], limit: int = _MAX_LISTE
 
 def _count_unmapped_fields(outcomes: Iterable[Outcome]) -> Counter[str]:
     return sum((Counter(outcome.unmapped_fields) for outcome in outcomes), Counter[str]())
-
-
-def require_accounted(entry: Entry, table: StreamTable) -> Entry:
-    """Return the entry, or raise ``AccountingError`` if it does not account for every record it read."""
-    commit, metrics = entry.commit, entry.metrics
-    accounted = commit.filtered + commit.rejected + commit.duplicate + metrics.source_rows
-    if commit.judged == accounted and commit.has_every_record and entry.stale >= 0:
-        return entry
-    unit = "records" if commit.rows_read is None else "rows"
-    problem = (
-        f"read {commit.judged:,} {unit} but accounts for {accounted:,}: {commit.filtered:,} filtered,"
-        f" {commit.rejected:,} rejected,"
-        f" {commit.duplicate:,} duplicate and {metrics.source_rows:,} merged"
-    )
-    if not commit.has_every_record:
-        problem = (
-            f"read {commit.read:,} records, {commit.empty:,} of them without a row, but only {commit.judged:,} rows"
-        )
-    elif commit.judged == accounted:
-        problem = f"merged {metrics.source_rows:,} rows but wrote {metrics.source_rows - entry.stale:,}"
-    raise AccountingError(
-        f"Batch {commit.number} {problem}",
-        where=f"table {table.name}, version {entry.version}",
-        action=f"The batch is committed. For the next steps, run: lakehouse audit {table.name}",
-    )

@@ -16,17 +16,21 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.batches import commit_batch, prepare
 from lakehouse.ingest.counts import count_batch
 from lakehouse.ingest.horizon import is_beyond_horizon, reject_beyond_horizon
-from lakehouse.ingest.kept_rejections import require_kept_rejections
 from lakehouse.ingest.order_times import with_order_times
 from lakehouse.ingest.outcomes import Outcome
-from lakehouse.ingest.rejected_elements import keep_unresolved, records_with_bytes
-from lakehouse.ingest.rejected_records import DecodedBatch, rejected_layout, store_rejected
+from lakehouse.ingest.rejected_records import (
+    DecodedBatch,
+    keep_unresolved,
+    records_with_bytes,
+    rejected_layout,
+    store_rejected,
+)
+from lakehouse.ingest.rejections import require_kept_rejections, unresolved_sql
 from lakehouse.ingest.staging import stage_records
-from lakehouse.ingest.unresolved_rejections import unresolved_sql
+from lakehouse.ledger.commit_infos import find_name
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Plan, Range, SourceId
-from lakehouse.ledger.several_sources import find_name
 from lakehouse.storage.table_context import TableContext, retry_on_conflict, whole_ledger
 
 Place = tuple[int, int]
@@ -130,7 +134,7 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
     ledger = whole_ledger(context.settings, context.table)
     context = _in_topic_of(part.source, context, ledger)
     rows = part.rows(context, ledger)
-    is_beyond = is_beyond_horizon(context.table, ledger, part.source, "redrive")
+    is_beyond = is_beyond_horizon(context.table, ledger, part.source, "redrive") if context.table.delete_rule else ""
     records = stage_records(context, rows.selectExpr(*_RECORD), "redrive", is_beyond)
     later_times = rows.where("order_time IS NOT NULL").selectExpr(*_RECORD[1:3], f"order_time AS {staged.ORDER_TIME}")
     records = with_order_times(records, later_times)
@@ -141,7 +145,8 @@ def _redrive_part(context: TableContext, part: _Part) -> Outcome | None:
         records = unresolved.rows
     counts = count_batch(records, context.table, is_beyond)
     counts = counts if unresolved is None else replace(counts, read=unresolved.record_count)
-    records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
+    if counts.beyond_horizon:
+        records, counts = reject_beyond_horizon(context, records, counts, ledger, is_beyond)
     plan = Plan(context.table.topic or part.source.text, part.source, _covering_ranges(records))
     batch = DecodedBatch(records, plan, ledger.next_commit("redrive", context.run), ledger)
     if counts.are_all_rejected and not (unresolved and unresolved.opened_count):

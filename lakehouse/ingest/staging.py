@@ -11,6 +11,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
 from lakehouse.decoding.fields import TIMELESS
+from lakehouse.decoding.formats.format import NO_SCHEMAS
 from lakehouse.decoding.one_record import judge_record
 from lakehouse.decoding.record_parts import HEADER, KEY
 from lakehouse.decoding.rules import Rules
@@ -26,10 +27,10 @@ from lakehouse.kafka import (
     read_records,
     timeless_detail,
 )
-from lakehouse.kafka.arrow_records import to_arrow
+from lakehouse.kafka.read import to_arrow
 from lakehouse.ledger.commits import Kind
 from lakehouse.ledger.positions import Plan
-from lakehouse.sources.source import Undecoded
+from lakehouse.sources.table_sources import Undecoded
 from lakehouse.storage.table_context import TableContext
 
 _MAX_IDS = 10_000
@@ -43,8 +44,8 @@ def stage_records(context: TableContext, records: DataFrame | Undecoded, kind: K
     it no request: records with an unknown schema were rejected before. Raises ``RegistryError``.
     """
     table = context.table
-    known_schemas = kept_schemas(context.settings, table)
-    known_values = read_known(context.settings, table)
+    known_schemas = kept_schemas(context.settings, table) if table.has_schemas else NO_SCHEMAS
+    known_values = read_known(context.settings, table) if table.rejects else ()
     decoded_records = decode_records(records, table, known_schemas, keep_raw, known_values).localCheckpoint()
     if not table.has_schemas or kind == "replay":
         return decoded_records

@@ -8,9 +8,9 @@ from lakehouse.declaration import StreamTable, TopicPattern
 from lakehouse.declaration.table_inputs import start_time
 from lakehouse.errors import DeclarationError, TopicError
 from lakehouse.kafka import PATIENCE, offsets_at, topic_names
+from lakehouse.ledger.commit_infos import progress_by_stream
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.positions import Positions, SourceState
-from lakehouse.ledger.several_sources import progress_by_stream
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 

@@ -1,29 +1,36 @@
 """Kafka: the identity and the contents of a topic, its creation, publishing, and ranges of records as a DataFrame.
 
-``state`` and ``metadata`` describe a topic and its identity, and ``admin`` creates and widens it. ``publish`` sends
-records, by the schema of a registry if they need one, and whole ones as ``raw_records`` reads them. ``newest_records``
-shows the last ones, ``read`` gives ranges of records to Spark, ``few_records`` reads few of many partitions itself,
-within ``batch_limits``, and ``timeless`` reads what Spark cannot; ``arrow_records`` has the columns of both.
-``record_times`` finds the offsets at which a time begins, ``lost_ends`` whether the last records that were merged are
-still there. ``clients`` and ``connection`` connect to a broker; ``connection_causes`` and ``failures`` explain why that
-failed. ``registry_client`` calls a schema registry. New requests to a broker belong in this package.
+``metadata`` describes a topic and its identity, and ``state`` the offsets it holds; it also creates and widens it.
+``publish`` sends records, by the schema of a registry if they need one, and whole ones as ``raw_records`` reads them.
+``newest_records`` shows the last ones, and limits what batches become in memory. ``read`` gives ranges of records to
+Spark, and reads few of many partitions, and what Spark cannot, itself. ``record_times`` finds the offsets at which a
+time begins, and whether the last records that were merged are still there. ``clients`` and ``connection`` connect to a
+broker, and explain why that failed; ``failures`` explains why a read failed. ``registry_client`` calls a schema
+registry. New requests to a broker belong in this package.
 
 Every function is synchronous and ends within a time limit, even if the broker hangs. No function needs a JVM except
 ``read_records``, which uses the given Spark session. The package depends on settings and declarations, on the
 arithmetic of offsets in ``ledger``, and on the wire protocol in ``local``. It knows no table.
 """
 
-from lakehouse.kafka.admin import add_partitions, create_named_topic, create_topic, delete_topic
 from lakehouse.kafka.clients import only_in_spark
 from lakehouse.kafka.failures import TimelessRecordError, read_failures, require_same_source
-from lakehouse.kafka.lost_ends import MergedEnds, with_lost_ends
 from lakehouse.kafka.metadata import Incarnation, TopicState
 from lakehouse.kafka.newest_records import Record, newest_records
 from lakehouse.kafka.publish import PublishOptions, publish, publish_raw, require_own_keys
-from lakehouse.kafka.read import read_records
-from lakehouse.kafka.record_times import first_records, offsets_at
-from lakehouse.kafka.state import PATIENCE, read_topic, read_topics, topic_names, written_ends
-from lakehouse.kafka.timeless import CutPlan, cut_around, is_exact_in_spark, is_timeless, timeless_detail
+from lakehouse.kafka.read import CutPlan, cut_around, is_exact_in_spark, is_timeless, read_records, timeless_detail
+from lakehouse.kafka.record_times import MergedEnds, first_records, offsets_at, with_lost_ends
+from lakehouse.kafka.state import (
+    PATIENCE,
+    add_partitions,
+    create_named_topic,
+    create_topic,
+    delete_topic,
+    read_topic,
+    read_topics,
+    topic_names,
+    written_ends,
+)
 
 __all__ = [
     "PATIENCE",

@@ -8,7 +8,7 @@ from lakehouse.errors import BrokerError, BrokerRefusedError, ReadLossError, Set
 from lakehouse.errors.causes import Cause as ErrorCause
 from lakehouse.errors.causes import causes_of
 from lakehouse.errors.troubles import Trouble, has_trouble, matching_line
-from lakehouse.kafka.connection_causes import match_cause
+from lakehouse.kafka.connection import match_cause
 from lakehouse.ledger.positions import Plan, SourceId
 
 _CONFIG = "org.apache.kafka.common.config.ConfigException"

@@ -25,11 +25,11 @@ from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.record_parts import INDEX, KEY, PARSED_KEY, VALUE
 from lakehouse.decoding.values import convert
 from lakehouse.errors import TopicError
-from lakehouse.kafka.admin import create_topic
 from lakehouse.kafka.clients import Clients
 from lakehouse.kafka.connection import ask
 from lakehouse.kafka.raw_records import RawRecord
 from lakehouse.kafka.registry_client import Registry, registry, writer_schema_of
+from lakehouse.kafka.state import create_topic
 from lakehouse.settings import Settings
 
 _PRODUCER_ARGUMENTS = {

@@ -2,13 +2,12 @@
 
 ``positions`` is pure arithmetic of ranges, progress, gaps and plans, for any kind of source; ``planning`` plans a
 batch. ``log`` opens the log of a table and reads it commit by commit, ``log_files`` reads its files and caches what
-they say, ``active_files`` lists the files and rows of the newest version, and ``past_versions`` finds a version by its
-number or a time. ``commits`` defines the metadata of our commits (``commit_values``), and ``commit_infos`` reads it.
-``ledger`` has the progress of a table, ``several_sources`` that of each of its topics, ``reached`` the furthest
-positions that were ever read, ``restores`` the effect of a RESTORE, ``consumption`` the versions that consumers have
-read. ``audit`` proves that every record is accounted for; ``differences`` and ``accounting`` describe exceptions.
-``durability`` syncs commits to a local disk. ``table_failures`` turns failures of a log or its store into our errors,
-and ``restore_advice`` has the command that restores a table.
+they say, and ``versions`` has the files and rows of a version, and finds one by its number or a time. ``commits``
+defines the metadata of our commits (``commit_values``), and ``commit_infos`` reads it, also of several sources.
+``ledger`` has the progress of a table, ``restores`` the effect of a RESTORE, ``consumption`` the versions that
+consumers have read. ``audit`` proves that every record is accounted for; ``accounting`` has the counts and the
+differences. ``durability`` syncs commits to a local disk. ``table_failures`` turns failures of a log or its store into
+our errors.
 
 Add a new count or field of a commit to ``commits``. This package needs no JVM, Spark, Kafka or declaration.
 """

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lakehouse.errors import restore_advice
+from lakehouse.ledger.accounting import differences, find_acceptances, unaccounted_versions
 from lakehouse.ledger.commits import Entry
-from lakehouse.ledger.differences import differences, find_acceptances, unaccounted_versions
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.restore_advice import restore_advice
 
 _MAX_SHOWN = 5  # problems described in full; the rest are counted
 _FACTS = {

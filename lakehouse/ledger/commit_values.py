@@ -1,4 +1,4 @@
-"""The values that the metadata of a commit is made of."""
+"""The values that the metadata of a commit is made of, and how far a source was ever read."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -6,6 +6,9 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakehouse.ledger.positions import Range
+
+ReachedEnds = dict[str, dict[int, int]]
+"""The end of the positions that were read, by source (as rows name it) and partition."""
 
 
 class Frozen(BaseModel):
@@ -110,3 +113,21 @@ class RecordOrder(Frozen):
     position: int | None = None
     sequence: int | None = None
     time: int | None = None
+
+
+def merge_reached(*maps: ReachedEnds) -> ReachedEnds:
+    """Return the greatest end for each source and partition."""
+    greatest: ReachedEnds = {}
+    for source, ends in (item for reached in maps for item in reached.items()):
+        known_ends = greatest.setdefault(source, {})
+        known_ends |= {partition: max(end, known_ends.get(partition, end)) for partition, end in ends.items()}
+    return greatest
+
+
+def reached_beyond(reached: ReachedEnds, progress: ReachedEnds) -> ReachedEnds:
+    """Return the ends that lie beyond the progress."""
+    ends_beyond = {
+        source: {p: end for p, end in ends.items() if end > progress.get(source, {}).get(p, -1)}
+        for source, ends in reached.items()
+    }
+    return {source: ends for source, ends in ends_beyond.items() if ends}

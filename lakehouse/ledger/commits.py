@@ -11,9 +11,8 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from lakehouse.ledger.commit_values import Consumed, Frozen, LastRecords, OtherSource, RecordOrder, Totals
+from lakehouse.ledger.commit_values import Consumed, Frozen, LastRecords, OtherSource, ReachedEnds, RecordOrder, Totals
 from lakehouse.ledger.positions import Range, SourceId
-from lakehouse.ledger.reached import ReachedEnds
 
 Kind = Literal[
     "batch",

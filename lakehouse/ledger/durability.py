@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from lakehouse.errors import TableDamagedError
+from lakehouse.errors import TableDamagedError, restore_advice
 from lakehouse.ledger.log_files import LOG
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 

@@ -11,18 +11,23 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.errors import LedgerError
-from lakehouse.ledger.commit_infos import entry_of, metadata_of, require_readable
-from lakehouse.ledger.commit_values import Consumed, LastRecords, Totals
+from lakehouse.errors import LedgerError, restore_advice
+from lakehouse.ledger.accounting import unaccounted_versions
+from lakehouse.ledger.commit_infos import (
+    ends_of,
+    entry_of,
+    metadata_of,
+    names_of_progress,
+    of_stream,
+    require_readable,
+    still_awaited,
+)
+from lakehouse.ledger.commit_values import Consumed, LastRecords, ReachedEnds, Totals, merge_reached, reached_beyond
 from lakehouse.ledger.commits import Commit, Entry, Kind, Upkeep
-from lakehouse.ledger.differences import unaccounted_versions
 from lakehouse.ledger.log import history_of, open_table, read_commit
 from lakehouse.ledger.log_files import LogCache
 from lakehouse.ledger.positions import Progress, Range, SourceId
-from lakehouse.ledger.reached import ReachedEnds, merge_reached, reached_beyond
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.restores import Foreign, ValidHistory, restored_version, valid_history
-from lakehouse.ledger.several_sources import ends_of, names_of_progress, of_stream, still_awaited
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings
 

@@ -7,8 +7,7 @@ a partition may have holes.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakehouse.errors import LedgerError, printable
-from lakehouse.ledger.restore_advice import restore_advice
+from lakehouse.errors import LedgerError, printable, restore_advice
 
 _MAX_SHOWN = 5  # partitions that a sentence names
 Positions = Mapping[int, int]

@@ -10,11 +10,10 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from lakehouse.ledger.commit_infos import committed_at, entry_of, metadata_of
+from lakehouse.ledger.commit_infos import committed_at, ends_of, entry_of, metadata_of, names_of_progress
+from lakehouse.ledger.commit_values import ReachedEnds, merge_reached
 from lakehouse.ledger.commits import Entry, Upkeep
 from lakehouse.ledger.log import File, FileChanges, file_changes
-from lakehouse.ledger.reached import ReachedEnds, merge_reached
-from lakehouse.ledger.several_sources import ends_of, names_of_progress
 
 Info = Mapping[str, Any]  # a commit of a history, as deltalake returns it
 _STORING_KINDS = (

@@ -17,10 +17,10 @@ from lakehouse.errors import (
     StoreUnreachableError,
     TableDamagedError,
     TableError,
+    restore_advice,
 )
 from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import Trouble, find_trouble, matching_line
-from lakehouse.ledger.restore_advice import restore_advice
 
 _MAX_QUOTED = 400  # characters of another program's message
 _USE_BACKUP = (

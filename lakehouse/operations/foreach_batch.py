@@ -22,7 +22,7 @@ from lakehouse.ingest.micro_batches import (
     require_same_records,
 )
 from lakehouse.ingest.topics import split_context
-from lakehouse.ledger.several_sources import awaited_by_stream
+from lakehouse.ledger.commit_infos import awaited_by_stream
 from lakehouse.settings import Settings
 from lakehouse.spark.own_session import activate, is_classic, keep_exact, restore_active_state
 from lakehouse.spark.sessions import build_session

@@ -20,12 +20,12 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ingest.horizon import purge_deletes
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.log import active_files, read_history
-from lakehouse.operations.layouts import layouts_of
+from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.operations.readers import VacuumReaders
 from lakehouse.settings.store import Store
 from lakehouse.spark.sessions import FILE_SIZE
+from lakehouse.storage.data_files import partitions_without_codec
 from lakehouse.storage.layout import Layout
-from lakehouse.storage.parquet_properties import partitions_without_codec
 from lakehouse.storage.stored_table import StoredTable
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 

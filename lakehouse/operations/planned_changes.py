@@ -1,4 +1,4 @@
-"""What the next run changes in the tables of a declaration before it writes a row, without a JVM."""
+"""What the next run changes in the tables of a declaration before it writes a row, and their layouts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Literal
 
 from lakehouse.declaration import Rollup, StreamTable, TopicPattern
 from lakehouse.declaration.snapshot import differences
-from lakehouse.derived.rollup import is_as_declared
+from lakehouse.derived.feed import changes_layout
+from lakehouse.derived.refresh import is_as_declared, rollup_layout
 from lakehouse.errors import DeclarationError, LakehouseError, LedgerError, StoreUnreachableError, TableError
+from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import require_comparable
+from lakehouse.ingest.load import base_layout, reference_layout
+from lakehouse.ingest.rejected_records import rejected_layout
+from lakehouse.ingest.schema_resolution import schemas_layout
 from lakehouse.ingest.topics import topics_with_progress
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_table
-from lakehouse.operations.layouts import batch_layouts, derived_layouts, loaded_layouts
 from lakehouse.settings import Settings
+from lakehouse.sources.files.folder import files_layout
 from lakehouse.storage.layout import COLUMNS_PROPERTY, DECLARATION_PROPERTY, Layout
 from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.schema_change.diff import SchemaDiff, read_schema_diff
+from lakehouse.storage.schema_diff import SchemaDiff, read_schema_diff
 from lakehouse.storage.sql_analysis import require_types
 from lakehouse.storage.table_context import merged_ledger
 
@@ -33,6 +38,41 @@ Kind = Literal[
     "recompute",
     "refuse",
 ]
+
+
+def batch_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that batches write next to the merged table: rejected records, and deletes if they are declared."""
+    yield rejected_layout(table, settings)
+    if table.delete_rule:
+        yield deletes_layout(table, settings)
+
+
+def derived_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that are derived from the merged table: change feed and rollups."""
+    if not table.is_log:
+        yield changes_layout(table, settings)
+    for rollup in table.rollups:
+        yield rollup_layout(table, rollup, settings)
+
+
+def loaded_layouts(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """The tables that exist only if there is something to store: schemas, base rows and reference tables."""
+    if table.has_schemas:
+        yield schemas_layout(table, settings)
+    if table.reads_files:
+        yield files_layout(table, settings)
+    if table.base:
+        yield base_layout(table, settings)
+    for reference in table.references:
+        yield reference_layout(table, reference, settings)
+
+
+def layouts_of(settings: Settings, table: StreamTable) -> Iterator[Layout]:
+    """All tables of a declaration, the merged table first."""
+    yield merged_layout(table, settings)
+    yield from batch_layouts(settings, table)
+    yield from derived_layouts(settings, table)
+    yield from loaded_layouts(settings, table)
 
 
 @dataclass(frozen=True)

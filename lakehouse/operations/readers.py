@@ -11,9 +11,9 @@ from lakehouse.declaration import Export, StreamTable, View
 from lakehouse.declaration.view import find_inputs, fingerprint_view
 from lakehouse.errors import LakehouseError, TableError
 from lakehouse.exports import progress
-from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of
+from lakehouse.ledger.versions import count_rows
 from lakehouse.settings import Settings
 
 

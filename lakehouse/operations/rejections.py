@@ -8,12 +8,10 @@ from datetime import datetime
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import LakehouseError
-from lakehouse.ingest.kept_rejections import find_lost_rejections
-from lakehouse.ingest.unresolved_rejections import unresolved_sql
+from lakehouse.ingest.rejections import find_lost_rejections, quoted_text, unresolved_sql
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.table_failures import log_failures
-from lakehouse.operations.open_rejections import quoted_text
 from lakehouse.query import query
 from lakehouse.settings import Settings
 from lakehouse.storage.table_context import whole_ledger

@@ -17,20 +17,19 @@ from lakehouse.errors import LakehouseError, LedgerError
 from lakehouse.ingest.decode import decode_records
 from lakehouse.ingest.deletes import deletes_layout
 from lakehouse.ingest.gaps import can_be_accepted, data_loss_error, gap_commit, plan_next_of
-from lakehouse.ingest.kept_rejections import stored_rejections
 from lakehouse.ingest.missing_keys import has_position_in
 from lakehouse.ingest.rejecting_rules import read_known
+from lakehouse.ingest.rejections import stored_rejections
 from lakehouse.ingest.schema_resolution import kept_schemas
 from lakehouse.ingest.topics import split_context, with_start
 from lakehouse.kafka import PATIENCE
-from lakehouse.ledger.commit_values import Consumed, LastRecord, LastRecords, OtherSource
+from lakehouse.ledger.accounting import differences
+from lakehouse.ledger.commit_values import Consumed, LastRecord, LastRecords, OtherSource, ReachedEnds, merge_reached
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import version_to_consume
-from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Gap, Plan, Range, SourceId, SourceState, source_words
-from lakehouse.ledger.reached import ReachedEnds, merge_reached
 from lakehouse.settings import Settings
 from lakehouse.sources.table_sources import source_of
 from lakehouse.storage.spark_failures import spark_failures

@@ -1,30 +1,35 @@
-"""The status of a merged table: progress, lag, version and counts, without a JVM; also as objects of JSON."""
+"""The status of a merged table: progress, lag, version, counts, changes of its declaration; also as objects of JSON."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from lakehouse.declaration import Export, StreamTable
+from lakehouse.declaration.snapshot import differences
 from lakehouse.errors import DataLossError, DeclarationError, LakehouseError, TopicError
 from lakehouse.exports.progress import ExportStatus, export_status
 from lakehouse.ingest.gaps import plan_table
-from lakehouse.ingest.kept_rejections import find_lost_rejections
+from lakehouse.ingest.rejections import RejectionCounts, count_rejected, find_lost_rejections
 from lakehouse.ingest.topics import known_topics, split_by_topic, with_start
 from lakehouse.ledger.accounting import figures
-from lakehouse.ledger.active_files import count_rows
+from lakehouse.ledger.commit_infos import committed_at, left_out_by_stream
 from lakehouse.ledger.commits import Entry
 from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.log import open_table, read_history
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import HeldPart, Progress, Range, SourceState, describe_held, source_words
-from lakehouse.ledger.several_sources import left_out_by_stream
-from lakehouse.operations.open_rejections import RejectionCounts, count_rejected
+from lakehouse.ledger.versions import count_rows
 from lakehouse.operations.readers import DerivedStatus, derived_status
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.sources.table_sources import source_of
+from lakehouse.storage.layout import DECLARATION_PROPERTY
 from lakehouse.storage.table_context import merged_ledger
 
 _LOOK_LIMIT = 1.5  # seconds for the broker
+Info = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -250,3 +255,57 @@ def left_out_fields(ledger: Ledger) -> dict[Any, Any]:
     commit = ledger.newest.commit if ledger.newest else None
     parts = {name: range_fields(ranges) for name, ranges in left_out_by_stream(commit).items()}
     return parts if commit and commit.other_sources else next(iter(parts.values()), {})
+
+
+@dataclass(frozen=True)
+class Redeclaration:
+    """A version that was written with a changed declaration, and the differences from the declaration before."""
+
+    version: int
+    committed_at: datetime
+    changes: tuple[str, ...]
+
+
+def list_redeclarations(settings: Settings, table: StreamTable) -> list[Redeclaration]:
+    """All changes of the declaration in the table's history, oldest first; empty if the table does not exist."""
+    uri = settings.table_uri(table.name)
+    return list(_changes(read_history(uri))) if open_table(uri) else []
+
+
+def _changes(history: Sequence[Info]) -> Iterator[Redeclaration]:
+    for info, previous_declaration, current_declaration in _declarations(history):
+        changes = (
+            tuple(text for _, text in differences(previous_declaration, current_declaration))
+            if previous_declaration
+            else ()
+        )
+        if changes:
+            yield Redeclaration(int(info["version"]), committed_at(info), changes)
+
+
+def _declarations(history: Sequence[Info]) -> Iterator[tuple[Info, str, str]]:
+    """The commits that record a declaration, oldest first, each with the previous and the current declaration."""
+    declaration, declarations_by_version = "", dict[int, str]()
+    for info in reversed(history):
+        if recorded_declaration := _recorded_declaration(info):
+            yield info, declaration, recorded_declaration
+            declaration = recorded_declaration
+        elif info.get("operation") == "RESTORE":
+            declaration = declarations_by_version.get(_restored_version(info), "")
+        declarations_by_version[int(info["version"])] = declaration
+
+
+def _restored_version(info: Info) -> int:
+    """The version that a RESTORE restored; -1 if it was given a timestamp."""
+    version = str((info.get("operationParameters") or {}).get("version"))
+    return int(version) if version.isdecimal() else -1
+
+
+def _recorded_declaration(info: Info) -> str:
+    """The declaration that a commit records; empty if it records none."""
+    parameter = (info.get("operationParameters") or {}).get("properties")
+    try:
+        properties = json.loads(parameter) if isinstance(parameter, str) else parameter
+    except ValueError:
+        return ""
+    return str(properties.get(DECLARATION_PROPERTY, "")) if isinstance(properties, dict) else ""

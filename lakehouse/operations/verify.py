@@ -20,8 +20,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import Check, Rollup, StreamTable
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.sql import quoted
-from lakehouse.derived.changes import Derived, Upstream
-from lakehouse.derived.rollup import find_differing_groups, is_as_declared, recompute, rollup_layout
+from lakehouse.derived.feed import Derived, Upstream
+from lakehouse.derived.refresh import find_differing_groups, is_as_declared, recompute, rollup_layout
+from lakehouse.errors import restore_advice
 from lakehouse.errors.causes import error_text
 from lakehouse.errors.troubles import is_version_gone
 from lakehouse.ingest.compared_rows import fields_of
@@ -31,7 +32,6 @@ from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of
 from lakehouse.ledger.positions import SourceState
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import KEPT, identity
 from lakehouse.storage.spark_failures import spark_failures

@@ -15,7 +15,7 @@ import duckdb
 
 from lakehouse.errors import LakehouseError, QueryError, SetupError, TableError
 from lakehouse.errors.causes import in_time
-from lakehouse.ledger.past_versions import TableVersion
+from lakehouse.ledger.versions import TableVersion
 from lakehouse.settings import Settings
 from lakehouse.settings.store import Store
 

@@ -15,7 +15,7 @@ from lakehouse.declaration.view import View, find_inputs
 from lakehouse.decoding.fields import is_text
 from lakehouse.errors import QueryError
 from lakehouse.ledger.log import is_table
-from lakehouse.ledger.past_versions import Point, TableVersion, find_version
+from lakehouse.ledger.versions import Point, TableVersion, find_version
 from lakehouse.query.connections import (
     QUOTES,
     connect,

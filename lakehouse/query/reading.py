@@ -13,7 +13,7 @@ from duckdb import Error as DuckDBError
 
 from lakehouse.declaration.names import spelling_hint
 from lakehouse.errors import QueryError, SetupError
-from lakehouse.ledger.past_versions import Point, TableVersion, find_version, parse_time, require_zone
+from lakehouse.ledger.versions import Point, TableVersion, find_version, parse_time, require_zone
 from lakehouse.query.connections import (
     connect,
     interruptible,

@@ -1,11 +1,18 @@
-"""The schemas of the answers, for the OpenAPI document."""
+"""The schemas of the answers, for the OpenAPI document, and of errors, as RFC 9457 has them."""
 
+import json
+from collections.abc import Mapping
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Literal
 
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from lakehouse.errors import LakehouseError, StoreRefusedError, StoreUnreachableError, TableError
+
 Row = dict[str, Any]
+PROBLEM_TYPE = "application/problem+json"
 
 
 class Problem(BaseModel):
@@ -111,3 +118,38 @@ class StatusAnswer(BaseModel):
     version: int | None
     lag: int | None = Field(description="Offsets still to merge; null if the broker does not answer.")
     up_to_date: bool
+
+
+class RequestError(LakehouseError):
+    """A request that cannot be answered; ``status`` is the status of HTTP."""
+
+    def __init__(self, status: HTTPStatus, what: str, *, where: str = "", action: str = "") -> None:
+        super().__init__(what, where=where, action=action)
+        self.status = status
+
+
+def wrong_parameter(name: str, what: str, action: str) -> RequestError:
+    """Return the error for a parameter that cannot be used."""
+    return RequestError(HTTPStatus.BAD_REQUEST, what, where=f"parameter {name}", action=action)
+
+
+def problem_of(error: LakehouseError, headers: Mapping[str, str] | None = None) -> Response:
+    """Return the answer for an error."""
+    body = {
+        "type": "about:blank",
+        "title": _status_of(error).phrase,
+        "status": _status_of(error).value,
+        "detail": f"{error.what.rstrip('.')}.",
+        "where": error.where,
+        "action": error.action,
+    }
+    text = json.dumps(body, ensure_ascii=False).encode(errors="replace")
+    return Response(text, _status_of(error), headers, PROBLEM_TYPE)
+
+
+def _status_of(error: LakehouseError) -> HTTPStatus:
+    if isinstance(error, RequestError):
+        return error.status
+    if isinstance(error, StoreUnreachableError | StoreRefusedError):
+        return HTTPStatus.SERVICE_UNAVAILABLE
+    return HTTPStatus.NOT_FOUND if type(error) is TableError else HTTPStatus.INTERNAL_SERVER_ERROR

@@ -10,20 +10,33 @@ from lakehouse.errors import LakehouseError
 from lakehouse.ledger.log import open_table, open_version
 from lakehouse.operations.status import status, status_fields
 from lakehouse.serve import models
-from lakehouse.serve.filters import choose_grouping, read_condition, read_order, require_numeric
-from lakehouse.serve.requests import AggregateOptions, ChangeOptions, PageOptions, RowOptions, TableOptions
-from lakehouse.serve.responses import answer, answer_without_version, parse_page, rows_before, show_page
+from lakehouse.serve.database import Part, Statement, aggregate_rows, count_rows, select_rows
+from lakehouse.serve.requests import (
+    AggregateOptions,
+    ChangeOptions,
+    PageOptions,
+    RowOptions,
+    TableOptions,
+    choose_grouping,
+    read_condition,
+    read_order,
+    require_numeric,
+)
 from lakehouse.serve.snapshots import (
     Serving,
     Snapshot,
+    answer,
+    answer_without_version,
     changes_after,
     declared_table,
     existing_tables,
     find_feed,
     find_snapshot,
     order_of_changes,
+    parse_page,
+    rows_before,
+    show_page,
 )
-from lakehouse.serve.statements import Part, Statement, aggregate_rows, count_rows, select_rows
 
 _DOCUMENTED_FILTERS = {
     "parameters": [

@@ -20,11 +20,10 @@ from lakehouse.discovery import find_tables
 from lakehouse.errors import LakehouseError, SetupError
 from lakehouse.serve import models
 from lakehouse.serve.database import Database
-from lakehouse.serve.problems import PROBLEM_TYPE, RequestError, problem_of, wrong_parameter
+from lakehouse.serve.models import PROBLEM_TYPE, RequestError, problem_of, wrong_parameter
 from lakehouse.serve.requests import MAX_TARGET, Gate, require_token
-from lakehouse.serve.responses import answer_without_version
 from lakehouse.serve.routes import router
-from lakehouse.serve.snapshots import Serving, existing_tables
+from lakehouse.serve.snapshots import Serving, answer_without_version, existing_tables
 from lakehouse.settings import Settings
 
 _DOCUMENT = "/v1/openapi.json"

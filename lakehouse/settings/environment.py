@@ -11,8 +11,15 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lakehouse.errors import SettingsError
-from lakehouse.settings.project import declarations_of_project, one_project
-from lakehouse.settings.properties import parse_properties
+from lakehouse.settings.project import (
+    ADVICE,
+    ENV_FILE,
+    PREFIX,
+    declarations_of_project,
+    one_project,
+    require_known,
+    variables_in_file,
+)
 from lakehouse.settings.shapes import (
     DatabaseUrl,
     Declarations,
@@ -36,9 +43,8 @@ from lakehouse.settings.shapes import (
     parse_remote,
     require_declarations,
 )
-from lakehouse.settings.spark_conf import is_of_session, parse_spark_conf
+from lakehouse.settings.spark_conf import is_of_session, parse_properties, parse_spark_conf
 from lakehouse.settings.store import Store
-from lakehouse.settings.variables import ADVICE, ENV_FILE, PREFIX, require_known, variables_in_file
 
 _CAUSES = {
     "value_error": "{error}",

@@ -12,8 +12,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from lakehouse.settings.project import in_project
-from lakehouse.settings.properties import parse_properties
-from lakehouse.settings.spark_conf import parse_spark_conf
+from lakehouse.settings.spark_conf import parse_properties, parse_spark_conf
 from lakehouse.settings.store import Store
 
 _SEPARATORS = "@/?#"

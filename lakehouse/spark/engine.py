@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakehouse.errors import SetupError
+from lakehouse.local.embedded import draw_port
 from lakehouse.local.java import find_java
-from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import LOOPBACK

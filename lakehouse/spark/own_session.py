@@ -1,24 +1,41 @@
-"""Our own session on a running Spark: it neither uses nor changes the settings and views of other sessions."""
+"""Our own session on a running Spark, and settings and rows of statements over few rows in it."""
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from lakehouse.errors import SetupError
+from lakehouse.errors.troubles import Trouble, has_trouble
 from lakehouse.settings.spark_conf import DELTA, EXACT, affects_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ZONE = "spark.sql.session.timeZone"
 _UTC = {"UTC", "UCT", "GMT", "GMT0", "Z", "Zulu", "Universal", "Greenwich"}
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"  # PySpark reads the kind of its sessions from this variable
 _ACTION = "Start the Spark of this session with it, or let lakehouse start the first Spark of the process."
 _REQUIRED_CONF: WeakKeyDictionary[SparkSession, Mapping[str, str]] = WeakKeyDictionary()
+# for few rows, one task is faster than adaptive execution stage by stage
+_ONE_TASK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+FEW_ROWS = 50_000
+# for very few rows, interpretation is faster than generating and compiling code
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+VERY_FEW_ROWS = 10_000
+_MAX_SCANNED_ROWS = 1_000_000  # rows of a table that one task scans
 
 
 class ActiveState(NamedTuple):
@@ -176,3 +193,39 @@ def stop(session: SparkSession) -> None:
     for end_session in (session.client.release_session, session.client.close):
         with suppress(Exception):
             end_session()
+
+
+@contextmanager
+def rows_expected(spark: SparkSession, rows: int | None, joined_rows: int = 0) -> Iterator[None]:
+    """Use the fastest settings for statements over this many rows (``None`` if the number is unknown).
+
+    ``joined_rows`` is the number of rows of the table that the rows are joined with.
+    """
+    is_small = rows is not None and rows <= FEW_ROWS and joined_rows <= _MAX_SCANNED_ROWS
+    is_very_small = rows is not None and rows + joined_rows <= VERY_FEW_ROWS
+    temporary_conf = (_ONE_TASK if is_small else {}) | (_INTERPRETED if is_small and is_very_small else {})
+    previous_conf = {name: spark.conf.get(name) or "" for name in temporary_conf}
+    try:
+        for name, value in temporary_conf.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in previous_conf.items():
+            with suppress(Exception):  # a lost session needs no restoring, and its first error matters more
+                spark.conf.set(name, value)
+
+
+def compute_once(spark: SparkSession, rows: DataFrame, expected: int | None) -> DataFrame:
+    """Return the rows computed once: very few are kept in the plans that use them, others by the executors."""
+    local_rows = collect_rows(rows) if expected is not None and expected <= VERY_FEW_ROWS else None
+    return rows.localCheckpoint() if local_rows is None else spark.createDataFrame(local_rows, rows.schema)
+
+
+def collect_rows(rows: DataFrame) -> "pa.Table | None":
+    """Return the rows in this process; ``None`` if they exceed the maximum that Spark returns (1 GiB by default)."""
+    try:
+        return rows.toArrow()
+    except Exception as error:
+        if has_trouble(error, Trouble.TOO_LARGE):
+            return None
+        raise

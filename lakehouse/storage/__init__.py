@@ -4,15 +4,14 @@ Steps use ``stored_table``: it creates a table by its layout, reads it, and writ
 modules are parts of it, or read a table without a session.
 
 The stored form: ``layout`` (columns, partitions, properties), ``row_order`` (which row is newer, and the layout of the
-merged table, which stores that order), ``bounds`` (what a commit says about the order of all rows), ``schema_change``
-(from the schema of a table to the declared one), ``sql_analysis`` (whether Spark can compute the SQL of a declaration),
-``comparison`` (of rows in SQL), ``table_files`` (reads few rows of the newest version directly from files). The
-writers: ``spark_writer`` (the one fenced commit, with the MERGE of ``merge_spec``), and ``delta_rs_writer`` for few
-rows if ``eligibility`` allows it, in files like Spark's (``parquet_properties``); ``data_file`` is a file that workers
-wrote for it. ``lock`` allows one writer at a time on a local disk (``lock_holder`` names it), ``statement`` waits for
-the end of a writing statement, and ``writer_note`` records its writer. ``row_changes`` reads what changed in any table,
-with or without Spark. ``spark_failures`` translates errors of Spark into ours. ``table_context`` has the session,
-settings and table of a step.
+merged table, which stores that order), ``schema_diff`` and ``schema_change`` (from the schema of a table to the
+declared one), ``sql_analysis`` (whether Spark can compute the SQL of a declaration), ``data_files`` (their form, and
+few rows read directly from them). The writers: ``spark_writer`` (the one fenced commit), and ``delta_rs_writer`` for
+few rows if ``eligibility`` allows it; ``merge_spec`` has the text of a MERGE, of comparisons, and the bounds of all
+rows. ``lock`` allows one writer at a time on a local disk (``lock_holder`` names it), also of statements that outlive
+their process; ``statement`` waits for the end of one. ``row_changes`` reads what changed in any table, with or
+without Spark. ``spark_failures`` translates errors of Spark into ours. ``table_context`` has the session, settings and
+table of a step.
 
 This package uses declarations, the ledger and Spark. Batches, derived tables and operations are built on it. A rule for
 all of our tables belongs here; a table property belongs into ``layout``.

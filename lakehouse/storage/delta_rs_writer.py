@@ -33,11 +33,10 @@ from lakehouse.ledger.ledger import Ledger, app_id, read_ledger
 from lakehouse.ledger.log import open_uncached
 from lakehouse.ledger.log_files import LOG
 from lakehouse.ledger.table_failures import write_failures
-from lakehouse.storage.data_file import DataFile
+from lakehouse.storage.data_files import DataFile, writer_properties
 from lakehouse.storage.eligibility import supports_links
 from lakehouse.storage.layout import Layout, partitions_sql
 from lakehouse.storage.lock import table_lock
-from lakehouse.storage.parquet_properties import writer_properties
 from lakehouse.storage.spark_writer import commit_without_spark
 
 _HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)

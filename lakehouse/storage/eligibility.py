@@ -16,12 +16,12 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import StructType
 
 from lakehouse.decoding.nested_types import nested
-from lakehouse.ledger.active_files import active_files
 from lakehouse.ledger.log import open_table
 from lakehouse.ledger.log_files import LOG
+from lakehouse.ledger.versions import active_files
 from lakehouse.settings.store import Store
+from lakehouse.storage.data_files import MOST_FILES, path_of
 from lakehouse.storage.layout import STATISTICS, TEXT_TYPES, Layout, paths
-from lakehouse.storage.table_files import MOST_FILES, path_of
 
 MOST_ROWS = 500_000  # of a commit, in the memory of this process
 _ALWAYS_ELIGIBLE_ROWS = 1_000  # in memory, however wide the rows are

@@ -1,7 +1,16 @@
-"""The text of a MERGE; no other module makes it."""
+"""The text of a MERGE and of comparisons, and the bounds that decide about all rows; no other module makes a MERGE."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lakehouse.decoding.nested_types import nested
+from lakehouse.ledger.commit_values import RecordOrder
+from lakehouse.ledger.commits import Commit
+from lakehouse.ledger.ledger import Ledger
+from lakehouse.ledger.positions import source_words
+
+_MAP = "MAP<"
 
 
 @dataclass(frozen=True)
@@ -74,3 +83,67 @@ def _and_condition(condition: str) -> str:
 
 def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
+
+
+class ChangeBounds(NamedTuple):
+    """Positions and orders that decide about all rows, as in ``Commit``; ``None`` if there are none.
+
+    Changes of one partition before the position ``snapshot`` are compared by their offset alone. Rows before
+    ``truncate`` are deleted. Of the deletes up to ``purged``, some are no longer known.
+    """
+
+    snapshot: int | None = None
+    truncate: RecordOrder | None = None
+    purged: RecordOrder | None = None
+
+    @property
+    def are_of_changes(self) -> bool:
+        """Whether they have a position in the log of a database, as those of a change stream.
+
+        The sequence of the rows of another table is its version.
+        """
+        orders = [
+            order for order in (self.truncate, self.purged) if order and source_words(order.source).source != "table"
+        ]
+        return self.snapshot is not None or any(order.sequence is not None for order in orders)
+
+
+NO_BOUNDS = ChangeBounds()
+
+
+def bounds_of(commit: Commit) -> ChangeBounds:
+    """Return what decides about all rows of a commit."""
+    return ChangeBounds(commit.snapshot_position, commit.truncate, commit.purged)
+
+
+def bounds_after(ledger: Ledger) -> ChangeBounds:
+    """Return what decides about all rows that a table has now."""
+    return bounds_of(ledger.newest.commit) if ledger.newest else NO_BOUNDS
+
+
+def comparable(value: str, type_: str) -> str:
+    """Return SQL that is equal for equal values and has an order: the value itself if it contains no map."""
+    nested_type = nested(type_) if _MAP in type_ else None
+    if nested_type is None:
+        return value
+    types = [inner_type for _, inner_type in nested_type.inner]
+    item = f"_{type_.count('<')}"  # a unique name at each level
+    if nested_type.kind == "ARRAY":
+        return f"transform({value}, {item} -> {comparable(item, types[0])})"
+    if nested_type.kind == "MAP":
+        entry = f"struct({item}.key AS key, {comparable(f'{item}.value', types[1])} AS value)"
+        return f"array_sort(transform(map_entries({value}), {item} -> {entry}))"
+    fields = (f"'{name}', {comparable(f'{value}.`{name}`', inner_type)}" for name, inner_type in nested_type.inner)
+    return f"IF({value} IS NULL, NULL, named_struct({', '.join(fields)}))"
+
+
+def comparable_row(row: str, types: Mapping[str, str]) -> str:
+    """Return the comparable form of a row, a struct of columns of these types."""
+    if not any(_MAP in type_ for type_ in types.values()):
+        return row
+    return f"IF({row} IS NULL, NULL, {struct_of(row, types)})"
+
+
+def struct_of(side: str, types: Mapping[str, str]) -> str:
+    """Return the comparable form of the columns of one side of a join, as a struct."""
+    return f"struct({', '.join(comparable(f'{side}.`{name}`', type_) for name, type_ in types.items())})"

@@ -20,8 +20,8 @@ from lakehouse.decoding.staged import DELETE
 from lakehouse.ledger.commit_values import RecordOrder
 from lakehouse.ledger.positions import SourceId
 from lakehouse.settings import Settings
-from lakehouse.storage.bounds import NO_BOUNDS, ChangeBounds
 from lakehouse.storage.layout import Layout, TableColumn, text_literal
+from lakehouse.storage.merge_spec import NO_BOUNDS, ChangeBounds
 
 _SOURCE = "The source, as kind:identity; for Kafka the ids of cluster and topic, as kafka:CLUSTER/TOPIC."
 POSITION = (

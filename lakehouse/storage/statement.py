@@ -18,7 +18,7 @@ from lakehouse.ledger.table_failures import disk_failure
 from lakehouse.settings.store import Store
 from lakehouse.spark.engine import ENGINE
 from lakehouse.spark.own_session import activate, is_classic
-from lakehouse.storage.writer_note import Writer, java_lock, note_writer
+from lakehouse.storage.lock import Writer, java_lock, note_writer
 
 _PATIENCE = 5.0  # seconds for an interrupted statement to end
 _POLL = 0.5

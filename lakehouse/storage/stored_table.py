@@ -16,8 +16,8 @@ from lakehouse.decoding.staged import DELETE, EQUAL_VERSION, NO_ROW, STALE
 from lakehouse.errors import ConflictError, LockedError
 from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.spark.few_rows import collect_rows
-from lakehouse.storage.data_file import DataFile
+from lakehouse.spark.own_session import collect_rows
+from lakehouse.storage.data_files import DataFile, read_rows
 from lakehouse.storage.delta_rs_writer import (
     add_files,
     append_nothing,
@@ -29,9 +29,8 @@ from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_m
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec
 from lakehouse.storage.row_changes import read_changes
-from lakehouse.storage.schema_change.apply import ensure_table, require_nothing
-from lakehouse.storage.schema_change.diff import RewriteScope
-from lakehouse.storage.schema_change.rewrite import restrict_statistics
+from lakehouse.storage.schema_change import ensure_table, require_nothing, restrict_statistics
+from lakehouse.storage.schema_diff import RewriteScope
 from lakehouse.storage.spark_writer import (
     commit_append,
     commit_merge,
@@ -41,7 +40,6 @@ from lakehouse.storage.spark_writer import (
     run_upkeep,
     write_alone,
 )
-from lakehouse.storage.table_files import read_rows
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lakehouse.declaration import StreamTable
 from lakehouse.errors import ConflictError, LedgerError, NotConsumedError
-from lakehouse.ledger.active_files import holds_files
+from lakehouse.ledger.commit_infos import progress_by_stream
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import Ledger, ledger_of, require_progress
-from lakehouse.ledger.several_sources import progress_by_stream
+from lakehouse.ledger.versions import holds_files
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.row_order import merged_layout

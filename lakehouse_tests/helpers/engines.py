@@ -11,11 +11,11 @@ import grpc
 
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
-from lakehouse.spark.connect.orphans import SessionWork
-from lakehouse.spark.connect.session import open_channel
+from lakehouse.spark.connect import open_channel
 from lakehouse.spark.engine import EngineProcess
+from lakehouse.spark.orphans import SessionWork
 from lakehouse.spark.sessions import engine_conf, fingerprint
-from lakehouse.storage.writer_note import Writer
+from lakehouse.storage.lock import Writer
 
 
 def home_of_workers(home: Path, broker: Settings) -> Settings:

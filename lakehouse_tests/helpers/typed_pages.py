@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse_tests.helpers.pages import Step
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.waiting import wait_until

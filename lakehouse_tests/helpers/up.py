@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.processes import started_by, still_running
 from lakehouse_tests.helpers.waiting import wait_until

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers

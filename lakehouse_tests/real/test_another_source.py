@@ -14,7 +14,7 @@ from lakehouse.ledger.positions import Progress, SourceId
 from lakehouse.operations.repair import propose_progress
 from lakehouse.operations.verify import verify_keys
 from lakehouse.settings import Settings
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import clean_log, counts, hour, record, unique_table
 from lakehouse_tests.helpers.tables.lines import AT, Lines
@@ -28,8 +28,8 @@ WARM = record(time=hour(0), temperature_2m=70.5)  # above the maximum of the dec
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """A folder of files that is read in place of a topic."""
     folder = Lines("first")
-    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: folder.read_state())
-    monkeypatch.setattr(topic_source, "read_records", lambda spark, _, plan: spark.createDataFrame(folder.read(plan)))
+    monkeypatch.setattr(table_sources, "read_topic", lambda *_, **__: folder.read_state())
+    monkeypatch.setattr(table_sources, "read_records", lambda spark, _, plan: spark.createDataFrame(folder.read(plan)))
     return folder
 
 

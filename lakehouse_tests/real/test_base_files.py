@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from lakehouse.examples.samples.temperature_records import TemperatureSamples
+from lakehouse.examples.samples import TemperatureSamples
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.sources import OpenMeteoFiles, read_reference
 from lakehouse_tests.helpers.places import DATA

@@ -9,7 +9,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from lakehouse.cli.broker_parts import examine_topic
+from lakehouse.cli.doctor import examine_topic
 from lakehouse.declaration import Column, Debezium, Json, StreamTable
 from lakehouse.errors import DeclarationError, LedgerError
 from lakehouse.ingest import batches

@@ -90,18 +90,7 @@ def test_a_replay_from_the_middle_of_a_batch_changes_nothing(stream: Stream) -> 
     replay(stream.context, [Range(part.partition, part.start + 2, part.end)])
     assert stream.snapshot() == rows
     assert (stream.temperatures()[first], stream.temperatures()[second]) == (2, 2)
-
-
-@pytest.mark.invariant("3.3", "4.9")
-def test_a_replay_of_part_of_a_batch_keeps_the_time_that_orders_a_row(stream: Stream) -> None:
-    (hour,) = stream.hours(1)
-    send_at(stream, (60, reading(hour, 1)), (50, reading(hour, 2)))
-    (outcome,) = stream.merge()
-    (part,) = (part for part in outcome.entry.commit.ranges if part.span)
-    send_at(stream, (65, record()))
-    stream.merge()
-    replay(stream.context, [Range(part.partition, part.start + 1, part.end)])
-    assert times_of(stream, hour) == (NOON + timedelta(minutes=50), NOON + timedelta(minutes=60))
+    assert times_of(stream, first) == (NOON + timedelta(minutes=26), NOON + timedelta(minutes=40))
 
 
 @pytest.mark.invariant("8.12", "4.9")

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 import lakehouse.spark.sessions
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic, delete_topic
-from lakehouse.local.broker import running_broker
+from lakehouse.local.servers import running_broker
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.commands import lakehouse_says, read_json_output
 from lakehouse_tests.helpers.places import DATA

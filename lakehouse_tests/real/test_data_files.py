@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, FieldIs, Files, Late, Month, Reject, StreamTable
 from lakehouse.errors import TableError
-from lakehouse.ingest import append, batches
+from lakehouse.ingest import batches, merge
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
@@ -81,7 +81,7 @@ LINES = b"\n".join([*(json.dumps(fields).encode() for fields in (WHOLE, *OTHERS)
 def written(by: str) -> Iterator[None]:
     """Let workers or Spark write the rows of new records."""
     with pytest.MonkeyPatch.context() as patch, by_spark(by == "Spark"):
-        patch.setattr(append, "MANY_BYTES", 0 if by == "workers" else 2**60)
+        patch.setattr(merge, "MANY_BYTES", 0 if by == "workers" else 2**60)
         yield
 
 
@@ -148,7 +148,7 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return add_files(table, files, commit)
 
     monkeypatch.setattr(StoredTable, "add_files", count_files)
-    monkeypatch.setattr(append, "MANY_BYTES", 0)
+    monkeypatch.setattr(merge, "MANY_BYTES", 0)
     return counts
 
 
@@ -164,6 +164,7 @@ def ids(context: TableContext) -> list[int]:
     return sorted(row[0] for row in context.merged.rows().select("id").collect())
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("1.17", "3.1")
 def test_after_a_death_a_record_that_is_valid_by_now_is_stored_and_resolved_once(
     context: TableContext, commits: list[int]

@@ -6,8 +6,8 @@ import pytest
 
 from lakehouse.declaration import Check, Column, StreamTable
 from lakehouse.errors import TableError
-from lakehouse.operations.evolution import list_redeclarations
 from lakehouse.operations.planned_changes import plan_changes
+from lakehouse.operations.status import list_redeclarations
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
 

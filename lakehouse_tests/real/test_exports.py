@@ -125,6 +125,7 @@ def test_a_restored_table_stops_the_changes(stream: MaintainedStream) -> None:
     assert applied(exporter) == rows_of(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("10.9")
 def test_vacuum_waits_for_an_enabled_export_and_names_it(spark: SparkSession, broker: Settings) -> None:
     stream = MaintainedStream.create(spark, broker)
@@ -150,6 +151,7 @@ def test_vacuum_waits_for_an_enabled_export_and_names_it(spark: SparkSession, br
     assert merged.kept is None
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("10.11")
 def test_a_run_of_all_assets_exports_what_it_merged(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory, instance: dg.DagsterInstance

@@ -17,15 +17,15 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.spark.few_rows import collect_rows
+from lakehouse.spark.own_session import collect_rows
 from lakehouse.storage import stored_table
+from lakehouse.storage.data_files import read_rows
 from lakehouse.storage.delta_rs_writer import append_quickly
 from lakehouse.storage.eligibility import can_append_quickly
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.schema_change.apply import ensure_table
+from lakehouse.storage.schema_change import ensure_table
 from lakehouse.storage.spark_writer import commit_append, read_table
-from lakehouse.storage.table_files import read_rows
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.brokers.streams import ABSENT, Stream, counts, hour, record

@@ -24,7 +24,7 @@ from lakehouse.ledger.audit import audit
 from lakehouse.operations.repair import propose_gap, record
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
-from lakehouse.sources.files import file_log, listing, source
+from lakehouse.sources.files import folder, listing, source
 from lakehouse.sources.files.source import FilesSource
 from lakehouse.storage.table_context import TableContext
 
@@ -173,7 +173,7 @@ def test_a_later_file_replaces_rows_also_if_the_clock_was_set_back(
 ) -> None:
     landing.land("01.json", array([reading(1, 60)]))
     landing.merge()
-    monkeypatch.setattr(file_log, "time", SimpleNamespace(time_ns=lambda: 10**15))
+    monkeypatch.setattr(folder, "time", SimpleNamespace(time_ns=lambda: 10**15))
     landing.land("02.json", array([reading(1, 61)]))
     landing.merge()
     assert landing.rows() == [(1, 61.0)]
@@ -237,7 +237,7 @@ def test_a_file_that_changes_while_it_is_hashed_gets_its_number_in_the_next_run(
         return hashes
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_log, "chunk_hashes", hash_and_change)
+        patch.setattr(folder, "chunk_hashes", hash_and_change)
         landing.merge()
     assert landing.rows() == []
     landing.merge()

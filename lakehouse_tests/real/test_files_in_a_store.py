@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Column, Files, RecordHeader, StreamTable
 from lakehouse.errors import DataLossError, SourceError, SourceUnreachableError
-from lakehouse.ingest import append
+from lakehouse.ingest import merge
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ingest.replay import replay
@@ -24,7 +24,7 @@ from lakehouse.ledger.audit import audit
 from lakehouse.operations.repair import propose_gap, record
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
-from lakehouse.sources.files.newest import newest_records
+from lakehouse.sources.files.source import newest_records
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.tables.seaweed import SeaweedStore, running_store
 
@@ -100,7 +100,7 @@ def test_lines_in_a_store_become_rows_and_a_second_run_and_a_replay_change_nothi
 
 @pytest.mark.slow
 def test_workers_write_the_rows_of_files_in_a_store(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(append, "MANY_BYTES", 0)
+    monkeypatch.setattr(merge, "MANY_BYTES", 0)
     path = Column("path", "STRING", "Path.", source=RecordHeader("file"))
     shelf.use(key=[], columns=[*shelf.table.columns, path], source=replace(SOURCE, each="row"))
     body = pa.BufferOutputStream()

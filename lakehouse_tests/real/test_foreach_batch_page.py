@@ -68,6 +68,7 @@ def test_the_settings_of_the_page_are_those_that_a_session_needs() -> None:
         assert f'org="{organisation}" name="{name}" rev="{version}"' in ivy
 
 
+@pytest.mark.slow
 def test_another_stream_that_is_repeated_keeps_the_values_of_a_table_with_a_version(
     spark: SparkSession, tmp_path: Path
 ) -> None:

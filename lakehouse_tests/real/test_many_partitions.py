@@ -9,9 +9,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from lakehouse.kafka import TimelessRecordError, few_records, read_failures, read_records, read_topic
-from lakehouse.kafka.few_records import read_few_records
-from lakehouse.kafka.timeless import MAX_MILLISECONDS
+from lakehouse.kafka import TimelessRecordError, read, read_failures, read_records, read_topic
+from lakehouse.kafka.read import MAX_MILLISECONDS, read_few_records
 from lakehouse.ledger.planning import plan_batch
 from lakehouse.ledger.positions import Plan, Range
 from lakehouse.settings import Settings
@@ -51,7 +50,7 @@ def rows_of(spark: SparkSession, broker: Settings, plan: Plan) -> list[tuple[Any
 def rows_of_source(spark: SparkSession, broker: Settings, plan: Plan) -> list[tuple[Any, ...]]:
     """The rows that Spark's source gives for the plan."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(few_records, "FEW_POSITIONS", 0)
+        patch.setattr(read, "FEW_POSITIONS", 0)
         return rows_of(spark, broker, plan)
 
 
@@ -100,7 +99,7 @@ def test_records_with_many_bytes_are_read_by_spark(broker, topic, monkeypatch):
     send(broker, topic, [{"value": b"v" * 1_000, "partition": n} for n in range(PARTITIONS)])
     plan = plan_all(broker, topic)
     assert len(read_few_records(broker, plan) or ()) == PARTITIONS
-    monkeypatch.setattr(few_records, "ROOM", PARTITIONS * 1_000)
+    monkeypatch.setattr(read, "ROOM", PARTITIONS * 1_000)
     assert read_few_records(broker, plan) is None
 
 
@@ -124,5 +123,5 @@ def test_a_client_that_cannot_read_leaves_it_to_spark_within_its_limit(broker, t
     send(broker, topic, [{"value": b"v", "partition": n} for n in range(PARTITIONS)])
     plan = plan_all(broker, topic)
     beyond_plan = replace(plan, ranges=tuple(replace(offsets, end=offsets.end + 1) for offsets in plan.ranges))
-    monkeypatch.setattr(few_records, "_LIMIT", 1.0)
+    monkeypatch.setattr(read, "_LIMIT", 1.0)
     assert read_few_records(broker, beyond_plan) is None

@@ -74,36 +74,26 @@ def test_the_later_of_two_elements_with_a_key_wins_and_records_and_rows_add_up(
     assert_accounted(stream)
 
 
-def test_elements_with_one_article_are_rows_if_their_place_is_in_the_key_and_keep_it_in_a_redrive(
+@pytest.mark.invariant("8.12")
+def test_a_redrive_takes_a_single_object_for_the_array_and_keeps_the_place_of_elements_that_is_in_the_key(
     spark: SparkSession, broker: Settings
 ) -> None:
     stream = create(spark, broker, ["order_id", "sku"])
     place = Column("place", "INT", "Place.", required=True, source=ElementIndex())
     stream.table = replace(stream.table, columns=[ORDER_ID, place, SKU, PIECES], key=["order_id", "place"])
-    stream.send(order(1, item("a", 1), item("a", 20), item("a", 1)))
+    stream.send(order(1, item("a", 1), item("a", 20), item("a", 1)), b'{"id": 2, "items": {"sku": "b", "pieces": 2}}')
     stream.merge()
-    stream.table = replace(stream.table, columns=[ORDER_ID, place, SKU, replace(PIECES, between=(0, 100))])
+    assert rejected(stream) == [(0, 1, "out_of_range", True, True), (1, None, "wrong_type", True, True)]
+    columns = [ORDER_ID, place, SKU, replace(PIECES, between=(0, 100))]
+    stream.table = replace(stream.table, columns=columns, single_object=True)
     redrive(stream.context)
-    uri = stream.settings.table_uri(stream.table.name)
-    merged_rows = spark.sql(f"SELECT order_id, place, sku, pieces FROM delta.`{uri}` ORDER BY place").collect()
-    assert [tuple(row) for row in merged_rows] == [(1, 0, "a", 1), (1, 1, "a", 20), (1, 2, "a", 1)]
-    assert_accounted(stream)
-
-
-@pytest.mark.invariant("8.12")
-def test_a_single_object_in_place_of_the_array_is_redriven_once_it_is_declared(
-    spark: SparkSession, broker: Settings
-) -> None:
-    stream = create(spark, broker, ["order_id", "sku"])
-    stream.send(b'{"id": 1, "items": {"sku": "a", "pieces": 1}}', order(2, item("b", 2)))
-    stream.merge()
-    assert rejected(stream) == [(0, None, "wrong_type", True, True)]
-    stream.table = replace(stream.table, single_object=True)
-    redrive(stream.context)
-    assert rows(stream) == [(1, "a", 1, 0, 0), (2, "b", 2, 1, 0)]
+    expected_rows = [(1, "a", 1, 0, 0), (1, "a", 20, 0, 1), (1, "a", 1, 0, 2), (2, "b", 2, 1, 0)]
+    assert rows(stream) == expected_rows
     stream.send(b'{"id": 3, "items": {"sku": "c", "pieces": 3}}')
     stream.merge()
-    assert rows(stream)[-1] == (3, "c", 3, 2, 0)
+    assert rows(stream) == [*expected_rows, (3, "c", 3, 2, 0)]
+    uri = stream.settings.table_uri(stream.table.name)
+    assert spark.sql(f"SELECT count(*) FROM delta.`{uri}` WHERE place <> _record.index").collect() == [(0,)]
     assert_accounted(stream)
 
 

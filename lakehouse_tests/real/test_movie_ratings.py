@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from lakehouse.examples.samples.rating_records import MovieRatingSamples
+from lakehouse.examples.samples import MovieRatingSamples
 from lakehouse.examples.tables.movie_ratings import movie_ratings
 from lakehouse.kafka import PublishOptions, create_topic, publish
 from lakehouse.ledger.audit import audit

@@ -146,6 +146,7 @@ def rows_of_a_clock_that_goes_back() -> pa.Table:
     return pa.Table.from_pylist(rows, table.schema)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("4.10")
 def test_rows_of_a_log_table_keep_the_order_of_their_records_also_if_a_clock_went_back(
     spark: SparkSession, tmp_path: Path

@@ -38,6 +38,7 @@ def count_by_hash(rows: DataFrame) -> DataFrame:
     return rows.groupBy("hash").agg(F.count("*").alias("records"))
 
 
+@pytest.mark.slow
 def test_a_stream_of_a_log_table_has_each_record_once(lake: Lake) -> None:
     context = lake.merge_into_log(10)
     stream = lake.stream("log")

@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from lakehouse.errors import TopicError
-from lakehouse.kafka import first_records, read_topic, record_times, timeless
+from lakehouse.kafka import first_records, read, read_topic, record_times
 from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import with_client
@@ -102,9 +102,9 @@ def test_a_compressed_batch_that_is_too_large_hides_its_own_partition_alone(
     send(broker, topic, 1, 1)
     monkeypatch.setattr(record_times, "LARGEST_BATCH", 50_000)
     assert times(broker, topic, Range(0, 0, 2), Range(1, 0, 1)) == {0: None, 1: after(1)}
-    monkeypatch.setattr(timeless, "LARGEST_BATCH", 50_000)
+    monkeypatch.setattr(read, "LARGEST_BATCH", 50_000)
     plan = Plan(topic, SourceId("topic", "a"), (Range(0, 0, 2), Range(1, 0, 1)))
     with pytest.raises(TopicError, match=r"Neither client can read the records of partition 0 from offset 0 on"):
-        timeless.cut_around(broker, plan, "lakehouse merge t")
-    monkeypatch.setattr(timeless, "LARGEST_BATCH", 200_000)
-    assert timeless.cut_around(broker, plan, "lakehouse merge t").plan == plan
+        read.cut_around(broker, plan, "lakehouse merge t")
+    monkeypatch.setattr(read, "LARGEST_BATCH", 200_000)
+    assert read.cut_around(broker, plan, "lakehouse merge t").plan == plan

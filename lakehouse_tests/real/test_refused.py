@@ -13,7 +13,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from lakehouse.cli.broker_parts import examine_topic
+from lakehouse.cli.doctor import examine_topic
 from lakehouse.cli.following import _Follower
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import BrokerError, BrokerRefusedError

@@ -16,7 +16,7 @@ from lakehouse.kafka import read_records, timeless_detail
 from lakehouse.ledger.positions import Range
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.operations.status import status
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
 from lakehouse_tests.helpers.tables.rejected import (
@@ -94,7 +94,7 @@ def test_a_replay_resolves_accepted_records_and_leaves_those_that_it_did_not_rea
     hot(stream, 2)
     stream.merge()
     with monkeypatch.context() as patch:
-        patch.setattr(topic_source, "read_records", lambda *plan: read_records(*plan).where(f"_position <> {start}"))
+        patch.setattr(table_sources, "read_records", lambda *plan: read_records(*plan).where(f"_position <> {start}"))
         replay(TableContext(stream.spark, stream.settings, wider(stream).table), [Range(0, start, start + 2)])
     assert list_rejections(stream, start) == {"out_of_range": [start]}
     assert list_resolutions(stream, start) == [(start + 1, stream.ledger.newest.commit.number)]

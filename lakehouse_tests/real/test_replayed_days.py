@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.ingest.days import find_ranges
+from lakehouse.ingest.replay import find_ranges
 from lakehouse.kafka import first_records, offsets_at, read_topic
 from lakehouse.ledger.consumption import Consumption
 from lakehouse.ledger.ledger import read_ledger

@@ -17,7 +17,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from dagster._core.events import EngineEventData
 
-from lakehouse.cli.broker_parts import Part, examine_topic
+from lakehouse.cli.doctor import Part, examine_topic
 from lakehouse.defs import runs
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import Incarnation, TopicState, create_topic, delete_topic, publish, read_topic, read_topics
@@ -25,7 +25,7 @@ from lakehouse.ledger.positions import SourceId
 from lakehouse.operations.status import Status, status
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.sockets import free_address
 from lakehouse_tests.helpers.sensors import World
@@ -136,7 +136,7 @@ def test_a_run_that_commits_during_a_tick_is_not_a_data_loss(world, monkeypatch)
         world.merged({p: end + 1 for p, end in states[0].end.items()})
         return states
 
-    monkeypatch.setattr(topic_source, "read_topics", look_and_commit)
+    monkeypatch.setattr(table_sources, "read_topics", look_and_commit)
     assert len(world.tick().run_requests) == 1
 
 

@@ -13,7 +13,7 @@ from lakehouse.ingest.batches import plan_next
 from lakehouse.ingest.replay import replay
 from lakehouse.kafka import add_partitions, delete_topic
 from lakehouse.ledger.positions import Range
-from lakehouse.operations.restore import plan_restore
+from lakehouse.operations.rewrite_tables import plan_restore
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout

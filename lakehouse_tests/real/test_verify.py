@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Check
+from lakehouse.errors import restore_advice
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.operations import verify
 from lakehouse.settings import Settings
 from lakehouse.storage.stored_table import StoredTable

@@ -14,9 +14,8 @@ import dagster as dg
 import pytest
 from dagster_openlineage import OpenLineageEventLogStorage, openlineage_sensor
 
-from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.results import materialize_result
-from lakehouse.defs.specs import merged_spec, rollup_spec
+from lakehouse.defs.specs import CatalogEntry, merged_spec, rollup_spec
+from lakehouse.defs.steps import materialize_result
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT

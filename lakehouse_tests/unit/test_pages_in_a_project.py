@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lakehouse.cli.project_files import project_files
+from lakehouse.cli.new_project import project_files
 from lakehouse_tests.helpers.dg_projects import run_in_project, write_files
 from lakehouse_tests.helpers.places import ROOT
 

@@ -43,7 +43,7 @@ def imports_past_stored_table(source: str) -> list[str]:
     """The imports of functions that only ``StoredTable`` calls, or of their modules."""
     functions = r"(ensure_table|read_table|read_rows|read_changes|run_upkeep|commit_\w+|(append|upsert|write)_quickly"
     functions += r"|rewrite_table|restrict_statistics|run_statement)"
-    module = r"lakehouse\.storage\.(schema_change\.(apply|rewrite)|table_files|delta_rs_writer|spark_writer|statement)"
+    module = r"lakehouse\.storage\.(schema_change|data_files|delta_rs_writer|spark_writer|statement)"
     private_import = re.compile(rf"{module}|{module}\.{functions}")
     return sorted(name for name in imported_names(source) if private_import.fullmatch(name))
 
@@ -54,7 +54,7 @@ def imports_past_stored_table(source: str) -> list[str]:
         "from lakehouse.storage.spark_writer import commit_merge",
         "from lakehouse.storage.delta_rs_writer import write_quickly as store",
         "from lakehouse.storage import spark_writer",
-        "import lakehouse.storage.schema_change.apply",
+        "import lakehouse.storage.schema_change",
     ],
 )
 def test_an_import_past_the_stored_table_is_detected(source: str) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.records import decode
-from lakehouse.examples.samples.rating_records import MovieRatingSamples
-from lakehouse.examples.samples.temperature_records import TemperatureSamples
+from lakehouse.examples.samples import MovieRatingSamples, TemperatureSamples
 from lakehouse.examples.tables.movie_ratings import movie_ratings
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.places import DATA

@@ -17,7 +17,7 @@ from lakehouse import errors
 from lakehouse.cli.main import app
 from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.catalog_entries import CHECKS_PAGE
+from lakehouse.defs.specs import CHECKS_PAGE
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings

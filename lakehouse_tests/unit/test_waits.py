@@ -18,24 +18,14 @@ from lakehouse.cli import services, stack, table_session
 from lakehouse.cli import table_session as cli_session
 from lakehouse.errors import BrokerError, RegistryError, SetupError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.kafka import (
-    admin,
-    connection_causes,
-    create_topic,
-    publish,
-    read_topic,
-    timeless,
-    topic_names,
-    written_ends,
-)
+from lakehouse.kafka import connection, create_topic, publish, read, read_topic, state, topic_names, written_ends
 from lakehouse.kafka.newest_records import newest_records
-from lakehouse.local import broker, dagster_home, embedded, jars, registry
+from lakehouse.local import dagster_home, embedded, jars, servers
 from lakehouse.local.process import Child
 from lakehouse.operations import status
 from lakehouse.settings import Settings
-from lakehouse.spark import engine
-from lakehouse.spark.connect import client, session
-from lakehouse.storage import lock, statement, writer_note
+from lakehouse.spark import connect, engine
+from lakehouse.storage import lock, statement
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables import stores
 from lakehouse_tests.helpers.waiting import wait_until
@@ -70,7 +60,7 @@ REQUESTS: dict[str, Callable[[Settings], object]] = {
 def test_a_request_to_a_silent_broker_ends(
     request_name: str, silent_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin, "_LIMIT", 0.5)
+    monkeypatch.setattr(state, "_LIMIT", 0.5)
     with pytest.raises(BrokerError, match=silent_address):
         REQUESTS[request_name](settings(tmp_path, kafka_bootstrap_servers=silent_address))
 
@@ -78,7 +68,7 @@ def test_a_request_to_a_silent_broker_ends(
 def test_the_search_for_the_cause_of_a_failure_ends(silent_address: str, tmp_path: Path) -> None:
     for protocol in ("PLAINTEXT", "SSL"):
         silent_settings = settings(tmp_path, kafka_bootstrap_servers=silent_address, kafka_security_protocol=protocol)
-        assert connection_causes.find_cause(silent_settings, [], 0.3) is None
+        assert connection.find_cause(silent_settings, [], 0.3) is None
 
 
 AUDIT = """
@@ -116,14 +106,14 @@ def locked(file: Path) -> Iterator[None]:
 def test_the_wait_for_a_lock_of_a_stopped_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home_settings = settings(tmp_path)
     archive = tmp_path / "jars" / "registry" / "program.tar.gz"
-    monkeypatch.setattr(registry, "ensure_jars", lambda *_: [archive])
+    monkeypatch.setattr(servers, "ensure_jars", lambda *_: [archive])
     monkeypatch.setattr(jars, "_LOCK_SECONDS", 0.2)
-    monkeypatch.setattr(registry, "_LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(servers, "_LOCK_SECONDS", 0.2)
     monkeypatch.setattr(dagster_home, "_STORAGE_SECONDS", 0.1)
     storage = dagster_home.prepare_dagster_home(home_settings) / "storage.lock"
     waits: dict[Path, Callable[[], object]] = {
         tmp_path / "jars" / "lock": lambda: jars.ensure_jars(home_settings, "spark"),
-        archive.with_name("lock"): lambda: registry._unpacked(home_settings),
+        archive.with_name("lock"): lambda: servers._unpacked(home_settings),
         storage: lambda: dagster_home.migrate_dagster_storage(home_settings),
     }
     for file, wait in waits.items():
@@ -158,9 +148,9 @@ def test_the_wait_for_a_silent_dagster_storage_ends(tmp_path: Path, monkeypatch:
 
 
 def test_formatting_the_data_of_a_broker_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker.Kafka, "_java", lambda *_: SLEEP)
-    monkeypatch.setattr(broker, "_FORMAT_SECONDS", 0.2)
-    assert not broker.Kafka(settings(tmp_path), tmp_path).format()
+    monkeypatch.setattr(servers.Kafka, "_java", lambda *_: SLEEP)
+    monkeypatch.setattr(servers, "_FORMAT_SECONDS", 0.2)
+    assert not servers.Kafka(settings(tmp_path), tmp_path).format()
 
 
 class SilentServer(embedded.Embedded):
@@ -198,9 +188,9 @@ def test_a_silent_or_unknown_web_server_does_not_count_as_ready(response: bytes)
         process = subprocess.Popen(
             [sys.executable, "-c", PROBE, str(server.getsockname()[1])], stdout=subprocess.PIPE, text=True
         )
-        connection, _ = server.accept()
-        with connection:
-            connection.sendall(response)
+        client, _ = server.accept()
+        with client:
+            client.sendall(response)
             output, _ = process.communicate()
     assert output == "False\n"
 
@@ -225,10 +215,10 @@ def test_the_table_lists_the_actual_limits() -> None:
     table = PAGE.read_text()
     for wait, limit in {
         "another engine of the home, or a Spark of its commands, to end before an engine starts": engine._PATIENCE,
-        "an engine that is starting": session._LIMIT,
-        "the engine's first answer": client.FIRST_ANSWER,
+        "an engine that is starting": connect._LIMIT,
+        "the engine's first answer": connect.FIRST_ANSWER,
         "the end of an interrupted statement that writes": statement._PATIENCE,
-        "the end of a write that another process left in its own Java process": writer_note._PATIENCE,
+        "the end of a write that another process left in its own Java process": lock._END_SECONDS,
         "a Spark that a command started, to stop": cli_session._STOP_SECONDS,
         "the end of a command that uses Spark, after Ctrl-C or SIGTERM": table_session._LIMIT,
         "the lock of a table": lock._PATIENCE,
@@ -236,11 +226,11 @@ def test_the_table_lists_the_actual_limits() -> None:
         "the broker, by `topics`, `doctor`, a repair or a check": inspect.signature(read_topic)
         .parameters["limit"]
         .default,
-        "the broker, while records near one without a possible time are read": timeless._PATIENCE,
+        "the broker, while records near one without a possible time are read": read._PATIENCE,
         "the broker, to acknowledge a record": sys.modules["lakehouse.kafka.publish"].__dict__["_STALL_SECONDS"],
-        "the broker, by a batch, `peek`, or to create a topic": admin._LIMIT,
+        "the broker, by a batch, `peek`, or to create a topic": state._LIMIT,
         "the embedded broker or registry, to answer": embedded._START_SECONDS,
         "Dagster's storage, to be created or migrated": dagster_home._STORAGE_SECONDS,
-        "either, to interrupt a read or to release a session": client._FAREWELL,
+        "either, to interrupt a read or to release a session": connect._FAREWELL,
     }.items():
         assert f"| {wait} | {limit:g} s" in table

@@ -5,7 +5,7 @@ may not. If what it made, written again, is byte for byte what was read, it lost
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ _SIMPLE_NAME = re.compile(r"[A-Za-z0-9_. -]+", re.ASCII)
 _ESCAPED_NAME = r"\\u00[2-7]"  # a name may be escaped, too
 
 
-def inexact_values(values: list[bytes | None], contents: list[Any], fields: Iterable[Field], native: Any) -> Mask:
+def inexact_values(values: Sequence[bytes | None], contents: list[Any], fields: Iterable[Field], native: Any) -> Mask:
     """A mask of the values of which the native parser may have lost something; not of those that it cannot parse.
 
     ``contents`` are what it made of them, ``None`` if a value is not valid. ``fields`` are those that are read.

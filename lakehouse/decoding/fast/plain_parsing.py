@@ -1,6 +1,7 @@
 """Parse the JSON of many records with a native parser."""
 
 import re
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +21,7 @@ def find_native() -> Native | None:
     return orjson
 
 
-def parse_contents(values: list[bytes | None], options: JsonOptions, native: Native) -> list[Any]:
+def parse_contents(values: Sequence[bytes | None], options: JsonOptions, native: Native) -> list[Any]:
     """What the values are; ``None`` for those that are not valid JSON."""
     try:
         return list(map(native.loads, values))

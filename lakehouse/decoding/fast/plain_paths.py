@@ -1,6 +1,6 @@
 """The values of a field in many parsed records: at its path, or in another part of the records."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -14,7 +14,7 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import left_values
 
 
-def values_at(objects: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:
+def values_at(objects: Sequence[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:
     """The value at a path of names in each object; ``None`` if there is none."""
     first_name, *inner_names = names
     try:

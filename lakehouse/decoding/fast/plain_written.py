@@ -82,10 +82,12 @@ def is_exact_json(raw: Any) -> bool:
 
 
 def _dump(raw: Any) -> bytes | None:
-    """The text of a value that a native parser may have made; ``None`` if it has no text, or there is no such parser."""
-    native = find_native()
+    """The JSON text of what a native parser may have made; ``None`` if it has none, or there is no such parser."""
+    native: Any = find_native()
+    if native is None:
+        return None
     try:
-        return bytes(native.dumps(raw)) if native else None
+        return bytes(native.dumps(raw))
     except native.JSONEncodeError:
         return None
 

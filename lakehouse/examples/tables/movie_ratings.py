@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from lakehouse.declaration import Avro, Check, Column, Late, Measure, Rollup, StreamTable, Value
-from lakehouse.examples.samples.rating_records import MovieRatingSamples
+from lakehouse.examples.samples import MovieRatingSamples
 
 movie_ratings = StreamTable(
     name="movie_ratings",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lakehouse.declaration import Column, Json, Measure, Month, Reference, Rollup, StreamTable
-from lakehouse.examples.samples.temperature_records import TemperatureSamples
+from lakehouse.examples.samples import TemperatureSamples
 from lakehouse.ingest.sources import OpenMeteoFiles
 
 _LATITUDE = Column(

@@ -1,26 +1,28 @@
-"""The files in a folder as a source of records."""
+"""The files in a folder as a source of records, and its newest records, for display."""
 
 import logging
 import re
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.table_inputs import Files
-from lakehouse.decoding.record_parts import FILE_HEADER, HEADER
-from lakehouse.errors import ReadLossError, SourceError
+from lakehouse.decoding.files.contents import chunk_hashes
+from lakehouse.decoding.files.fault import FileChangedError
+from lakehouse.decoding.files.reader import FileForm, FilePart, read_part
+from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER, HEADER
+from lakehouse.errors import ReadLossError, SourceError, printable
 from lakehouse.errors.causes import causes_of
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.positions import FILE_PLACES, Plan, SourceState
+from lakehouse.ledger.positions import FILE_PLACES, Plan, SourceState, first_of
 from lakehouse.settings import Settings
-from lakehouse.sources.files.file_log import FileLog, number_files, read_file_log, read_numbered
-from lakehouse.sources.files.folder import Folder, FolderState
-from lakehouse.sources.files.left_out import warn_of_left_out
+from lakehouse.sources.files.folder import FileLog, Folder, FolderState, number_files, read_file_log, read_numbered
 from lakehouse.sources.files.listing import Listing, folder_of, list_files
-from lakehouse.sources.source import Source
+from lakehouse.sources.table_sources import Source
 from lakehouse.storage.table_context import TableContext, retry_on_conflict
 
 if TYPE_CHECKING:
@@ -28,10 +30,24 @@ if TYPE_CHECKING:
 
     from lakehouse.sources.files.read import NumberedFiles
 
+_WARNED: dict[str, tuple[str, Mapping[str, str]]] = {}
+"""The run, and the files that its last warning was about, by the URI of the log of files."""
+_log = logging.getLogger(__name__)
 _SUSPECTS: dict[str, set[int]] = defaultdict(set)
 """Numbers of files whose bytes had changed when this process read them, by the URI of the log: they get new numbers."""
 _FAILURE = re.compile(r"File(Changed|Unreadable)Error: file (\d+): (.+)")  # no names: they may have any text
-_log = logging.getLogger(__name__)
+
+
+def warn_of_left_out(log_uri: str, run: str, folder: str, reasons: Mapping[str, str]) -> None:
+    """Warn of files and folders that are left out, with the first of their paths, unless this run has done so."""
+    if _WARNED.get(log_uri, ("", {})) == (run, reasons):
+        return
+    _WARNED[log_uri] = (run, reasons)
+    if reasons:
+        texts = [printable(f"{path} ({reason})") for path, reason in sorted(reasons.items())]
+        count, verb = ("1 path", "is") if len(texts) == 1 else (f"{len(texts):,} paths", "are")
+        shown_texts = ", ".join(first_of(texts, "paths"))
+        _log.warning("%s in the folder %s %s left out: %s", count, printable(folder), verb, shown_texts)
 
 
 @dataclass(frozen=True)
@@ -166,3 +182,66 @@ class FilesSource(Source):
             action="Nothing was merged, and nothing is lost. Make it readable for the user who runs Spark, then run it"
             f" again: {command}. Or remove it, and accept the loss: lakehouse repair gap {self.table.name}",
         )
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """One record of a file: the path of the file, the place in it, and the time of the last change of the file."""
+
+    path: str
+    place: int
+    modified: int
+    value: bytes | None
+    fault: str | None
+    key: bytes | None = None
+    partition: int = 0  # the only one of a folder
+
+    @property
+    def shown_place(self) -> dict[str, str | int]:
+        """Where it is in the folder, by name."""
+        return {"file": self.path, "place": self.place}
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes], ...]:
+        """The path, and the reason if this is in place of the unreadable rest of its file."""
+        faults = ((FAULT_HEADER, self.fault.encode()),) if self.fault else ()
+        return ((FILE_HEADER, self.path.encode()), *faults)
+
+    @property
+    def milliseconds(self) -> int:
+        """When the file was last changed, since 1970, UTC."""
+        return self.modified // 1_000
+
+    @property
+    def time(self) -> datetime:
+        """When the file was last changed, UTC."""
+        return datetime.fromtimestamp(self.modified / 1_000_000, UTC)
+
+
+def newest_records(settings: Settings, files: Files, count: int, encoding: str = "utf-8") -> list[FileRecord]:
+    """Return the last records of the newest files, at most ``count``, the newest last; changes nothing.
+
+    ``encoding`` is that of their lines. Files without a number count too. One that changes meanwhile is left out.
+    Raises ``SourceError``.
+    """
+    folder = folder_of(settings, files)
+    form = FileForm(files.each, files.header, files.quoted_line_breaks, encoding=encoding)
+    facts, records = list_files(folder, files).facts, list[FileRecord]()
+    for path in sorted(facts, key=lambda path: (facts[path].modified, path), reverse=True):
+        if len(records) >= count:
+            break
+        part = FilePart(folder, path, [])
+        records = [*_last_records(part, facts[path].modified, form, count - len(records)), *records]
+    return records
+
+
+def _last_records(part: FilePart, modified: int, form: FileForm, count: int) -> list[FileRecord]:
+    last_records = deque[FileRecord](maxlen=count)
+    try:
+        part = part._replace(hashes=chunk_hashes(part.folder, part.path))
+        for slice_ in read_part(part, form):
+            pairs = zip(slice_.places[-count:], slice_.values[-count:], strict=True)
+            last_records.extend(FileRecord(part.path, int(p), modified, v.as_py(), slice_.fault) for p, v in pairs)
+    except (FileChangedError, OSError):
+        return []
+    return list(last_records)

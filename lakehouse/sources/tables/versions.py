@@ -1,10 +1,24 @@
-"""Which versions of a table can be read: the one whose rows are read as they are, and those after it."""
+"""Which versions of a table can be read together, which no longer, and the errors about them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from lakehouse.ledger.positions import VERSION_PLACES, Positions, Range, SourceId, SourceState
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileType
+
+from lakehouse.errors import ReadLossError, SourceError
+from lakehouse.ledger.log import open_table, open_version
+from lakehouse.ledger.positions import VERSION_PLACES, Plan, Positions, Range, SourceId, SourceState
+from lakehouse.ledger.table_failures import log_failures
+from lakehouse.ledger.versions import active_files
+from lakehouse.settings.store import Store
+from lakehouse.storage.row_changes import ChangesGoneError, OtherColumnsError, VersionChanges, change_failures, place_of
+from lakehouse.storage.spark_failures import spark_failures
 
 KIND = "table"
 ROWS, CHANGES = 0, 1
@@ -26,6 +40,10 @@ _ROW_COUNTS = (
     *("num_updated_rows", "num_deleted_rows"),
 )
 """The metrics of Spark's Delta, and those of deltalake."""
+CHANGE_DATA = "delta.enableChangeDataFeed"
+"""The property of a table that keeps change data."""
+_VECTORS = "deletionVectors"  # the feature of tables that may have them
+_IS_GONE = "File not found"  # in the error of deltalake for a deletion vector
 
 
 @dataclass(frozen=True)
@@ -96,3 +114,118 @@ def changed_rows(info: Mapping[str, Any]) -> int:
     """Return the number of rows that a commit changed, as far as its metrics say."""
     metrics = info.get("operationMetrics") or {}
     return sum(int(metrics[name]) for name in _ROW_COUNTS if str(metrics.get(name, "")).isdecimal())
+
+
+def lost_versions(uri: str, versions: range, changes: Sequence[VersionChanges]) -> set[int]:
+    """Return those of some versions whose commit or change data is gone, or never was.
+
+    ``changes`` are those of the versions that are in the log.
+    """
+    paths = {version.number: {path for file in version.files for path in file.paths} for version in changes}
+    properties = {version.number: version.properties for version in changes if version.properties is not None}
+    with log_failures(uri):
+        missing_paths = _missing(uri, set().union(*paths.values()))
+    gone_versions = {v for v in versions if v not in paths or not paths[v].isdisjoint(missing_paths)}
+    switches = {version: _has_change_data(configuration) for version, configuration in properties.items()}
+    return gone_versions | _versions_without_change_data(uri, sorted(paths), switches)
+
+
+def _versions_without_change_data(uri: str, versions: Sequence[int], switches: Mapping[int, bool]) -> set[int]:
+    """Return those of consecutive versions in which the table did not keep change data.
+
+    ``switches`` say whether it does from some versions on; most logs have none.
+    """
+    if not versions:
+        return set()
+    known_version = min(switches) - 1 if switches else versions[-1]
+    is_kept = known_version < versions[0] or _keeps_change_data(uri, known_version)
+    unkept_versions = set[int]()
+    for version in versions:
+        is_kept = switches.get(version, is_kept)
+        unkept_versions |= set() if is_kept else {version}
+    return unkept_versions
+
+
+def _keeps_change_data(uri: str, version: int) -> bool:
+    table = open_table(uri)
+    if table is None or table.version() != version:
+        table = open_version(uri, version)
+    with log_failures(uri):
+        return _has_change_data(table.metadata().configuration)
+
+
+def _has_change_data(properties: Mapping[str, str]) -> bool:
+    return properties.get(CHANGE_DATA) == "true"
+
+
+def has_rows(uri: str, version: int) -> bool:
+    """Whether every file with the rows as of a version still exists, and every file with a deletion vector of them.
+
+    Raises ``TableError`` if the table has features of Delta that a reader without Spark does not know.
+    """
+    table = open_version(uri, version)
+    paths = active_files(table, uri)["path"].to_pylist()
+    with log_failures(uri):
+        return not _missing(uri, list(map(place_of, paths))) and _has_vectors(table)
+
+
+def _has_vectors(table: DeltaTable) -> bool:
+    """Whether every deletion vector can be read. A checkpoint may hold their paths, which only deltalake reads."""
+    if _VECTORS not in (table.protocol().reader_features or ()):
+        return True
+    try:
+        return all(batch is not None for batch in table.deletion_vectors())
+    except DeltaError as error:
+        if _IS_GONE in str(error):
+            return False
+        raise
+
+
+def _missing(uri: str, paths: Collection[str]) -> set[str]:
+    """Return those of the files of a table that do not exist; of files in another store, none."""
+    store, own_paths = Store(uri), [path for path in paths if Store(path).is_path]
+    if store.is_path:
+        return {path for path in own_paths if not Path(uri, path).exists()}
+    infos = DeltaStorageHandler(store.uri, store.options).get_file_info(own_paths)
+    return {info.path for info in infos if info.type == FileType.NotFound}
+
+
+@contextmanager
+def plan_failures(reader: str, uri: str, plan: Plan) -> Iterator[None]:
+    """Raise ``ReadLossError`` if a version that ``reader`` reads is gone, ``SourceError`` if it has other columns.
+
+    After a ``ReadLossError``, the next state has a gap. Passes other errors on as ``spark_failures`` does.
+    """
+    with spark_failures(uri):
+        try:
+            with change_failures():
+                yield
+        except OtherColumnsError as error:
+            raise _columns_error(reader, uri, plan) from error
+        except ChangesGoneError as error:
+            raise _gone_error(reader, uri, plan) from error
+
+
+def _columns_error(reader: str, uri: str, plan: Plan) -> SourceError:
+    return SourceError(
+        f"{_versions_of(plan)} of the table that {reader} reads: the columns were others than they are now, and the"
+        " table has no mapping of columns, so Delta cannot read the changes",
+        where=uri,
+        action="Nothing was merged. Declare a table with another name, which begins with the rows as they are. The rows"
+        " that were merged stay.",
+    )
+
+
+def _gone_error(reader: str, uri: str, plan: Plan) -> ReadLossError:
+    return ReadLossError(
+        f"{_versions_of(plan)} of the table that {reader} reads can no longer be read: change data was off or"
+        " deleted, as VACUUM does",
+        where=uri,
+        action="Nothing was merged. What is not merged yet is a gap, which the next merge names: lakehouse merge"
+        f" {reader}. What was merged cannot be replayed; its rows stay.",
+    )
+
+
+def _versions_of(plan: Plan) -> str:
+    versions = [version for part in plan.ranges if part.span for version in versions_in(part)]
+    return f"Version {versions[0]}" if len(versions) == 1 else f"Versions {min(versions)} to {max(versions)}"

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.local.broker import EmbeddedBroker
-from lakehouse.local.registry import EmbeddedRegistry
+from lakehouse.local.servers import EmbeddedBroker, EmbeddedRegistry
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
 from lakehouse_tests.helpers.attacks.first_records import merge_first_records

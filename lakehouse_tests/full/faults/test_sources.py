@@ -30,7 +30,7 @@ from lakehouse_tests.helpers.tables.followed import FollowedTable
 from lakehouse_tests.helpers.tables.rows import rows_of
 
 CRASH, ONCE, LOST = "A crash loses nothing", "Two writers lose nothing", "Nothing is lost"
-READ = "sources.tables.read.read_table_rows"
+READ = "sources.tables.source.read_table_rows"
 KILLS: dict[str, tuple[Form, Point]] = {
     "after its log is read": ("changes", Point("sources.tables.source.lost_versions", "after", nth=1)),
     "before the rows are read": ("changes", Point(READ)),

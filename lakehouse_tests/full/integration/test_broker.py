@@ -13,15 +13,15 @@ import pytest
 from lakehouse.errors import BrokerError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import create_topic, publish, read_topic
-from lakehouse.local.broker import EmbeddedBroker, running_broker
-from lakehouse.local.ports import broker_answers
+from lakehouse.local.embedded import broker_answers
+from lakehouse.local.servers import EmbeddedBroker, running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.waiting import wait_until
 
 OWNER = """
 import sys, threading, time
-from lakehouse.local.broker import EmbeddedBroker
+from lakehouse.local.servers import EmbeddedBroker
 from lakehouse.settings import Settings
 broker = EmbeddedBroker(Settings(home=sys.argv[1], _env_file=None))
 starter = threading.Thread(target=broker.start)

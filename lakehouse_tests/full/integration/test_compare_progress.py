@@ -9,10 +9,8 @@ import pytest
 from deltalake import write_deltalake
 
 from lakehouse.declaration import Column, Debezium, StreamTable
-from lakehouse.operations.canonical_rows import bucket_of
-from lakehouse.operations.compare import Source, compare
-from lakehouse.operations.source_database import open_source
-from lakehouse.operations.table_pair import BucketSums, Progress
+from lakehouse.operations.compare import BucketSums, Progress, Source, compare
+from lakehouse.operations.source_database import bucket_of, open_source
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.databases.postgres import Postgres, program, running_postgres
 from lakehouse_tests.helpers.waiting import wait_until

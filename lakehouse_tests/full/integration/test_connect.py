@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import spark_conf
 from lakehouse_tests.conftest import ENGINE, SPARK_REMOTE

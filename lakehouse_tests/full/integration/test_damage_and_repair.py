@@ -8,14 +8,13 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.errors import AccountingError, LakehouseError, TableDamagedError
+from lakehouse.errors import AccountingError, LakehouseError, TableDamagedError, restore_advice
 from lakehouse.ledger.audit import audit
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.operations import verify
 from lakehouse.operations.maintain import maintain
 from lakehouse.operations.repair import propose_acceptance
 from lakehouse.operations.repair import record as record_decision
-from lakehouse.storage.parquet_properties import partitions_without_codec
+from lakehouse.storage.data_files import partitions_without_codec
 from lakehouse.storage.row_order import merged_layout
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.checked import Checked
@@ -77,7 +76,7 @@ def test_duplicate_and_misplaced_keys_are_found_and_restored(stream):
 def test_maintenance_rewrites_uncompressed_files_once(spark, broker, monkeypatch):
     """Also a file that is the only one of its month."""
     with monkeypatch.context() as patch:
-        patch.setattr("lakehouse.storage.parquet_properties.CODEC", "UNCOMPRESSED")
+        patch.setattr("lakehouse.storage.data_files.CODEC", "UNCOMPRESSED")
         stream = Stream.create(spark, broker, base=None)
         for number, time in enumerate((hour(0), "2023-02-03T08:00")):
             stream.send(record(time=time, temperature_2m=float(number)))

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from lakehouse.declaration import Debezium, StreamTable
 from lakehouse.ingest.batches import plan_next
 from lakehouse.kafka import create_topic
-from lakehouse.local.broker import EmbeddedBroker
+from lakehouse.local.servers import EmbeddedBroker
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.deaths import dying
 from lakehouse_tests.helpers.attacks.worker import Point

@@ -25,7 +25,7 @@ from lakehouse_tests.helpers.tables.tables import Tables, footprint
 
 pytestmark = pytest.mark.invariant("1.17")
 
-CREATION = Point("storage.schema_change.apply._create"), Point("storage.schema_change.apply._create", "after")
+CREATION = Point("storage.schema_change._create"), Point("storage.schema_change._create", "after")
 DELETES_STORED = write("before", "_deletes"), write("after", "_deletes")
 # the steps in order, and the points at which each one is interrupted before it runs
 STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
@@ -35,7 +35,7 @@ STEPS: dict[str, tuple[str, tuple[Point, ...]]] = {
             *CREATION,  # the merged table
             *CREATION,  # the table of rejected records
             *CREATION,  # the table of deletes
-            Point("sources.topic.read_records"),
+            Point("sources.table_sources.read_records"),
             Point("ingest.batches.commit_batch"),
             write("before", "_rejected"),
             write("after", "_rejected"),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.ingest import append
+from lakehouse.ingest import merge
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ledger.audit import audit
 from lakehouse.settings import Settings
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.mark.invariant("3.1")
 def test_workers_of_an_engine_write_each_row_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(append, "MANY_BYTES", 0)
+    monkeypatch.setattr(merge, "MANY_BYTES", 0)
     settings = Settings(home=tmp_path / "home", files=str(tmp_path / "files"), spark_driver_memory="1g", _env_file=None)
     (tmp_path / "files" / "things").mkdir(parents=True)
     (tmp_path / "files" / "things" / "1.json").write_bytes(LINES)

@@ -10,7 +10,7 @@ from pathlib import Path
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import publish
 from lakehouse.ledger.ledger import read_ledger
-from lakehouse.local.broker import running_broker
+from lakehouse.local.servers import running_broker
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import DATA
 from lakehouse_tests.helpers.waiting import wait_until

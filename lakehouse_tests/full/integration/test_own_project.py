@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse_tests.helpers.pages import START, read_steps
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.typed_pages import TypedPage, user_environment

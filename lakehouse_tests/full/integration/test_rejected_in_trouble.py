@@ -11,7 +11,7 @@ from lakehouse.errors import ConflictError
 from lakehouse.ingest import batches
 from lakehouse.ingest.rejected_records import store_rejected
 from lakehouse.ingest.replay import replay
-from lakehouse.kafka import create_topic, delete_topic, timeless
+from lakehouse.kafka import create_topic, delete_topic, read
 from lakehouse.ledger.positions import Range
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, record
 from lakehouse_tests.helpers.tables.rejected import (
@@ -169,8 +169,8 @@ IMPOSSIBLE_TIME = 2**63 - 1  # milliseconds, which Spark's source cannot read
 def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_missed(stream, monkeypatch):
     """With little room a batch ends after the first such record, or before one that is far from the others."""
     first_offset = end(stream)
-    monkeypatch.setattr(timeless, "MOST_HOLES", 1)
-    monkeypatch.setattr(timeless, "MAX_NEAR_RECORDS", 0)
+    monkeypatch.setattr(read, "MOST_HOLES", 1)
+    monkeypatch.setattr(read, "MAX_NEAR_RECORDS", 0)
     hours = stream.hours(5)
     with dated_by_producers(stream) as send:
         for number, hour in enumerate(hours):
@@ -181,8 +181,8 @@ def test_many_records_without_a_time_are_read_in_several_commits_and_none_is_mis
     assert list_rejections(stream, first_offset) == {TIMELESS: [first_offset + 3, first_offset + 1]}
     outcomes = replay(stream.context, [Range(0, first_offset, first_offset + 5)])
     assert [outcome.plan.span for outcome in outcomes] == [3, 2]
-    monkeypatch.setattr(timeless, "ROOM", 1)
-    monkeypatch.setattr(timeless, "MOST_HOLES", 9)
+    monkeypatch.setattr(read, "ROOM", 1)
+    monkeypatch.setattr(read, "MOST_HOLES", 9)
     outcomes = replay(stream.context, [Range(0, first_offset, first_offset + 5)])
     assert [outcome.plan.span for outcome in outcomes] == [2, 2, 1]
     assert sum(outcome.entry.stale for outcome in outcomes) == len(merged_hours)

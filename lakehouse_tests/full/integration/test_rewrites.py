@@ -14,8 +14,8 @@ from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.rewrite_tables import rewrite_tables
 from lakehouse.operations.verify import verify_rollup
 from lakehouse.storage.row_order import merged_layout
-from lakehouse.storage.schema_change.apply import ensure_table, require_nothing
-from lakehouse.storage.schema_change.diff import RewriteScope
+from lakehouse.storage.schema_change import ensure_table, require_nothing
+from lakehouse.storage.schema_diff import RewriteScope
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
 from lakehouse_tests.helpers.tables.rewrites import assert_exact, require_refusal, with_columns
 from lakehouse_tests.helpers.tables.sales import PRICE, narrow_sales

@@ -12,7 +12,7 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
-from lakehouse.cli.broker_parts import examine_connectors, examine_topic
+from lakehouse.cli.doctor import examine_connectors, examine_topic
 from lakehouse.declaration import Column, Debezium, StreamTable
 from lakehouse.errors import BrokerError, TopicError
 from lakehouse.kafka import (

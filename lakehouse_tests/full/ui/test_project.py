@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse_tests.helpers.waiting import wait_until
 from lakehouse_tests.helpers.webserver import CHROMIUM, open_page
 

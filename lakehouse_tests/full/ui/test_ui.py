@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import publish
-from lakehouse.local.broker import running_broker
+from lakehouse.local.servers import running_broker
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.webserver import CHROMIUM, create_home, open_page, running_webserver
 

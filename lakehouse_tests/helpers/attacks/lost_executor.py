@@ -28,7 +28,7 @@ from lakehouse.spark import sessions
 from lakehouse.storage import spark_writer
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.merge_spec import MergeSpec, from_source
-from lakehouse.storage.schema_change.apply import ensure_table
+from lakehouse.storage.schema_change import ensure_table
 from lakehouse.storage.spark_writer import commit_merge, read_table
 from lakehouse.storage.table_context import retry_on_conflict
 from lakehouse_tests.helpers.processes import started_by

@@ -19,7 +19,7 @@ from lakehouse.cli.main import run
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import publish, read_records, read_topic
 from lakehouse.settings import Settings
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse_tests.helpers.places import DATA
 
 RECORDS = DATA / "stream.jsonl"
@@ -47,8 +47,8 @@ def fail_in_spark() -> None:
         return read_records(spark, settings.model_copy(update={"kafka_password": wrong_password}), plan)
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(topic_source, "read_records", read_with_wrong_password)
-    patch.setattr(topic_source, "read_failures", lambda *_: nullcontext())
+    patch.setattr(table_sources, "read_records", read_with_wrong_password)
+    patch.setattr(table_sources, "read_failures", lambda *_: nullcontext())
 
 
 def materialize(assets: str = ASSETS) -> bool:

@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from lakehouse.declaration import Avro, FieldIs, Files, StreamTable
 from lakehouse.derived import refresh
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest import append, batches
+from lakehouse.ingest import batches, merge
 from lakehouse.ingest.batches import Request
 from lakehouse.ingest.load import load_base
 from lakehouse.ingest.outcomes import Outcome
@@ -35,8 +35,8 @@ from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.replay import replay
 from lakehouse.operations import repair
 from lakehouse.operations.foreach_batch import foreach_batch
-from lakehouse.operations.layouts import layouts_of
 from lakehouse.operations.maintain import maintain
+from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session
 from lakehouse.storage.layout import Layout
@@ -127,7 +127,7 @@ class Job:
     def _merge(self, context: TableContext) -> list[Outcome]:
         with pytest.MonkeyPatch.context() as patch:
             if self.form == "data files":
-                patch.setattr(append, "MANY_BYTES", 0)
+                patch.setattr(merge, "MANY_BYTES", 0)
             return batches.merge_all(context, Request(self.max_records))
 
     def _accept_gap(self, spark: SparkSession, settings: Settings) -> None:

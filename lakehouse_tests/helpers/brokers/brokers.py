@@ -13,14 +13,14 @@ from uuid import uuid4
 from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import DataFrame
 
-from lakehouse.kafka import Record, few_records, read_records
+from lakehouse.kafka import Record, read, read_records
 from lakehouse.kafka.newest_records import to_record
-from lakehouse.local.broker import Kafka, new_cluster_id
-from lakehouse.local.ports import broker_answers, draw_ports
+from lakehouse.local.embedded import broker_answers, draw_ports
 from lakehouse.local.process import Child
+from lakehouse.local.servers import Kafka, new_cluster_id
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import LOOPBACK, Ports
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.waiting import wait_until
 
@@ -125,16 +125,16 @@ class Interference:
         """Run an action between the plan and the read of the batch."""
 
         def read_after_action(*arguments: Any) -> DataFrame:
-            self._monkeypatch.setattr(topic_source, "read_records", read_records)
+            self._monkeypatch.setattr(table_sources, "read_records", read_records)
             action()
             return read_records(*arguments)
 
-        self._monkeypatch.setattr(topic_source, "read_records", read_after_action)
+        self._monkeypatch.setattr(table_sources, "read_records", read_after_action)
 
     def while_reading(self, pid: int, number: signal.Signals) -> Path:
         """Send a signal to a process when Spark reads the first partition; return a file that exists from then on."""
         signal_file = self._folder / uuid4().hex
-        self._monkeypatch.setattr(few_records, "FEW_POSITIONS", 0)
+        self._monkeypatch.setattr(read, "FEW_POSITIONS", 0)
 
         def send_signal(rows: Iterator[Any]) -> Iterator[Any]:
             for batch in rows:
@@ -144,11 +144,11 @@ class Interference:
                 yield batch
 
         def read_with_signal(*arguments: Any) -> DataFrame:
-            self._monkeypatch.setattr(topic_source, "read_records", read_records)
+            self._monkeypatch.setattr(table_sources, "read_records", read_records)
             frame = read_records(*arguments)
             return frame.mapInArrow(send_signal, frame.schema)
 
-        self._monkeypatch.setattr(topic_source, "read_records", read_with_signal)
+        self._monkeypatch.setattr(table_sources, "read_records", read_with_signal)
         return signal_file
 
     def while_one_client_reads(self, pid: int, number: signal.Signals) -> Path:
@@ -161,5 +161,5 @@ class Interference:
                 os.kill(pid, number)
             return to_record(message)
 
-        self._monkeypatch.setattr(few_records, "to_record", send_signal)
+        self._monkeypatch.setattr(read, "to_record", send_signal)
         return signal_file

@@ -10,9 +10,9 @@ from typing import Any
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.admin import CreateAclsRequest
 
-from lakehouse.local.broker import Kafka, new_cluster_id
-from lakehouse.local.ports import broker_answers, draw_ports
+from lakehouse.local.embedded import broker_answers, draw_ports
 from lakehouse.local.process import Child
+from lakehouse.local.servers import Kafka, new_cluster_id
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import LOOPBACK, Ports
 from lakehouse_tests.helpers.brokers.certificates import Authority

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import requests
 
+from lakehouse.local.embedded import draw_port
 from lakehouse.local.java import find_java
-from lakehouse.local.ports import draw_port
 from lakehouse.local.process import Child
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers

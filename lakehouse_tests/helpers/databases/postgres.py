@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse.local.process import Child
 from lakehouse_tests.helpers.waiting import wait_until
 

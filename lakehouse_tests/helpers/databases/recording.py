@@ -14,7 +14,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from lakehouse.kafka import read_topic
-from lakehouse.local.broker import running_broker
+from lakehouse.local.servers import running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.databases import workload

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from pyarrow.fs import FileSelector, S3FileSystem
 
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse.local.process import Child
 from lakehouse_tests.helpers.tables.stores import BUCKET, environment
 from lakehouse_tests.helpers.waiting import wait_until

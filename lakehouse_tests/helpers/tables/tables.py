@@ -6,8 +6,8 @@ from typing import Any
 from deltalake import DeltaTable
 
 from lakehouse.declaration import StreamTable
+from lakehouse.ledger.commit_infos import names_of_progress, names_of_sources, progress_by_source
 from lakehouse.ledger.ledger import Ledger, read_ledger
-from lakehouse.ledger.several_sources import names_of_progress, names_of_sources, progress_by_source
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.histories.model_values import Key, Order, Partition, Position, Row
 from lakehouse_tests.helpers.tables.rows import origin, place_in_array, position, rows_of, source_of

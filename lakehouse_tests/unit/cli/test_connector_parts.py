@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.cli.broker_parts import contradictions, examine_connectors
+from lakehouse.cli.doctor import contradictions, examine_connectors
 from lakehouse.declaration import Avro, Column, Debezium, Json, StreamTable
 from lakehouse.decoding.formats.format import NO_SCHEMAS
 from lakehouse.decoding.formats.framing import add_frame

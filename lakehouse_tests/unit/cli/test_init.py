@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.cli.project_files import project_files
+from lakehouse.cli.new_project import project_files
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.dg_projects import run_in_project
 from lakehouse_tests.helpers.places import ROOT

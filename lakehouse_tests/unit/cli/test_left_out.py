@@ -20,7 +20,7 @@ from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.operations import status as status_module
 from lakehouse.operations.status import commit_fields
 from lakehouse.settings import Settings
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse.storage.table_context import TableContext, merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
@@ -40,8 +40,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     commit = Commit(**{**MERGED, "kind": "start"}, source=SOURCE, progress=progress, left_out=LEFT_OUT)
     write_log(Path(home_settings.table_uri("temperatures"), "_delta_log"), commit)
     monkeypatch.setattr(status_module, "bootstrap_servers", lambda _: "127.0.0.1:1")
-    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: STATE)
-    monkeypatch.setattr(topic_source, "read_topics", lambda *_, **__: [STATE])
+    monkeypatch.setattr(table_sources, "read_topic", lambda *_, **__: STATE)
+    monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [STATE])
     return home_settings
 
 
@@ -120,11 +120,11 @@ def test_peek_shows_which_records_are_before_the_start(monkeypatch: pytest.Monke
 def test_what_was_left_out_is_not_replayed(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     no_session: Any = None
     context = TableContext(no_session, settings, temperatures)
-    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: STATE)
+    monkeypatch.setattr(table_sources, "read_topic", lambda *_, **__: STATE)
     monkeypatch.setattr("lakehouse.ingest.replay.prepare", lambda _: None)
     assert find_merged_ranges(context)[1] == {0: Range(0, 400, 400), 1: Range(1, 300, 300)}
     expired_state = replace(STATE, earliest={0: 350, 1: 0})
-    monkeypatch.setattr(topic_source, "read_topic", lambda *_, **__: expired_state)
+    monkeypatch.setattr(table_sources, "read_topic", lambda *_, **__: expired_state)
     assert find_merged_ranges(context)[1][0] == Range(0, 400, 400)
     with pytest.raises(Exception, match=r"Offsets 350 to 400 of partition 0 cannot be replayed.*before the start that"):
         replay(context, [Range(0, 350, 400)])

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakehouse.cli.phases import Pace, merge_progress
+from lakehouse.cli.output import Pace, merge_progress
 from lakehouse.ingest.outcomes import Outcome
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.positions import Plan, Range, SourceId

@@ -4,8 +4,8 @@ import pytest
 
 from lakehouse.cli import compare
 from lakehouse.cli.compare import PassFigures, progress_text
-from lakehouse.cli.phases import spinner
-from lakehouse.operations.table_pair import Progress
+from lakehouse.cli.output import spinner
+from lakehouse.operations.compare import Progress
 
 PROGRESS = Progress("public.items", 20_000, 1_000_000, 1, 4)
 

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from lakehouse.cli import phases
-from lakehouse.cli.phases import CURRENT_PHASE
+from lakehouse.cli import output
+from lakehouse.cli.output import CURRENT_PHASE
 from lakehouse_tests.helpers.waiting import wait_until
 
 LOG = logging.getLogger("lakehouse.ingest.batches")
@@ -13,7 +13,7 @@ LOG = logging.getLogger("lakehouse.ingest.batches")
 
 @pytest.fixture(autouse=True)
 def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "_FIRST_NOTICE", 0.0)
+    monkeypatch.setattr(output, "_FIRST_NOTICE", 0.0)
 
 
 @pytest.mark.timeout(60)
@@ -27,13 +27,13 @@ def test_without_a_terminal_a_long_phase_is_printed_with_its_seconds(
         stderr += capsys.readouterr().err
         return "Reading 12 offsets, " in stderr
 
-    with phases.track_phases():
+    with output.track_phases():
         LOG.info("Reading %d offsets", 12)
         assert wait_until(is_printed)
 
 
 def test_the_current_phase_is_the_newest_and_empty_before_the_first() -> None:
-    with phases.track_phases():
+    with output.track_phases():
         assert str(CURRENT_PHASE) == ""
         LOG.info("Planning")
         LOG.info("Merging")
@@ -41,6 +41,6 @@ def test_the_current_phase_is_the_newest_and_empty_before_the_first() -> None:
 
 
 def test_a_warning_is_printed_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with phases.track_phases():
+    with output.track_phases():
         LOG.warning("Stopping the statement that writes %s", "t")
     assert "Stopping the statement that writes t" in capsys.readouterr().err

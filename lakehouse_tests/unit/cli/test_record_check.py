@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.cli.record_check import checked_records, require_records
+from lakehouse.cli.publish import checked_records, require_records
 from lakehouse.declaration import Column, Compressed, Csv, Json, Logfmt, StreamTable
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.examples.tables.movie_ratings import movie_ratings

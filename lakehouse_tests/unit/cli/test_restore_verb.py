@@ -12,7 +12,7 @@ from pyarrow import table as arrow_table
 from lakehouse.errors import ConflictError, TableDamagedError, TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.durability import require_undamaged
-from lakehouse.operations.restore import plan_restore
+from lakehouse.operations.rewrite_tables import plan_restore
 from lakehouse.settings import Settings
 from lakehouse.storage import delta_rs_writer, lock
 from lakehouse.storage.row_order import merged_layout

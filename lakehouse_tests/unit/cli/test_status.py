@@ -20,7 +20,7 @@ from lakehouse.operations import status as status_module
 from lakehouse.operations.readers import DerivedStatus
 from lakehouse.operations.status import status
 from lakehouse.settings import Settings
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse.storage.table_context import merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
@@ -58,7 +58,7 @@ def consume(settings: Settings, table: str, version: int) -> None:
 def end(monkeypatch: pytest.MonkeyPatch, offset: int) -> None:
     """Let the topic end at this offset."""
     state = TopicState("temperatures", HERE, {0: 0}, {0: offset})
-    monkeypatch.setattr(topic_source, "read_topics", lambda *_, **__: [state])
+    monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [state])
 
 
 def exit_code() -> int:
@@ -107,7 +107,7 @@ def test_what_no_merge_can_read_is_shown_and_the_table_is_not_up_to_date(
 ) -> None:
     held_parts = [HeldPart(f"{number}\udce9.json", "waits for x.json") for number in range(502)]
     state = TopicState("temperatures", HERE, {0: 0}, {0: 10}, held_parts=tuple(held_parts))
-    monkeypatch.setattr(topic_source, "read_topics", lambda *_, **__: [state])
+    monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [state])
     assert exit_code() == NOT_UP_TO_DATE
     assert "Not read: 502 offsets: 0\\xe9.json (waits for x.json), 1\\xe9.json" in capsys.readouterr().out
     assert main.run(["status", "--json"]) == 0
@@ -169,7 +169,7 @@ def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
     kind: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state, message, lag = LOSSES[kind]
-    monkeypatch.setattr(topic_source, "read_topics", lambda *_, **__: [state])
+    monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [state])
     assert exit_code() == NOT_UP_TO_DATE
     output = " ".join(capsys.readouterr().out.split())
     assert f"Loss: {message}" in output
@@ -184,7 +184,7 @@ def test_status_names_a_loss_that_stops_merges_and_the_table_is_not_up_to_date(
 def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_source, "read_topics", lambda *_, **__: [LOSSES["expired"][0]])
+    monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [LOSSES["expired"][0]])
     table_status = status(settings, replace(temperatures, gaps="accept"))
     assert "temperatures accepts this loss" in (table_status.loss or "")
     assert not table_status.is_up_to_date
@@ -194,7 +194,7 @@ def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
 def test_status_reports_a_recreated_topic_that_breaks_the_order_by_offset(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_source, "read_topics", lambda *_, **__: [LOSSES["another topic"][0]])
+    monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [LOSSES["another topic"][0]])
     table_status = status(settings, replace(temperatures, order="offset"))
     assert "Offsets start again there" in (table_status.loss or "")
 

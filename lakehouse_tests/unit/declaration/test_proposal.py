@@ -12,7 +12,7 @@ from lakehouse.declaration import Column, StreamTable
 from lakehouse.declaration.inference.proposal import propose
 from lakehouse.decoding.records import parse
 from lakehouse.decoding.values import convert
-from lakehouse.examples.samples.temperature_records import TemperatureSamples
+from lakehouse.examples.samples import TemperatureSamples
 from lakehouse_tests.helpers.proposals import infer, types
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

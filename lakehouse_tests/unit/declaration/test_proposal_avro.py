@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.cli.proposed_file import declaration_text
+from lakehouse.cli.proposals import declaration_text
 from lakehouse.declaration import Avro, Debezium, Json, Protobuf, StreamTable
 from lakehouse.declaration.inference.proposal import Proposal, propose
 from lakehouse.decoding.formats import likely_formats

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.cli.proposed_file import declaration_text
+from lakehouse.cli.proposals import declaration_text
 from lakehouse.declaration import Avro, Debezium
 from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
 from lakehouse.decoding.formats import likely_formats

@@ -122,7 +122,7 @@ def test_what_is_missing_or_null_on_the_way_has_no_row() -> None:
 def test_something_else_on_the_way_rejects_the_record_as_a_whole(shop: Any) -> None:
     value = sale(NORTH, shop)
     assert rows_of(ITEMS, value) == ["wrong_type"]
-    assert [verdict.index for verdict in judge_record(value, ITEMS.rules(), {})] == [None]
+    assert [verdict.place for verdict in judge_record(value, ITEMS.rules(), {})] == [None]
 
 
 def test_a_parent_that_cannot_be_read_rejects_only_the_rows_within_it() -> None:

@@ -132,7 +132,7 @@ def test_a_record_without_elements_has_no_row(record: dict[str, Any]) -> None:
 )
 def test_a_record_that_cannot_be_taken_apart_is_rejected_as_a_whole(value: bytes | None, reason: str) -> None:
     assert rows_of(ITEMS, value) == [reason]
-    assert [verdict.index for verdict in judge_record(value, ITEMS.rules(), {})] == [None]
+    assert [verdict.place for verdict in judge_record(value, ITEMS.rules(), {})] == [None]
 
 
 def test_a_parent_field_that_cannot_be_read_rejects_each_element() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.defs import alerts
-from lakehouse.defs.webhook import Alert
+from lakehouse.defs.alerts import Alert
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.alert_world import CHECK, FAILED, FAILURE, MERGE_JOB, PASSED, SUCCESS, World
 from lakehouse_tests.helpers.places import ROOT
@@ -35,7 +35,7 @@ def stay_silent(receiver: Receiver) -> str:
 def test_an_alert_that_is_not_delivered_is_sent_by_the_next_tick(
     watched: World, receiver: Receiver, fail: Callable[[Receiver], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakehouse.defs.webhook._LIMIT", 0.5)
+    monkeypatch.setattr("lakehouse.defs.alerts._SECONDS", 0.5)
     expected_reason = fail(receiver)
     watched.end_run(FAILURE)
     watched.evaluate(FAILED)

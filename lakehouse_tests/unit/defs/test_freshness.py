@@ -16,16 +16,15 @@ from dagster._core.scheduler.instigation import (
     SensorInstigatorData,
 )
 
-from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.cursor import SensorCursor, read_cursor
 from lakehouse.defs.freshness import FRESH, HELD_CHECK, LAG, promise_checks, report_freshness, report_held, report_lag
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.defs.waiting import Waiting
+from lakehouse.defs.specs import CatalogEntry
+from lakehouse.defs.waiting import SensorCursor, Waiting, read_cursor
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.kafka import TopicState
 from lakehouse.ledger.planning import plan_batch
 from lakehouse.ledger.positions import HeldPart, Progress, SourceId
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.code_locations import repository_of
 

@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.runs import COMMITTED_AT, keys_behind, pause_after, reason_to_wait
+from lakehouse.defs.specs import CatalogEntry
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.helpers.code_locations import repository_of
 

@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from lakehouse.declaration import Measure
-from lakehouse.defs.picture import DRAWN_AT, PICTURE, draw, picture
+from lakehouse.defs.figures import DRAWN_AT, PICTURE, draw, picture
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 

@@ -10,10 +10,10 @@ import dagster as dg
 import pytest
 
 from lakehouse.defs.assets import replayed_asset
+from lakehouse.defs.automation import CommitReporter
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.reported import CommitReporter
 from lakehouse.defs.resources import LakehouseResource
+from lakehouse.defs.specs import CatalogEntry
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT

@@ -9,13 +9,12 @@ from uuid import uuid4
 import dagster as dg
 import pytest
 
-from lakehouse.defs import reported
+from lakehouse.defs import automation
+from lakehouse.defs.automation import CommitReporter, known_version
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.figures import entries_of_run
-from lakehouse.defs.reported import CommitReporter, known_version
 from lakehouse.defs.runs import keys_behind, reason_to_wait
-from lakehouse.defs.specs import table_specs
+from lakehouse.defs.specs import CatalogEntry, table_specs
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit, Kind
 from lakehouse.ledger.positions import Range, SourceId
@@ -308,6 +307,6 @@ def test_a_tick_without_new_commits_reads_no_history_and_does_not_query_dagster(
         raise AssertionError("something was read")
 
     monkeypatch.setattr(home.instance, "get_latest_materialization_event", fail_on_read)
-    monkeypatch.setattr(reported, "merged_ledger", fail_on_read)
-    monkeypatch.setattr(reported, "read_ledger", fail_on_read)
+    monkeypatch.setattr(automation, "merged_ledger", fail_on_read)
+    monkeypatch.setattr(automation, "read_ledger", fail_on_read)
     home.report()

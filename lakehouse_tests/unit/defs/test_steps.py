@@ -9,14 +9,13 @@ import pytest
 
 from lakehouse.defs.assets import merged_asset
 from lakehouse.defs.build import build_defs
-from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.runs import unfinished_run
-from lakehouse.defs.specs import table_specs
+from lakehouse.defs.specs import CatalogEntry, table_specs
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.audit import Finding
-from lakehouse.local.ports import draw_port
+from lakehouse.local.embedded import draw_port
 from lakehouse.settings import Settings
 
 ENTRY = CatalogEntry(temperatures)

@@ -18,7 +18,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings
 from lakehouse.sources.files import listing
-from lakehouse.sources.files.file_log import FileLog
+from lakehouse.sources.files.folder import FileLog
 from lakehouse_tests.helpers.code_locations import sensor_context
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 

@@ -17,7 +17,7 @@ from lakehouse.kafka.metadata import TopicState
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.positions import SourceId
 from lakehouse.settings import Settings
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse.sources.generated_records import source_id
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
@@ -78,7 +78,7 @@ def tick(folder: Path, monkeypatch: pytest.MonkeyPatch, table: StreamTable, end:
     """Evaluate the sensor of a table whose topic ends there; return the number of requested runs."""
     settings = Settings(home=folder, _env_file=None)
     monkeypatch.setattr(
-        topic_source, "read_topics", lambda *_, **__: [TopicState("temperatures", SOURCE, {0: 0}, {0: end})]
+        table_sources, "read_topics", lambda *_, **__: [TopicState("temperatures", SOURCE, {0: 0}, {0: end})]
     )
     resources = {"lakehouse": NoSession.with_settings(settings)}
     with dg.DagsterInstance.ephemeral() as instance, dg.build_sensor_context(instance, resources=resources) as context:

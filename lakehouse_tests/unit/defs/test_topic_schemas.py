@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakehouse.declaration import Avro, BrokerTime, Column, Csv, RecordKey, StreamTable, TextBoolean
-from lakehouse.defs.catalog_entries import CatalogEntry
-from lakehouse.defs.specs import topic_spec
+from lakehouse.defs.specs import CatalogEntry, topic_spec
 from lakehouse.examples.tables.temperatures import temperatures
 
 

@@ -4,9 +4,8 @@ import dagster as dg
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.defs.catalog_entries import CatalogEntry
 from lakehouse.defs.resources import LakehouseResource
-from lakehouse.defs.specs import table_specs
+from lakehouse.defs.specs import CatalogEntry, table_specs
 from lakehouse.defs.steps import StepInput, StepResult, build_step
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures

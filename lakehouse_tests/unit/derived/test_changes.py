@@ -7,8 +7,8 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 
-from lakehouse.derived import changes
-from lakehouse.derived.changes import Upstream, net_changes
+from lakehouse.derived import feed
+from lakehouse.derived.feed import Upstream, net_changes
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.consumption import Consumption
@@ -45,8 +45,8 @@ def read(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> DataFrame | N
     def fail(*_: object) -> None:
         raise next(errors)
 
-    monkeypatch.setattr(changes, "_read_changes", fail)
-    monkeypatch.setattr(changes, "session_settings", lambda *_: nullcontext())
+    monkeypatch.setattr(feed, "_read_changes", fail)
+    monkeypatch.setattr(feed, "session_settings", lambda *_: nullcontext())
     layout = merged_layout(temperatures, Settings())
     no_spark: Any = None
     ledger = Ledger(layout.uri, exists=True, table_id="id", version=3)

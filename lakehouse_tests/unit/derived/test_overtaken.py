@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakehouse.derived import feed, rollup
-from lakehouse.derived.changes import Upstream, derived_commit
+from lakehouse.derived import feed, refresh
+from lakehouse.derived.feed import Upstream, derived_commit
 from lakehouse.errors import ConflictError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commit_infos import parse_metadata
@@ -46,7 +46,7 @@ def update_feed(upstream: Upstream, table: StoredTable) -> object:
 
 
 def update_rollup(upstream: Upstream, table: StoredTable) -> object:
-    return rollup.update_rollup(upstream, temperatures.rollups[0], table, "older")
+    return refresh.update_rollup(upstream, temperatures.rollups[0], table, "older")
 
 
 @pytest.mark.invariant("10.13")

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from lakehouse.errors import LakehouseError, RegistryError, StoreUnreachableError, TableDamagedError
 from lakehouse.errors.causes import causes_of
 from lakehouse.errors.troubles import find_trouble
-from lakehouse.kafka.connection_causes import chain_errors, match_cause
+from lakehouse.kafka.connection import chain_errors, match_cause
 from lakehouse.kafka.registry_client import Registry
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.settings import Settings

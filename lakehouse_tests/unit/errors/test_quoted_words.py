@@ -17,7 +17,7 @@ from pyspark.sql.connect import proto
 from lakehouse.errors import TableError
 from lakehouse.errors.causes import SERVER_CAUSES
 from lakehouse.errors.troubles import ANOTHER_ROW, Trouble, find_trouble
-from lakehouse.spark.connect.client import served_causes
+from lakehouse.spark.connect import served_causes
 from lakehouse.storage.spark_failures import spark_failures
 
 WORDS = [

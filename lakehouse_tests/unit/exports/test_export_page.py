@@ -11,10 +11,10 @@ import pytest
 from lakehouse.declaration import Export
 from lakehouse.defs.followers import TICK_INTERVAL
 from lakehouse.discovery import sort_exports
+from lakehouse.exports.attempts import _MEMORY
 from lakehouse.exports.exporter import Exporter
 from lakehouse.exports.files import _MAX_ROWS
 from lakehouse.exports.manifests import Manifest
-from lakehouse.exports.rows import _MEMORY
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.pages import run_examples
 from lakehouse_tests.helpers.places import ROOT

@@ -18,7 +18,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import Range, SourceId
 from lakehouse.settings import Settings
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 
 SOURCE = SourceId("kafka", "cluster/topic")
 STATE = TopicState("temperatures", SOURCE, {0: 0, 1: 0}, {0: 900, 1: 300})
@@ -47,7 +47,7 @@ def test_the_next_batch_is_planned_within_the_limit(
     monkeypatch: pytest.MonkeyPatch, requested_limit: int | None, span: int
 ) -> None:
     monkeypatch.setattr(batches, "merged_ledger", lambda *_: Ledger("t"))
-    monkeypatch.setattr(topic_source, "read_topics", lambda *_, **__: [STATE])
+    monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [STATE])
     assert plan_next(Settings(_env_file=None), LIMITED_TABLE, Request(max_records=requested_limit)).span == span
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Files, StreamTable
-from lakehouse.ingest import append
-from lakehouse.ingest.append import MANY_BYTES, WrittenRecords, with_data_files
+from lakehouse.ingest import merge
+from lakehouse.ingest.merge import MANY_BYTES, WrittenRecords, with_data_files
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.positions import Plan, SourceId
 from lakehouse.settings import Settings
@@ -41,7 +41,7 @@ def test_workers_write_files_only_if_they_are_on_this_machine(
 ) -> None:
     """A server of Spark Connect may be a cluster, whose workers write to disks of their own."""
     for name, answer in (("can_add_files", True), ("has_rejected", False)):
-        monkeypatch.setattr(append, name, lambda *_, answer=answer: answer)
+        monkeypatch.setattr(merge, name, lambda *_, answer=answer: answer)
     context = TableContext(None, Settings(home=tmp_path, _env_file=None, **settings), TABLE)  # type: ignore[arg-type]
     ledger = read_ledger(context.merged.layout.uri, "t")
     plan, commit = Plan("things", SourceId("files", "a"), ()), ledger.next_commit("batch", "cli")

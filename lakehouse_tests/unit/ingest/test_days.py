@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakehouse.errors import LakehouseError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.days import (
+from lakehouse.ingest.replay import (
     DayRange,
     Period,
     join_consecutive_days,

@@ -39,7 +39,7 @@ from lakehouse.decoding.record_parts import PARSED_ENCODINGS, KeyEncoding
 from lakehouse.examples.tables.heart_rates import heart_rates
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.decode import _decoder
-from lakehouse.sources.generated_reading import _generator
+from lakehouse.sources.generated_records import _generator
 
 WORKER_WITHOUT_PACKAGE = """
 import pickle, sys

@@ -8,12 +8,11 @@ import pytest
 
 from lakehouse.errors import LedgerError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.kept_rejections import find_lost_rejections
+from lakehouse.ingest.rejections import count_rejected, find_lost_rejections
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit, Entry
 from lakehouse.ledger.consumption import version_to_consume
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.operations.open_rejections import count_rejected
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.tables.logs import WrittenTable

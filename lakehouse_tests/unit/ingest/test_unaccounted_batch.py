@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.errors import AccountingError
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.outcomes import require_accounted
+from lakehouse.ledger.accounting import require_accounted
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 
 
@@ -28,10 +28,10 @@ def committed(metrics: Metrics) -> Entry:
 )
 def test_the_error_says_what_does_not_add_up_and_that_the_batch_is_committed(metrics: Metrics, problem: str) -> None:
     with pytest.raises(AccountingError) as failure:
-        require_accounted(committed(metrics), temperatures)
+        require_accounted(committed(metrics), temperatures.name)
     assert str(failure.value).startswith(f"Batch 4 {problem} (table temperatures, version 6). The batch is committed.")
 
 
 def test_a_batch_that_adds_up_is_returned() -> None:
     entry = committed(Metrics(source_rows=1488, inserted=1000, updated=400))
-    assert require_accounted(entry, temperatures) is entry
+    assert require_accounted(entry, temperatures.name) is entry

@@ -11,10 +11,10 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
 from lakehouse.errors import TopicError
-from lakehouse.kafka import record_times, timeless
-from lakehouse.kafka.batch_limits import BatchesTooLargeError, batches_limited
+from lakehouse.kafka import read, record_times
+from lakehouse.kafka.newest_records import BatchesTooLargeError, batches_limited
+from lakehouse.kafka.read import cut_around
 from lakehouse.kafka.record_times import FirstRecord, first_records
-from lakehouse.kafka.timeless import cut_around
 from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.settings import Settings
 
@@ -96,8 +96,8 @@ class Bombed:
 
 @pytest.mark.invariant("8.11")
 def test_a_search_around_timeless_records_ends_at_a_batch_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeless, "LARGEST_BATCH", 10 * PART)
-    monkeypatch.setattr(timeless, "ask", Bombed().ask)
+    monkeypatch.setattr(read, "LARGEST_BATCH", 10 * PART)
+    monkeypatch.setattr(read, "ask", Bombed().ask)
     plan = Plan("t", SourceId("topic", "a"), (Range(0, 7, 9),))
     with pytest.raises(TopicError, match=r"partition 0 from offset 7 on.*in a compressed batch that has more than"):
         cut_around(SETTINGS, plan, "lakehouse merge t")

@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse.errors import RegistryError, SettingsError
 from lakehouse.kafka.registry_client import Registry
-from lakehouse.local.registry import running_registry
+from lakehouse.local.servers import running_registry
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.registries import RECORD, answering_registry, schema_answer, settings_of
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.errors import BrokerError
-from lakehouse.kafka import Record, timeless
-from lakehouse.kafka.timeless import MAX_MILLISECONDS, MIN_MILLISECONDS, _Cut, _scan, is_exact_in_spark, is_timeless
+from lakehouse.kafka import Record, read
+from lakehouse.kafka.read import MAX_MILLISECONDS, MIN_MILLISECONDS, _Cut, _scan, is_exact_in_spark, is_timeless
 from lakehouse.ledger.positions import Range
 
 OUT_OF_RANGE = MAX_MILLISECONDS + 1
@@ -19,7 +19,7 @@ def record(offset: int, milliseconds: int, value: bytes = b"{}") -> Record:
     return Record(0, offset, milliseconds, None, value)
 
 
-def cut_of(times: list[int | None], room: int = timeless.ROOM) -> _Cut:
+def cut_of(times: list[int | None], room: int = read.ROOM) -> _Cut:
     """Return the cut of a range whose records have these times; ``None`` is an offset without a record."""
     cut = _Cut(Range(0, 0, len(times)), room)
     for offset, time in enumerate(times):
@@ -53,8 +53,8 @@ def test_each_record_is_read_once_by_one_client_or_by_the_next_batch(
     times: list[int | None], max_near: int, max_holes: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(timeless, "MAX_NEAR_RECORDS", max_near)
-        patch.setattr(timeless, "MOST_HOLES", max_holes)
+        patch.setattr(read, "MAX_NEAR_RECORDS", max_near)
+        patch.setattr(read, "MOST_HOLES", max_holes)
         cut = cut_of(times)
     offsets = [offset for offset, time in enumerate(times) if time is not None and offset < cut.offsets.end]
     by_spark = [o for o in offsets if any(part.start <= o < part.end for part in cut.ranges_outside)]
@@ -87,7 +87,7 @@ def test_a_topic_of_timeless_records_is_cut_when_the_room_ends() -> None:
 
 @pytest.mark.invariant("8.7")
 def test_large_records_between_timeless_ones_are_left_to_spark() -> None:
-    cut = _Cut(Range(0, 0, 3), timeless.ROOM)
+    cut = _Cut(Range(0, 0, 3), read.ROOM)
     for taken_record in (record(0, OUT_OF_RANGE), record(1, 0, bytes(2 * 1024 * 1024)), record(2, OUT_OF_RANGE)):
         assert cut.take(taken_record)
     assert cut.holes == [Range(0, 0, 1), Range(0, 2, 3)]
@@ -95,17 +95,17 @@ def test_large_records_between_timeless_ones_are_left_to_spark() -> None:
 
 
 def test_a_broker_that_delivers_no_record_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeless, "_PATIENCE", 0.0)
+    monkeypatch.setattr(read, "_PATIENCE", 0.0)
     silent_consumer = Mock(getmany=AsyncMock(return_value={}), position=AsyncMock(return_value=7))
     with pytest.raises(BrokerError, match="delivered no record of partition 0 from offset 7 on"):
-        asyncio.run(_scan(silent_consumer, "t", _Cut(Range(0, 7, 9), timeless.ROOM)))
+        asyncio.run(_scan(silent_consumer, "t", _Cut(Range(0, 7, 9), read.ROOM)))
 
 
 @pytest.mark.parametrize(
     ("milliseconds", "is_exact"),
     [
-        (timeless._SHIFTED_BEFORE - 1, False),
-        (timeless._SHIFTED_BEFORE, True),
+        (read._SHIFTED_BEFORE - 1, False),
+        (read._SHIFTED_BEFORE, True),
         (MAX_MILLISECONDS, True),
         (MAX_MILLISECONDS + 1, False),
     ],

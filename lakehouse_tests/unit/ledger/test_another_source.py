@@ -7,10 +7,9 @@ import pytest
 
 from lakehouse.errors import LedgerError
 from lakehouse.ingest.gaps import gap_commit, plan_next_of
-from lakehouse.ledger.accounting import describe_entry
+from lakehouse.ledger.accounting import describe_entry, differences
 from lakehouse.ledger.commit_infos import UnreadableMetadata, parse_metadata
 from lakehouse.ledger.commits import Commit, Entry, Metrics
-from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Progress, Range, SourceId

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from lakehouse.errors import restore_advice
 from lakehouse.ledger.audit import audit, batches_accounted, finding
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import Range, SourceId
-from lakehouse.ledger.restore_advice import restore_advice
 
 RECREATED_SOURCE = SourceId("kafka", "c/u")
 EXPIRED_TEXT = "Version 2: partition 1 was new, and its offsets 0 to 4 had expired"

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.ledger.active_files import TableSize, count_rows, measure
+from lakehouse.ledger.versions import TableSize, count_rows, measure
 
 JANUARY, MARCH = date(2023, 1, 1), date(2023, 3, 1)
 BY_MONTH = "observed_month"

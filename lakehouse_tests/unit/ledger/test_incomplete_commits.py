@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.errors import TableDamagedError
+from lakehouse.errors import TableDamagedError, restore_advice
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.durability import is_cut, require_undamaged
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.log import open_uncached
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.storage.delta_rs_writer import append_quickly, upsert_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.spark_writer import commit_without_spark, write_alone

@@ -9,8 +9,7 @@ import pytest
 from lakehouse.errors import AccountingError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.counts import Counts
-from lakehouse.ingest.outcomes import require_accounted
-from lakehouse.ledger.accounting import describe_counts, figures, shown_totals
+from lakehouse.ledger.accounting import describe_counts, figures, require_accounted, shown_totals
 from lakehouse.ledger.audit import audit
 from lakehouse.ledger.commit_infos import parse_metadata
 from lakehouse.ledger.commit_values import Totals
@@ -32,7 +31,7 @@ def batch(**changes: Any) -> Entry:
 
 @pytest.mark.invariant("7.11")
 def test_a_batch_whose_records_and_rows_add_up_is_accounted_for() -> None:
-    assert require_accounted(batch(), temperatures) == batch()
+    assert require_accounted(batch(), temperatures.name) == batch()
     assert all(finding.passed for finding in audit(Ledger("t", entries=(batch(),), transaction=1)))
 
 
@@ -50,7 +49,7 @@ def test_a_batch_that_lost_a_record_or_a_row_is_an_error_and_fails_the_audit(
     changes: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(AccountingError, match=problem):
-        require_accounted(batch(**changes), temperatures)
+        require_accounted(batch(**changes), temperatures.name)
     findings = audit(Ledger("t", entries=(batch(**changes),), transaction=1))
     assert "records_accounted" in [finding.check for finding in findings if not finding.passed]
 

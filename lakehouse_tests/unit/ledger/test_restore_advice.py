@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakehouse.cli import main
-from lakehouse.errors import TableError
-from lakehouse.ledger.restore_advice import restore_advice
+from lakehouse.errors import TableError, restore_advice
 from lakehouse.ledger.table_failures import explain_error
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.logs import WrittenTable

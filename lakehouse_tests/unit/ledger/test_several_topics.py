@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from lakehouse.ingest.gaps import gap_commit, plan_next_of
-from lakehouse.ingest.unresolved_rejections import unresolved_sql
+from lakehouse.ingest.rejections import unresolved_sql
+from lakehouse.ledger.accounting import differences
 from lakehouse.ledger.audit import audit
+from lakehouse.ledger.commit_infos import awaited_by_stream, ends_of, find_name, names_of_sources, progress_by_stream
 from lakehouse.ledger.commit_values import OtherSource
-from lakehouse.ledger.differences import differences
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds
 from lakehouse.ledger.positions import Plan, Progress, Range, SourceId, SourceState
-from lakehouse.ledger.several_sources import awaited_by_stream, ends_of, find_name, names_of_sources, progress_by_stream
 from lakehouse_tests.unit.ledger.test_another_source import add_commit
 
 EU, US, NEW_EU = (SourceId("kafka", f"c/{name}") for name in ("eu", "us", "eu2"))

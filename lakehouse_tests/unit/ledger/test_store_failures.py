@@ -13,9 +13,9 @@ import pytest
 
 from lakehouse.errors import LakehouseError, StoreRefusedError, StoreUnreachableError, TableDamagedError, TableError
 from lakehouse.ledger import log
-from lakehouse.ledger.active_files import count_rows
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.ledger.table_failures import disk_failure, log_failures
+from lakehouse.ledger.versions import count_rows
 from lakehouse.query import table_names
 from lakehouse.settings import Settings
 from lakehouse.settings import store as store_options

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lakehouse.errors import BrokerError
-from lakehouse.local.broker import Kafka, new_cluster_id, running_broker
-from lakehouse.local.ports import broker_answers
+from lakehouse.local.embedded import broker_answers
+from lakehouse.local.servers import Kafka, new_cluster_id, running_broker
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import Ports, bootstrap_servers
 
@@ -36,12 +36,12 @@ def test_a_port_that_accepts_connections_but_is_not_a_broker_does_not_answer() -
 
 def test_a_cluster_id_never_looks_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     random_bytes = iter([bytes([0b11111000]) + bytes(15), bytes(16)])
-    monkeypatch.setattr("lakehouse.local.broker.uuid4", lambda: type("Id", (), {"bytes": next(random_bytes)}))
+    monkeypatch.setattr("lakehouse.local.servers.uuid4", lambda: type("Id", (), {"bytes": next(random_bytes)}))
     assert new_cluster_id() == "A" * 22
 
 
 def test_the_data_folder_is_escaped_for_java_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakehouse.local.broker.ensure_jars", lambda *_: [])
+    monkeypatch.setattr("lakehouse.local.servers.ensure_jars", lambda *_: [])
     folder = tmp_path / "jürgen 日本 🏠"
     folder.mkdir()
     Kafka(Settings(home=folder, _env_file=None), folder).command(Ports(1, 2))

@@ -9,8 +9,7 @@ import lakehouse.spark.sessions
 from lakehouse.cli import table_session
 from lakehouse.cli.services import Service, _start
 from lakehouse.errors import SettingsError
-from lakehouse.local.broker import EmbeddedBroker
-from lakehouse.local.registry import EmbeddedRegistry
+from lakehouse.local.servers import EmbeddedBroker, EmbeddedRegistry
 from lakehouse.settings import Settings
 from lakehouse.spark.engine import share_lock
 

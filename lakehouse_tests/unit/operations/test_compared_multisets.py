@@ -11,10 +11,8 @@ from deltalake import write_deltalake
 
 from lakehouse.cli import compare as compare_verb
 from lakehouse.declaration import Column, StreamTable
-from lakehouse.operations import table_pair
-from lakehouse.operations.canonical_rows import Texts, bucket_of, canonical_text, row_hash
 from lakehouse.operations.compare import Comparison, Source, compare, equals_database
-from lakehouse.operations.source_database import ComparedColumns
+from lakehouse.operations.source_database import ComparedColumns, Texts, bucket_of, canonical_text, row_hash
 from lakehouse.settings import Settings
 
 Row = tuple[int, str | None]
@@ -68,7 +66,7 @@ def compare_rows(
     def open_source(*_: object) -> AbstractContextManager[RowsOfDatabase]:
         return nullcontext(RowsOfDatabase(texts, columns))
 
-    monkeypatch.setattr(table_pair, "open_source", open_source)
+    monkeypatch.setattr("lakehouse.operations.compare.open_source", open_source)
     return compare(settings, table, Source("", "public.items"), 0.0)
 
 

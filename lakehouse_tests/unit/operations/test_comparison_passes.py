@@ -1,8 +1,7 @@
 """How far a comparison is, and which buckets of two tables differ."""
 
-from lakehouse.operations.canonical_rows import BUCKETS, DatabaseColumn, canonical_sql, canonical_text
-from lakehouse.operations.source_database import ComparedColumns
-from lakehouse.operations.table_pair import BucketSums, Hashes, Pass, Progress
+from lakehouse.operations.compare import BucketSums, Hashes, Pass, Progress
+from lakehouse.operations.source_database import BUCKETS, ComparedColumns, DatabaseColumn, canonical_sql, canonical_text
 
 COLUMNS = ComparedColumns(("id",), {}, ())
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from lakehouse.derived.rollup import rollup_layout
+from lakehouse.derived.refresh import rollup_layout
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.operations.planned_changes import _former_measures
 from lakehouse.settings import Settings

@@ -14,8 +14,8 @@ from lakehouse.declaration import Column, Json, StreamTable
 from lakehouse.errors import ConflictError, LakehouseError, LedgerError, TableError
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.operations import maintain
-from lakehouse.operations.layouts import layouts_of
 from lakehouse.operations.maintain import Maintained, has_removable_files
+from lakehouse.operations.planned_changes import layouts_of
 from lakehouse.settings import Settings
 from lakehouse.storage import stored_table
 from lakehouse.storage.layout import Layout

@@ -9,9 +9,8 @@ import pytest
 
 from lakehouse.declaration import TopicPattern
 from lakehouse.defs.assets import MergeConfig, RangeConfig
-from lakehouse.defs.cursor import SensorCursor
 from lakehouse.defs.figures import count_records, entries_of_run, read_ranges
-from lakehouse.defs.waiting import Waiting, plan_waiting_records, source_hash
+from lakehouse.defs.waiting import SensorCursor, Waiting, plan_waiting_records, source_hash
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import topics
@@ -26,7 +25,7 @@ from lakehouse.operations import status as status_module
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.status import left_out_fields, partition_fields, status
 from lakehouse.settings import Settings
-from lakehouse.sources import topic as topic_source
+from lakehouse.sources import table_sources
 from lakehouse.storage.table_context import merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
 
@@ -56,9 +55,9 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     fields = {**MERGED, "stream": "t-eu", "source": EU, "progress": {0: 10}, "other_sources": {US.text: us}}
     write_log(Path(home_settings.table_uri("temperatures"), "_delta_log"), Commit(**fields))
     monkeypatch.setattr(status_module, "bootstrap_servers", lambda _: "127.0.0.1:1")
-    monkeypatch.setattr(topic_source, "read_topic", read_state)
+    monkeypatch.setattr(table_sources, "read_topic", read_state)
     monkeypatch.setattr(
-        topic_source, "read_topics", lambda _, names, *__, **___: [read_state(_, name) for name in names]
+        table_sources, "read_topics", lambda _, names, *__, **___: [read_state(_, name) for name in names]
     )
     monkeypatch.setattr(topics, "topic_names", lambda *_: ["other", *STATES])
     return home_settings

@@ -13,12 +13,11 @@ import pytest
 import uvicorn
 from deltalake import write_deltalake
 
-from lakehouse.ledger.past_versions import TableVersion, find_version
+from lakehouse.ledger.versions import TableVersion, find_version
 from lakehouse.serve import database as database_module
 from lakehouse.serve import server as serving_process
-from lakehouse.serve.database import MEGABYTE, Database, _execute
-from lakehouse.serve.problems import RequestError
-from lakehouse.serve.statements import Statement, count_rows
+from lakehouse.serve.database import MEGABYTE, Database, Statement, _execute, count_rows
+from lakehouse.serve.models import RequestError
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.api_servers import api_server
 from lakehouse_tests.helpers.waiting import wait_until

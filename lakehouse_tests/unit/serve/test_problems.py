@@ -14,10 +14,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.cli import main
-from lakehouse.ledger.past_versions import find_version
-from lakehouse.serve.database import Database
-from lakehouse.serve.problems import RequestError, problem_of
-from lakehouse.serve.statements import Statement, count_rows
+from lakehouse.ledger.versions import find_version
+from lakehouse.serve.database import Database, Statement, count_rows
+from lakehouse.serve.models import RequestError, problem_of
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.api_servers import ApiServer, api_server
 from lakehouse_tests.helpers.commands import error_line

@@ -18,7 +18,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.positions import FILE_PLACES
 from lakehouse.settings import Settings
 from lakehouse.sources.files import source as files_source
-from lakehouse.sources.files.file_log import read_file_log
+from lakehouse.sources.files.folder import read_file_log
 from lakehouse.sources.files.listing import Listing, facts_of, list_files
 from lakehouse.sources.files.read import _reader
 from lakehouse.sources.files.source import FilesSource

@@ -13,8 +13,7 @@ from lakehouse.errors import SourceError
 from lakehouse.ledger.planning import plan_batch
 from lakehouse.ledger.positions import FILE_PLACES, Progress, find_gap
 from lakehouse.settings import Settings
-from lakehouse.sources.files.file_log import FileLog
-from lakehouse.sources.files.folder import Folder, FolderState
+from lakehouse.sources.files.folder import FileLog, Folder, FolderState
 from lakehouse.sources.files.listing import FileFacts, Listing, folder_of, list_files
 
 FILES = Files("in", settle=timedelta(0), batch_bytes=25)

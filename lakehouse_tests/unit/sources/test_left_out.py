@@ -13,10 +13,9 @@ import pytest
 
 from lakehouse.declaration import Files
 from lakehouse.errors import SourceError
-from lakehouse.sources.files.file_log import FileLog
-from lakehouse.sources.files.folder import Folder
-from lakehouse.sources.files.left_out import warn_of_left_out
+from lakehouse.sources.files.folder import FileLog, Folder
 from lakehouse.sources.files.listing import FileFacts, Listing, list_files
+from lakehouse.sources.files.source import warn_of_left_out
 
 FILES = Files("in", names="*.json", settle=timedelta(0))
 DENIED = "Permission denied"

@@ -20,9 +20,8 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import VERSION_PLACES, Plan, Range, find_gap
 from lakehouse.settings import Settings
-from lakehouse.sources.tables.lost import has_rows, lost_versions
 from lakehouse.sources.tables.source import TableSource
-from lakehouse.sources.tables.versions import CHANGES, MAX_VERSIONS, ROWS, changed_rows
+from lakehouse.sources.tables.versions import CHANGES, MAX_VERSIONS, ROWS, changed_rows, has_rows, lost_versions
 from lakehouse.storage.row_changes import list_changes
 from lakehouse_tests.helpers.sensors import MERGED
 

@@ -12,7 +12,7 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 from pyspark.sql.connect import proto
 
-from lakehouse.spark.connect import orphans
+from lakehouse.spark import orphans
 
 pytestmark = pytest.mark.invariant("11.4")
 

@@ -12,7 +12,8 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 from lakehouse.defs.resources import LakehouseResource, explained
 from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
-from lakehouse.spark.connect import client, join, join_same_server
+from lakehouse.spark import connect
+from lakehouse.spark.connect import join, join_same_server
 from lakehouse.spark.own_session import activate, restore_active_state, running_session, stop
 from lakehouse.storage.statement import run_statement
 from lakehouse_tests.helpers.attacks.other_sessions import resource_of
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture(autouse=True)
 def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_FAREWELL", 0.2)
+    monkeypatch.setattr(connect, "_FAREWELL", 0.2)
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_a_server_of_this_process_outlives_our_session(
 def test_a_silent_server_of_other_code_is_an_error(
     foreign_session: SparkSession, server: tuple[str, SilentService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "FIRST_ANSWER", 0.5)
+    monkeypatch.setattr(connect, "FIRST_ANSWER", 0.5)
     server[1].silent.set()
     with pytest.raises(SetupError, match="does not answer as a Spark Connect server.*the session that this process"):
         join_same_server(foreign_session)
@@ -97,7 +98,7 @@ def test_the_builder_never_returns_our_session_to_other_code(
 def test_a_session_without_an_answer_is_neither_active_nor_the_default(
     settings: Settings, server: tuple[str, SilentService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "FIRST_ANSWER", 0.5)
+    monkeypatch.setattr(connect, "FIRST_ANSWER", 0.5)
     server[1].silent.set()
     with pytest.raises(SetupError):
         join(settings, {ZONE: "UTC"})

@@ -10,7 +10,7 @@ import pytest
 from lakehouse.errors import SetupError
 from lakehouse.settings import Settings
 from lakehouse.spark import connect, engine, sessions
-from lakehouse.spark.connect import session
+from lakehouse.spark.connect import attach
 from lakehouse.spark.engine import EngineProcess, share_lock
 from lakehouse_tests.unit.storage.test_writer_note import living
 
@@ -127,15 +127,15 @@ def test_an_engine_with_another_fingerprint_is_refused_with_advice(
 ) -> None:
     folder = settings.home / "engine"
     (folder / "address").write_text('{"port": 1, "pid": 1, "fingerprint": "former", "start": "s"}')
-    monkeypatch.setattr(session, "open_channel", lambda *_: object())
+    monkeypatch.setattr(connect, "open_channel", lambda *_: object())
     with living(folder), pytest.raises(SetupError, match="other packages, jars or settings .*Start lakehouse up again"):
-        session.attach(folder, "todays")
+        attach(folder, "todays")
 
 
 def test_an_engine_that_does_not_answer_is_an_error(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_LIMIT", 0.2)
+    monkeypatch.setattr(connect, "_LIMIT", 0.2)
     with (
         living(settings.home / "engine"),
         pytest.raises(SetupError, match="does not answer .*Start lakehouse up again"),
     ):
-        session.attach(settings.home / "engine", "todays")
+        attach(settings.home / "engine", "todays")

@@ -10,7 +10,7 @@ PROGRAM = """
 import fcntl, json, os, socket, sys, time
 from pathlib import Path
 from pyspark.errors import PySparkException
-from lakehouse.spark.connect import client, session
+from lakehouse.spark import connect
 from lakehouse.errors import SetupError
 
 folder = Path(sys.argv[1])
@@ -29,13 +29,13 @@ def end_engine(*_):
 write_address("first")
 lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
 fcntl.flock(lock, fcntl.LOCK_EX)
-client.FIRST_ANSWER = 1.0
+connect.FIRST_ANSWER = 1.0
 try:
-    session.attach(folder, "same")
+    connect.attach(folder, "same")
 except SetupError as error:
     print(error)
-session.require_answer = end_engine
-print("attached to", session.attach(folder, "same"))
+connect.require_answer = end_engine
+print("attached to", connect.attach(folder, "same"))
 """
 
 

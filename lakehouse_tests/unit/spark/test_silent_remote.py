@@ -10,7 +10,8 @@ import pytest
 
 from lakehouse.errors import EngineLostError, SetupError
 from lakehouse.settings import Settings
-from lakehouse.spark.connect import client, join
+from lakehouse.spark import connect
+from lakehouse.spark.connect import join
 from lakehouse.storage.spark_failures import spark_failures
 from lakehouse_tests.helpers.brokers.silent_connect import mute_socket, silent_server
 from lakehouse_tests.helpers.waiting import wait_until
@@ -19,9 +20,9 @@ LIMIT = 60  # seconds that end a test that hangs
 
 COMMAND = """
 import sys
-from lakehouse.spark.connect import client
+from lakehouse.spark import connect
 from lakehouse.cli.main import main
-client.FIRST_ANSWER = float(sys.argv.pop(1))
+connect.FIRST_ANSWER = float(sys.argv.pop(1))
 main()
 """
 STATEMENT = """
@@ -62,7 +63,7 @@ def process(program: str, *arguments: str, **environment: str) -> "subprocess.Po
 @pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("is_mute", [True, False], ids=["no HTTP", "no answer"])
 def test_a_server_without_a_first_answer_is_an_error(is_mute: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "FIRST_ANSWER", 1.0)
+    monkeypatch.setattr(connect, "FIRST_ANSWER", 1.0)
     with mute_socket() as mute_address, silent_server() as (address, service):
         service.silent.set()
         with pytest.raises(
@@ -74,8 +75,8 @@ def test_a_server_without_a_first_answer_is_an_error(is_mute: bool, monkeypatch:
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT)
 def test_a_server_that_becomes_silent_during_a_statement_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_SILENCE", 0.5)
-    monkeypatch.setattr(client, "_TOUCH", 0.1)
+    monkeypatch.setattr(connect, "_SILENCE", 0.5)
+    monkeypatch.setattr(connect, "_TOUCH", 0.1)
     with silent_server() as (address, _):
         session = join(settings(address), {"spark.sql.session.timeZone": "UTC"})
         with pytest.raises(EngineLostError, match="does not respond.*Run it again"), spark_failures("/t"):

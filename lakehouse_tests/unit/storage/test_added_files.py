@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehouse.errors import ConflictError
-from lakehouse.storage.data_file import DataFile
+from lakehouse.storage.data_files import DataFile
 from lakehouse.storage.delta_rs_writer import add_files
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, read_stored, rows
 

@@ -10,10 +10,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.decoding.staged import STALE
+from lakehouse.storage.data_files import ROW_GROUP, writer_properties
 from lakehouse.storage.delta_rs_writer import append_quickly, upsert_quickly, write_quickly
 from lakehouse.storage.eligibility import MOST_ROWS, can_append_quickly, can_merge_quickly
 from lakehouse.storage.layout import Layout, TableColumn
-from lakehouse.storage.parquet_properties import ROW_GROUP, writer_properties
 from lakehouse_tests.helpers.tables.plain_tables import next_commit
 
 SCHEMA = pa.schema([("n", pa.int32()), ("photo", pa.binary())])

@@ -11,9 +11,9 @@ from deltalake import DeltaTable
 from lakehouse.declaration import Column, StreamTable
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.errors import TableError
-from lakehouse.operations.evolution import _changes
+from lakehouse.operations.status import _changes
 from lakehouse.storage.layout import COLUMNS_PROPERTY, Layout, TableColumn
-from lakehouse.storage.schema_change.diff import SchemaDiff, compare_schema
+from lakehouse.storage.schema_diff import SchemaDiff, compare_schema
 
 ID = Column("id", "INT", "Which.", required=True)
 PLACE = Column("place", "STRING", "Where.", source="city")

@@ -16,7 +16,7 @@ from lakehouse.errors import TableError
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.storage.layout import ROWS, VERSION_COLUMN, Layout, TableColumn
 from lakehouse.storage.row_order import INDEX, ORDER
-from lakehouse.storage.schema_change.apply import ensure_table
+from lakehouse.storage.schema_change import ensure_table
 
 NO_SPARK: Any = None
 LOG_FIELDS = [column for column in ORDER if column.name != "base"]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from lakehouse.storage import schema_change
 from lakehouse.storage.layout import STATISTICS, Layout, TableColumn
-from lakehouse.storage.schema_change import rewrite
 
 RECORD = TableColumn.struct("_record", "d", [TableColumn("position", "BIGINT", "d")])
 DAY, NOTE = TableColumn("day", "DATE", "d"), TableColumn("note", "STRING", "d")
@@ -16,9 +16,9 @@ FLAG, LIST = TableColumn("flag", "BOOLEAN", "d"), TableColumn("list", "ARRAY<INT
 def statistics_during_rewrite(monkeypatch: pytest.MonkeyPatch, layout: Layout, excluded_columns: Sequence[str]) -> str:
     """Return the statistics columns while the rows are written."""
     statements: list[str] = []
-    monkeypatch.setattr(rewrite, "run_upkeep", lambda _spark, _layout, statement: statements.append(statement))
+    monkeypatch.setattr(schema_change, "run_upkeep", lambda _spark, _layout, statement: statements.append(statement))
     spark: Any = None
-    rewrite.restrict_statistics(spark, layout, excluded_columns)
+    schema_change.restrict_statistics(spark, layout, excluded_columns)
     (statement,) = statements
     return statement.split("= '")[1].split("'")[0] if " SET " in statement else ""
 

@@ -12,7 +12,7 @@ import pytest
 
 from lakehouse.errors import ConflictError, TableError
 from lakehouse.settings.store import Store
-from lakehouse.storage import lock, lock_holder, writer_note
+from lakehouse.storage import lock, lock_holder
 from lakehouse.storage.lock import table_lock
 from lakehouse.storage.lock_holder import holder_of
 
@@ -187,7 +187,7 @@ def test_a_remote_store_needs_no_lock(uri: str) -> None:
 def test_a_java_process_that_still_writes_for_an_ended_process_excludes_other_writers(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_note, "_PATIENCE", 0.2)
+    monkeypatch.setattr(lock, "_END_SECONDS", 0.2)
     with table_lock(uri, "t"):
         pass
     java = Store(uri).lock
@@ -208,7 +208,7 @@ def test_a_java_process_that_still_writes_for_an_ended_process_excludes_other_wr
 def test_the_next_process_writes_when_the_java_process_of_an_ended_process_ends(
     uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", writer_note.__name__)
+    caplog.set_level("INFO", lock.__name__)
     with table_lock(uri, "t"):
         pass
     java = Store(uri).lock

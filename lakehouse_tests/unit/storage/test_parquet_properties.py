@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from lakehouse.decoding.staged import STALE
+from lakehouse.storage.data_files import ROW_GROUP, partitions_without_codec
 from lakehouse.storage.delta_rs_writer import append_quickly, upsert_quickly, write_quickly
 from lakehouse.storage.layout import Layout, TableColumn
-from lakehouse.storage.parquet_properties import ROW_GROUP, partitions_without_codec
 from lakehouse_tests.helpers.tables.plain_tables import OSLO, PARIS, create_table, next_commit, rows
 
 UNCOMPRESSED = WriterProperties(compression="UNCOMPRESSED")
@@ -86,7 +86,7 @@ def test_a_table_without_partitions_is_rewritten_as_a_whole(tmp_path: Path) -> N
 def test_a_large_partition_is_left_to_the_next_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = create_table(tmp_path)
     write_deltalake(layout.uri, rows(PARIS), mode="append", writer_properties=UNCOMPRESSED)
-    monkeypatch.setattr("lakehouse.storage.parquet_properties._MOST_REWRITTEN", 100)
+    monkeypatch.setattr("lakehouse.storage.data_files._MOST_REWRITTEN", 100)
     assert partitions_without_codec(layout) == set()
 
 

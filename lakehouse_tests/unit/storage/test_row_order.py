@@ -15,7 +15,7 @@ from lakehouse.ingest.rejected_records import rejected_layout
 from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import identity, merged_layout, order_of, same_record
-from lakehouse.storage.schema_change.diff import read_schema_diff
+from lakehouse.storage.schema_diff import read_schema_diff
 from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.tables.log_tables import log_table
 

@@ -43,8 +43,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for module in (
         "ledger.ledger",
-        "storage.schema_change.diff",
-        "storage.schema_change.rewrite",
+        "storage.schema_diff",
+        "storage.schema_change",
         "storage.stored_table",
     ):
         monkeypatch.setattr(f"lakehouse.{module}.read_ledger", read)
@@ -71,7 +71,7 @@ def test_the_ledger_of_a_table_that_was_changed_is_read_after_the_change(
         statements.append(statement)
         append(table)
 
-    monkeypatch.setattr("lakehouse.storage.schema_change.apply.run_upkeep", alter)
+    monkeypatch.setattr("lakehouse.storage.schema_change.run_upkeep", alter)
     changed_table = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
     ledger = changed_table.ensured_ledger()
     assert len(statements) == 1 and "deletedFileRetentionDuration" in statements[0]
@@ -83,7 +83,7 @@ def test_a_change_of_the_table_is_reported_and_a_second_run_changes_nothing(
     table: StoredTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed_table = StoredTable(NO_SPARK, replace(table.layout, retention=2 * table.layout.retention))
-    monkeypatch.setattr("lakehouse.storage.schema_change.apply.run_upkeep", lambda *_: append(table))
+    monkeypatch.setattr("lakehouse.storage.schema_change.run_upkeep", lambda *_: append(table))
     assert changed_table.ensure() is True
     assert table.ensure() is False
 

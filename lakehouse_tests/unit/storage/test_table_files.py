@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakehouse.ledger.active_files import active_files
+from lakehouse.ledger.versions import active_files
+from lakehouse.storage.data_files import _is_in_partition_folder
 from lakehouse.storage.layout import Layout, TableColumn
-from lakehouse.storage.table_files import _is_in_partition_folder
 
 MONTH = "2023-01-01"
 

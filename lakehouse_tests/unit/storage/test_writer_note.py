@@ -18,10 +18,9 @@ from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrp
 from lakehouse.errors import TableError
 from lakehouse.settings.store import Store
 from lakehouse.spark.engine import ENGINE
-from lakehouse.storage import writer_note
-from lakehouse.storage.lock import table_lock
+from lakehouse.storage import lock
+from lakehouse.storage.lock import Writer, note_writer, table_lock
 from lakehouse.storage.statement import is_abandoned, run_statement
-from lakehouse.storage.writer_note import Writer, note_writer
 
 pytestmark = pytest.mark.invariant("11.4")
 
@@ -99,7 +98,7 @@ def test_a_statement_on_an_engine_that_was_restarted_has_ended(uri: str, note: P
 def test_a_statement_that_may_still_run_on_an_engine_excludes_other_writers(
     uri: str, note: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_note, "_PATIENCE", 0.3)
+    monkeypatch.setattr(lock, "_END_SECONDS", 0.3)
     note_writer(lock_of(uri), Writer.now(str(engine), "s"))
     with living(engine):
         with pytest.raises(TableError, match=r"may still write t\b.*t\.writer.*lakehouse up"), table_lock(uri, "t"):

@@ -6,7 +6,7 @@ from lakehouse.declaration import StreamTable, View
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse.declaration.view import sort_views
 from lakehouse.errors import DeclarationError
-from lakehouse.operations.view_columns import type_views
+from lakehouse.operations.materialize import type_views
 from lakehouse_tests.unit.views.orders import CUSTOMERS, ORDERS
 
 SAME = " Remove it. The result must be the same each time."

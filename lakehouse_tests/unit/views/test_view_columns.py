@@ -1,7 +1,7 @@
 """The columns of views: their types, and the columns of tables that they are computed from."""
 
 from lakehouse.declaration import View
-from lakehouse.operations.view_columns import type_views
+from lakehouse.operations.materialize import type_views
 from lakehouse_tests.unit.views.orders import CUSTOMERS, ORDERS
 
 

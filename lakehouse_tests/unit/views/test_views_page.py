@@ -10,8 +10,7 @@ import pytest
 from lakehouse.declaration import View
 from lakehouse.defs.followers import TICK_INTERVAL
 from lakehouse.errors import DeclarationError
-from lakehouse.operations.materialize import Materialization
-from lakehouse.operations.view_columns import type_views
+from lakehouse.operations.materialize import Materialization, type_views
 from lakehouse.query import query
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.pages import run_examples

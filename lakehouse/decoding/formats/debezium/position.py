@@ -47,11 +47,11 @@ def source_origin(source: Mapping[str, Any]) -> int | None:
 
     The low 32 bits are the id of the server, 0 if it is not sent.
     """
-    file, server = source.get("file"), _whole(source.get("server_id")) or 0
+    file = source.get("file")
     match = _BINLOG_FILE.fullmatch(file) if isinstance(file, str) else None
-    if match is None or not isinstance(file, str) or _whole(source.get("lsn")) is not None:
+    if match is None or _whole(source.get("lsn")) is not None:
         return None
-    name = file[: match.start(1)]
+    name, server = match.string[: match.start(1)], _whole(source.get("server_id")) or 0
     return ((crc32(name.encode(errors="replace")) & _NAME_BITS) << 32) + server % 2**32
 
 

@@ -4,7 +4,7 @@ An envelope has the row ``before`` and ``after`` the change, the operation ``op`
 self-contained (the standard library only).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.fields import Field, Rejection, json_kind, short_text
@@ -94,31 +94,41 @@ class ChangeReader:
         """Return what reads one change from its content and its bytes, as ``Parser.change_opener`` says."""
         read_event = _flat_event if self._rules.is_flattened else _enveloped_event
         value_fields = [field for field in fields if field.part == VALUE]
-        read_declared = _declared_reader(value_fields, has_text_numbers=self._rules.has_text_numbers)
+        declared = DeclaredTexts(value_fields, has_text_numbers=self._rules.has_text_numbers)
 
         def open_change(content: Any, value: bytes | None) -> Change:
-            if value is None and not self._rules.is_flattened:
-                return Change({}, is_rowless=True)
             if value is None:
-                raise Rejection("tombstone", _NO_FLAT_VALUE)
+                return self._open_tombstone()
             message, converters = self._message_in(content, value)
             event = read_event(message)
-            if not is_exact and _has_double(event.source):
-                raise Rejection("no_source_position", "a native parser read a number of the source as a double")
+            if not is_exact:
+                _require_exact(event, converters)
             if event.operation == _TRUNCATE:
                 return event.change_of({}, frozenset())
-            row, unavailable = event.row, frozenset[str]()
-            if self._placeholder.may_be_in(row.values()):
-                unavailable = frozenset(name for name, raw in row.items() if self._placeholder.is_in(raw))
-            if unavailable and event.operation != _DELETE:
-                _require_values(unavailable, value_fields, event)
+            row = event.row
+            unavailable = self._unavailable_in(event, value_fields)
             if converters or unavailable:
-                row = _convert_row(row, converters, unavailable, is_exact=is_exact)
-            if read_declared is not None:
-                row = read_declared(row, converters, event.operation == _DELETE)
+                row = _convert_row(row, converters, unavailable)
+            if declared.fields:
+                row = declared.read(row, converters, is_delete=event.operation == _DELETE)
             return event.change_of(row, unavailable)
 
         return open_change
+
+    def _open_tombstone(self) -> Change:
+        if self._rules.is_flattened:
+            raise Rejection("tombstone", _NO_FLAT_VALUE)
+        return Change({}, is_rowless=True)
+
+    def _unavailable_in(self, event: _Event, fields: Iterable[Field]) -> frozenset[str]:
+        """The names of the values that the source did not send."""
+        row, placeholder = event.row, self._placeholder
+        if not row or not placeholder.may_be_in(row.values()):
+            return frozenset()
+        unavailable = frozenset(name for name, raw in row.items() if placeholder.is_in(raw))
+        if unavailable and event.operation != _DELETE:
+            _require_values(unavailable, fields, event)
+        return unavailable
 
     def _message_in(self, content: Any, value: bytes) -> tuple[dict[str, Any], Converters]:
         """The message, and what converts the values of its row by the types in its schema."""
@@ -138,18 +148,17 @@ class ChangeReader:
         return _require_object(content["payload"], "payload"), self._json_converters
 
 
-def _has_double(source: Mapping[str, Any]) -> bool:
-    """Whether a number of a position is a double, which a native parser makes of more than it shows."""
-    get = source.get
-    return type(get("lsn")) is float or type(get("pos")) is float or type(get("server_id")) is float
+def _require_exact(event: _Event, converters: Converters) -> None:
+    """Reject doubles that a native parser made of numbers which decide: they may show less than was written."""
+    source, row = event.source, event.row
+    if type(source.get("lsn")) is float or type(source.get("pos")) is float or type(source.get("server_id")) is float:
+        raise Rejection("no_source_position", "a number of the source is a double")
+    if converters and any(type(row.get(name)) is float for name in converters):
+        raise Rejection("wrong_type", "a number of a type of the connector is a double")
 
 
-def _convert_row(
-    row: Mapping[str, Any], converters: Converters, unavailable: frozenset[str], *, is_exact: bool
-) -> dict[str, Any]:
+def _convert_row(row: Mapping[str, Any], converters: Converters, unavailable: frozenset[str]) -> dict[str, Any]:
     """The row without what was not sent, its values by the types of the connector."""
-    if not is_exact and any(type(row.get(name)) is float for name in converters):
-        raise Rejection("wrong_type", "a native parser read a number of a type of the connector as a double")
     return {
         name: converters[name](raw) if raw is not None and name in converters else raw
         for name, raw in row.items()
@@ -157,44 +166,39 @@ def _convert_row(
     }
 
 
-ReadDeclared = Callable[[dict[str, Any], Converters, bool], dict[str, Any]]
+class DeclaredTexts:
+    """Reads texts as the times and numbers that columns declare, if no schema gave their types."""
 
+    def __init__(self, fields: Iterable[Field], *, has_text_numbers: bool) -> None:
+        self._has_text_numbers = has_text_numbers
+        types = ("TIMESTAMP", *_NUMBERS) if has_text_numbers else ("TIMESTAMP", "DECIMAL")
+        single_fields = [field for field in fields if len(field.names) == 1 and field.pattern is None]
+        self.fields = [(field.names[0], field) for field in single_fields if field.type.startswith(types)]
 
-def _declared_reader(fields: Iterable[Field], *, has_text_numbers: bool) -> ReadDeclared | None:
-    """Return what reads texts as the times and numbers that columns declare, if no schema gave their types."""
-    single_fields = [field for field in fields if len(field.names) == 1]
-    times = [field.names[0] for field in single_fields if field.type == "TIMESTAMP" and field.pattern is None]
-    numbers = [field for field in single_fields if field.type.startswith(_NUMBERS)]
-    numbers = numbers if has_text_numbers else [field for field in numbers if field.type.startswith("DECIMAL")]
-    if not times and not numbers:
-        return None
-
-    def read_declared(row: dict[str, Any], converters: Converters, is_delete: bool) -> dict[str, Any]:
+    def read(self, row: dict[str, Any], converters: Converters, *, is_delete: bool) -> dict[str, Any]:
+        """Return the row with these values."""
         values: dict[str, Any] = {}
-        for name in times:
-            if type(row.get(name)) is str and name not in converters:
-                values[name] = iso_time(row[name])
-        for field in numbers:
-            name = field.names[0]
+        for name, field in self.fields:
             raw = row.get(name)
-            if not isinstance(raw, str) or name in converters:
+            if type(raw) is not str or name in converters:
                 continue
-            if has_text_numbers:
+            if field.type == "TIMESTAMP":
+                values[name] = iso_time(raw)
+            elif self._has_text_numbers:
                 number = number_in(raw)
                 values[name] = raw if number is None else number
             elif not is_delete:
                 raise Rejection("wrong_type", f"{field.source!r} is text {short_text(raw)}, {_NO_SCALE}")
         return row | values if values else row
 
-    return read_declared
-
 
 def _enveloped_event(message: Mapping[str, Any]) -> _Event:
     """Return the event of an envelope."""
-    if is_of_mongodb(message):
-        raise Rejection("invalid_change", MONGODB)
-    operation = _known_operation(message.get("op"))
-    source = _require_object(message.get("source"), "source")
+    operation, source = message.get("op"), message.get("source")
+    if operation not in _OPERATIONS or type(source) is not dict or source.get("connector") == "mongodb":
+        if is_of_mongodb(message):
+            raise Rejection("invalid_change", MONGODB)
+        operation, source = _known_operation(operation), _require_object(source, "source")
     side = "before" if operation == _DELETE else "after"
     if operation == _DELETE and message.get(side) is None:
         raise Rejection("invalid_change", "the delete has no key: set a replica identity for the table in the database")

@@ -13,11 +13,10 @@ from lakehouse.declaration.snapshot import find_redeclared_columns, find_renamed
 from lakehouse.declaration.widening import is_recast, is_widened
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import ELEMENT
-from lakehouse.errors import TableError
+from lakehouse.errors import TableError, restore_advice
 from lakehouse.ledger.commit_infos import LOAD_AGAIN, OLDER
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.ledger.log import open_table
-from lakehouse.ledger.restore_advice import restore_advice
 from lakehouse.ledger.table_failures import log_failures
 from lakehouse.storage.layout import (
     COLUMNS_PROPERTY,

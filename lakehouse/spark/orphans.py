@@ -15,7 +15,7 @@ from grpc_status import rpc_status
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 
-from lakehouse.spark.connect.session import EngineChannel, open_channel
+from lakehouse.spark.connect import EngineChannel, open_channel
 from lakehouse.spark.engine import is_engine_running
 
 _CLOSE_SECONDS = 10.0  # seconds for work to end that the engine interrupted when it closed a session or an operation

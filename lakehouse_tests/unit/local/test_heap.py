@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.spark import heap
-from lakehouse.spark.heap import Heap, read_heap
+from lakehouse.local import java
+from lakehouse.local.java import Heap, read_heap
 
 SECOND = 1_000_000_000
 
@@ -15,7 +15,7 @@ SECOND = 1_000_000_000
 @pytest.fixture
 def data_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The performance data file of the Java with process id 7."""
-    monkeypatch.setattr(heap, "_FOLDER", tmp_path)
+    monkeypatch.setattr(java, "_FOLDER", tmp_path)
     file = tmp_path / f"hsperfdata_{getuser()}" / "7"
     file.parent.mkdir()
     return file

@@ -1,0 +1,152 @@
+"""The data files of a table: how they are written, and rows that are read directly from few of them.
+
+Before Delta reads a new version, it computes the state of the whole table in Spark jobs. deltalake finds the few files
+of some partitions in the log within milliseconds. The rows are the same.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import WriterProperties
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from lakehouse.ledger.log import open_table
+from lakehouse.ledger.versions import active_files
+from lakehouse.settings.store import Store
+from lakehouse.storage.layout import TEXT_BOUND, Layout
+from lakehouse.storage.spark_writer import read_table
+
+MOST_FILES = 32  # Spark lists more paths in a job
+_PATTERN_CHARACTERS = frozenset("*?[]{}\\")  # Spark reads a path with one of these as a pattern
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the name of the partition of NULL
+CODEC: Final = "SNAPPY"  # Spark's default
+ROW_GROUP = 128 * 1024 * 1024  # bytes of the largest row group that Spark writes
+_GROUP_ROWS = ROW_GROUP // 2  # bytes of rows in a row group; the other half is for copies
+_MOST_REWRITTEN = 8 * ROW_GROUP  # bytes of a partition that is rewritten because of one file
+_VALUE_SIZE = 16  # most bytes of a value, except texts
+
+
+def path_of(layout: Layout, path: str) -> Path:
+    """Return the path of a file of a table on a local disk from its path in the log."""
+    return Path(layout.uri, unquote(path))
+
+
+def read_rows(
+    spark: SparkSession, layout: Layout, version: int, partitions: Collection[str] | None = None
+) -> DataFrame:
+    """Return at least the rows of a version of a table that are in these partitions (``None``: all rows).
+
+    The rows are read directly from files if this is the newest version of a table on a local disk with reader
+    protocol 1, its files are few, and the folder of each names its partition.
+    """
+    table = open_table(layout.uri) if Store(layout.uri).is_path else None
+    if table is None or table.version() != version or table.protocol().min_reader_version > 1:
+        return read_table(spark, layout, version)
+    files = active_files(table, layout.uri, layout.partition_by, partitions)
+    if not 0 < files.num_rows <= MOST_FILES:
+        return read_table(spark, layout, version)
+    located_files = [(path_of(layout, file["path"]), file["partition"]) for file in files.to_pylist()]
+    if not all(_is_in_partition_folder(layout, path, partition) for path, partition in located_files):
+        return read_table(spark, layout, version)
+    schema = StructType.fromJson(json.loads(table.schema().to_json()))
+    try:
+        reader = spark.read.schema(schema).option("basePath", layout.uri)
+        rows = reader.parquet(*(str(path) for path, _ in located_files))
+    except PySparkException:  # a file is missing: the error of Delta names the table
+        return read_table(spark, layout, version)
+    return rows.select(*(f"`{name}`" for name in schema.names))
+
+
+def _is_in_partition_folder(layout: Layout, path: Path, partition: str | None) -> bool:
+    """Whether Spark reads the path as a data file, and its folder as the partition that the log records."""
+    folder = Path(layout.uri)
+    if layout.partition_by:
+        folder /= f"{layout.partition_by}={_NULL_PARTITION if partition is None else partition}"
+    is_data_file = not path.name.startswith((".", "_")) and not _PATTERN_CHARACTERS & {*str(path)}
+    return path.parent == folder and is_data_file and path.exists()
+
+
+def writer_properties(rows: pa.Table) -> WriterProperties:
+    """Return the settings with which deltalake writes files and log entries like Spark's."""
+    group_size = _count_group_rows(rows)
+    return WriterProperties(compression=CODEC, statistics_truncate_length=TEXT_BOUND, max_row_group_size=group_size)
+
+
+def _count_group_rows(rows: pa.Table) -> int | None:
+    """Return how many of the widest rows fit into a row group, so that any rows fit; ``None`` if all rows fit."""
+    if rows.nbytes <= _GROUP_ROWS:
+        return None
+    while any(pa.types.is_struct(field.type) for field in rows.schema):
+        rows = rows.flatten()
+    text_columns = [column for column in rows.columns if _has_any_size(column.type)]
+    text_sizes = [pc.fill_null(pc.binary_length(column), 0).cast(pa.int64()) for column in text_columns]
+    value_sizes = pa.chunked_array([pa.repeat(_VALUE_SIZE * rows.num_columns, rows.num_rows)])
+    total_sizes = pc.cumulative_sum(reduce(pc.add, text_sizes, value_sizes.cast(pa.int64())).sort("descending"))
+    return max(1, int(pc.sum(pc.less_equal(total_sizes, _GROUP_ROWS)).as_py()))
+
+
+def _has_any_size(type_: pa.DataType) -> bool:
+    return type_ in (pa.string(), pa.binary())
+
+
+def partitions_without_codec(layout: Layout) -> set[str | None]:
+    """Return the partitions with uncompressed files, which deltalake once wrote into tables on local disks.
+
+    ``None`` is the partition of NULL, or a table without partitions. A file whose name contains a codec, as in Spark's
+    files and ours, is not opened. A partition that is larger than a gibibyte is left to the next compaction.
+    """
+    table = open_table(layout.uri) if Store(layout.uri).is_path else None
+    if table is None:
+        return set()
+    files = active_files(table, layout.uri, layout.partition_by).to_pylist()
+    partition_sizes: Counter[str | None] = Counter()
+    for file in files:
+        partition_sizes[file["partition"]] += file["size"]
+    files_to_check = [file for file in files if partition_sizes[file["partition"]] <= _MOST_REWRITTEN]
+    return {file["partition"] for file in files_to_check if _is_uncompressed(path_of(layout, file["path"]))}
+
+
+def _is_uncompressed(file: Path) -> bool:
+    if "." in file.stem:
+        return False
+    try:
+        metadata = pq.read_metadata(file)
+    except (OSError, ValueError):  # missing or damaged: Spark reports it
+        return False
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    return any(group.column(0).compression == "UNCOMPRESSED" for group in groups)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of rows: its path within the table, its size in bytes, and its statistics for the log of the table.
+
+    ``rows`` is the number of rows to write, ``stored_rows`` what the footer of the file says.
+    ``late`` is the number of rows that are late, ``rounded`` that of rows with a decimal that lost digits, and
+    ``unmapped_fields`` the number of rows with each unmapped field.
+    """
+
+    path: str
+    size: int
+    rows: int
+    stored_rows: int
+    stats: Mapping[str, Any]
+    late: int
+    unmapped_fields: Mapping[str, int]
+    rounded: int = 0
+
+    def is_intact(self, folder: str) -> bool:
+        """Whether the file is in the folder of its table, with its size."""
+        path = Path(folder, self.path)
+        return path.exists() and path.stat().st_size == self.size

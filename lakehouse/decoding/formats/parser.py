@@ -104,7 +104,3 @@ class Parser(ABC):
     def unpack(self, value: bytes | None) -> bytes | None:
         """Return a value as ``inner`` parses it; raises ``Rejection`` if it cannot be unpacked."""
         return value
-
-    def size_of(self, value: bytes | None) -> int:
-        """Bytes of a value as it is parsed; it is called right after the value is parsed."""
-        return len(value or b"")

@@ -5,7 +5,7 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any
 
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
@@ -13,7 +13,6 @@ from lakehouse.decoding.formats.parser import Change, Parser
 
 Unpack = Callable[[bytes], bytes]
 """A function that unpacks a value; it raises ``Rejection`` if it cannot."""
-_Parsed = TypeVar("_Parsed")
 
 
 class UnpackingParser(Parser):
@@ -25,7 +24,6 @@ class UnpackingParser(Parser):
         self._inner = inner.inner
         self._steps: tuple[Unpack, ...] = (unpack, *(inner._steps if isinstance(inner, UnpackingParser) else ()))
         self._framed = framed
-        self._size = self._memory = 0
         self.memory_by_byte, self.smallest_item = inner.memory_by_byte, inner.smallest_item
         self.has_changes = inner.has_changes
 
@@ -58,27 +56,12 @@ class UnpackingParser(Parser):
 
     def __call__(self, value: bytes | None) -> dict[str, Any]:
         """Unpack and parse one value."""
-        return self._unpack_for(self.inner, value)
+        return self.inner(self.unpack(value))
 
     def read_change(self, value: bytes | None, fields: tuple[Field, ...]) -> Change:
         """Unpack and parse one record into what it says about a row."""
-        return self._unpack_for(lambda unpacked: self.inner.read_change(unpacked, fields), value)
+        return self.inner.read_change(self.unpack(value), fields)
 
     def schema_name(self, value: bytes) -> str | None:
         """The name that the schema of a value gives its record."""
         return self.inner.schema_name(self.unpack(value) or b"")
-
-    def memory_of(self, value: bytes | None) -> int:
-        """Memory in bytes of the value that was parsed last; 0 if it was rejected."""
-        return self._memory if value else 0
-
-    def size_of(self, value: bytes | None) -> int:
-        """Bytes of the value that was parsed last, once unpacked; 0 if it was rejected."""
-        return self._size if value else 0
-
-    def _unpack_for(self, parse: Callable[[bytes | None], _Parsed], value: bytes | None) -> _Parsed:
-        self._size = self._memory = 0
-        unpacked = self.unpack(value)
-        parsed = parse(unpacked)
-        self._size, self._memory = len(unpacked or b""), self.inner.memory_of(unpacked)
-        return parsed

@@ -63,10 +63,10 @@ class RowColumns:
         if measures and rows.batch.measured:
             _reject_too_large(rows, self.fields)
         for field in self.fields:
-            self.values[field.name] = self._convert(_source_of(rows, field), field)
+            self.values[field.name] = self._convert(field) if len(rows) else pa.nulls(0, arrow_type(field.type))
 
-    def _convert(self, source: _Source, field: Field) -> pa.Array:
-        batch = self.rows.batch
+    def _convert(self, field: Field) -> pa.Array:
+        batch, source = self.rows.batch, _source_of(self.rows, field)
         column = _convert_fast(source, batch)
         is_odd = ~(column.is_plain & is_unambiguous(source.objects, source.parts, source.field))
         is_odd &= source.used(self.rows)

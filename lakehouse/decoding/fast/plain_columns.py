@@ -136,8 +136,10 @@ def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
         return _convert_written(raw_values, field)
     if field.epoch is not None:
         return _convert_epochs(raw_values, field)
-    if field.type in ("TIMESTAMP", "DATE", "STRING"):
+    if field.type == "STRING" or field.pattern is not None:
         return _convert_texts(raw_values, field)
+    if field.type in ("TIMESTAMP", "DATE"):  # only a typed format gives times to such a column
+        return _convert_each(raw_values, field, lambda _: True)
     if field.type in EXACT_KINDS:
         clean_values, is_plain = keep_types(raw_values, {EXACT_KINDS[field.type]})
         values = pa.array(clean_values, arrow_type(field.type))

@@ -19,8 +19,9 @@ from lakehouse.decoding.formats.debezium.values import converter_of
 from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
-from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 COLUMNS = [
     Column("id", "BIGINT", "Number.", required=True),
@@ -42,7 +43,7 @@ def table(form: Debezium | None = None, **changes: Any) -> StreamTable:
 def verdict_of(value: bytes | None, form: Debezium | None = None, schemas: Schemas = NO_SCHEMAS) -> dict[str, Any]:
     stream_table = table(form)
     rules = Rules(stream_table.fields, None, stream_table.format.parser(schemas), stream_table.delete_rule)
-    (verdict,) = decode_values(pa.array([value], pa.binary()), None, rules, None).verdicts.to_pylist()
+    (verdict,) = decode_twice([value], rules).verdicts.to_pylist()
     return dict(verdict)
 
 
@@ -235,7 +236,7 @@ def test_fields_of_the_envelope_are_not_unmapped_fields() -> None:
     stream_table = table(Debezium(flattened=True))
     rules = Rules(stream_table.fields, None, stream_table.format.parser(), stream_table.delete_rule)
     values = [json.dumps({**ROW, "__op": "c", "__source_lsn": 7, "other": 1}).encode()]
-    assert decode_values(pa.array(values, pa.binary()), None, rules, None).unmapped_counts == {"other": 1}
+    assert decode_twice(values, rules).unmapped_counts == {"other": 1}
 
 
 def test_a_schema_of_avro_says_the_types_of_connect() -> None:
@@ -303,8 +304,7 @@ def test_a_type_of_avro_that_is_named_again_is_the_same_type(before: str) -> Non
     schemas = Schemas({3: form.writer_schema(RegisteredSchema(json.dumps(schema), (), KIND))}, {})
     cost = Column("cost", "DECIMAL(10,3)", "Cost.", required=True)
     rules = replace(table(form), columns=[*COLUMNS, cost]).rules(schemas)
-    values = pa.array([add_frame(3, buffer.getvalue().to_pybytes())], pa.binary())
-    (verdict,) = decode_values(values, None, rules, None).verdicts.to_pylist()
+    (verdict,) = decode_twice([add_frame(3, buffer.getvalue().to_pybytes())], rules).verdicts.to_pylist()
     assert (verdict["_reason"], verdict["price"], verdict["cost"]) == (None, Decimal("1.50"), Decimal("1.502"))
 
 
@@ -322,3 +322,40 @@ def test_a_table_decodes_a_change_like_a_batch() -> None:
     assert table().decode(change("d", 7, ROW)) == Delete({"id": 1})
     with pytest.raises(Rejection, match="invalid_change"):
         table().decode(b"{}")
+
+
+CONNECT_TIME = {"type": "int64", "field": "at", "name": "io.debezium.time.MicroTimestamp"}
+
+
+def test_ordinary_changes_are_read_natively_with_and_without_schemas() -> None:
+    changes = [change("c", 1, ROW), change("u", 2, ROW, before=ROW), change("r", 3, ROW), change("d", 4, ROW), None]
+    with_schemas = [with_schema(value, CONNECT_TIME) if value else None for value in changes]
+    for values in (changes, with_schemas):
+        decode_twice(values, table().rules())
+        assert uncertain_records(pa.array(values, pa.binary()), None, table().rules()) == []
+
+
+@pytest.mark.invariant("8.10")
+@pytest.mark.parametrize(
+    ("text", "replacement"),
+    [
+        ('"lsn": 2', '"lsn": 2.0'),
+        ('"lsn": 2', '"file": "log.1", "pos": 7, "server_id": 3e0'),
+        ('"lsn": 2', '"lsn": 1e0, "file": "log.1", "pos": 7'),
+        ('"lsn": 2', '"lsn": 2, "lsn": 3'),
+        ('"at": ', '"at": 1e15, "old": '),
+        ('"op": "u"', '"op": "u", "op": "d"'),
+        ("}}", '}, "schema": null}'),
+        ("}}", '}, "payload": null}'),
+        ("}}", "}}}"),
+    ],
+)
+@pytest.mark.parametrize("has_schema", [True, False])
+def test_a_change_that_a_native_parser_reads_otherwise_is_read_strictly(
+    has_schema: bool, text: str, replacement: str
+) -> None:
+    good = change("u", 2, {**ROW, "at": 1_767_225_600_000_000}, before=ROW)
+    good = with_schema(good, CONNECT_TIME) if has_schema else good
+    bad = good.decode().replace(text, replacement).encode()
+    rows = decode_twice([good, bad, good], table().rules()).verdicts.to_pylist()
+    assert rows[0] == rows[2]

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.fast.exact_records import inexact_values
-from lakehouse.decoding.fast.plain_numbers import Mask
-from lakehouse.decoding.fast.plain_parsing import Native, parse_contents
-from lakehouse.decoding.fast.plain_paths import values_of_parts
-from lakehouse.decoding.fast.shared_schemas import add_schema, find_schema, without_schema
-from lakehouse.decoding.fast.spliced_texts import open_texts
+from lakehouse.decoding.conversion.numbers import Mask
+from lakehouse.decoding.conversion.raw_values import values_of_parts
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.parser import Change
 from lakehouse.decoding.former_keys import has_same_key, require_same_key
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
+from lakehouse.decoding.native.layers import add_schema, find_schema, open_texts, without_schema
+from lakehouse.decoding.native.parsing import Native, inexact_values, parse_contents
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.decoding.rules import Rules, column_memory
 

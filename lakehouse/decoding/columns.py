@@ -8,15 +8,20 @@ import pyarrow as pa
 
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.batch import RecordBatch
-from lakehouse.decoding.fast.plain_columns import (
+from lakehouse.decoding.conversion.columns import (
     ConvertedColumn,
     convert_column,
     convert_part_column,
     convert_typed_column,
 )
-from lakehouse.decoding.fast.plain_judging import explicit_nulls_of, is_unambiguous, judge_late_rows
-from lakehouse.decoding.fast.plain_numbers import Mask
-from lakehouse.decoding.fast.plain_paths import read_values, read_written_values
+from lakehouse.decoding.conversion.numbers import Mask
+from lakehouse.decoding.conversion.raw_values import (
+    explicit_nulls_of,
+    is_unambiguous,
+    judge_late_rows,
+    read_values,
+    read_written_values,
+)
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.numbers import has_rounded
 from lakehouse.decoding.record_parts import ELEMENT, INDEX, TIME, UNMAPPED, VALUE

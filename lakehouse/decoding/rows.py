@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyarrow.compute import binary_length
 
 from lakehouse.decoding.batch import RecordBatch
+from lakehouse.decoding.conversion.numbers import Mask
+from lakehouse.decoding.conversion.raw_values import values_at
 from lakehouse.decoding.effects import have_value
-from lakehouse.decoding.fast.plain_numbers import Mask
-from lakehouse.decoding.fast.plain_paths import values_at
 from lakehouse.decoding.fields import (
     Field,
     Rejection,

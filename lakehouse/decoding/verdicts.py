@@ -18,9 +18,9 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.batch import PartArrays, RecordBatch, parse, tombstones, unpack
 from lakehouse.decoding.columns import RowColumns
 from lakehouse.decoding.effects import Effects, choose_by_header, choose_by_value
-from lakehouse.decoding.fast.plain_parsing import Native
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.memory import MAX_SLICE_MEMORY
+from lakehouse.decoding.native.parsing import Native
 from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.rows import Rows, deleting_rows, rows_of
 from lakehouse.decoding.rules import Rules, column_memory

@@ -18,12 +18,12 @@ from lakehouse import decoding
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sql import quoted
 from lakehouse.decoding import staged
-from lakehouse.decoding.fast.plain_parsing import find_native
 from lakehouse.decoding.fields import UNREADABLE_FILE
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.known_values import KnownValues, unknown_finder
+from lakehouse.decoding.native.parsing import find_native
 from lakehouse.decoding.record_keys import key_parser
 from lakehouse.decoding.record_parts import (
     FAULT_HEADER,

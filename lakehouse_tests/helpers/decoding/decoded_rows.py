@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lakehouse.declaration import Column, Rejection, StreamTable
-from lakehouse.decoding.fast.plain_parsing import Native
 from lakehouse.decoding.formats import Format
+from lakehouse.decoding.native.parsing import Native
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records

@@ -128,7 +128,7 @@ def _values(columns: Any, element: Row, record: Row, *, is_required: bool = Fals
 
 
 def _value(column: Column, element: Row, record: Row, *, is_required: bool) -> Any:
-    source = column.source or column.name
+    source: Any = column.source or column.name
     outer, path = (record, source.path) if isinstance(source, ParentField) else (element, source)
     raw = _at(outer, (path,) if isinstance(path, str) else tuple(path))
     if raw is _NOTHING and column.formerly is not None:

@@ -76,7 +76,7 @@ def random_object(random: Random, table: StreamTable) -> str:
     middle: list[str] = []
     outer = ['"key":' + random.choice(['"k"', '"l"', "null"] if random.random() < 0.1 else ['"k"'])]
     for column in table.columns[1:]:
-        place = column.source.path if isinstance(column.source, ParentField) else column.source
+        place: Any = column.source.path if isinstance(column.source, ParentField) else column.source
         fields = (outer, middle, inner)[0 if isinstance(place, str) else len(place) - 1]
         if random.random() < 0.9:
             fields.append(f'"{column.name}":{random_value(random, column)}')

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lakehouse import writer_schema
 from lakehouse.declaration import Column, RecordKey, Rejection, StreamTable, Tombstone
 from lakehouse.declaration.snapshot import differences, facts_of
-from lakehouse.decoding.fast.plain_parsing import Native
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse.decoding.native.parsing import Native
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 

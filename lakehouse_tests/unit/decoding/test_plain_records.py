@@ -1,14 +1,12 @@
 """The fast path decodes whole records like the strict path, and leaves as few as possible to it."""
 
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from lakehouse.declaration import Column, Late
-from lakehouse.decoding.fast import exact_records
 from lakehouse.decoding.fields import BEYOND_HORIZON, REASONS, SCHEMA_REASONS, TIMELESS, UNREADABLE_FILE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
@@ -84,16 +82,6 @@ def test_unmapped_fields_may_be_nested_as_deeply_as_the_strict_rules_allow(depth
     objects, empty_lists = lists.replace("[", '{"o":').replace("]", "}"), lists.replace('"x"', "")
     rules = Rules((Column("n", "INT", "A count.").field,), None)
     decode_like_strictly(WrittenBatch([text.encode() for text in (lists, objects, empty_lists)], [None] * 3, rules))
-
-
-def test_a_record_is_searched_once_even_if_it_has_many_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched_values: list[bytes] = []
-    monkeypatch.setattr(exact_records, "_HUGE_EXPONENT", SimpleNamespace(search=searched_values.append))
-    columns = [Column(f"n{number}", "DECIMAL(9,6)", "A number.", default=0) for number in range(9)]
-    zeros = b"{" + b",".join(b'"n%d":0' % number for number in range(9)) + b"}"
-    rules = Rules(tuple(column.field for column in columns), None)
-    assert not uncertain_records(pa.array([zeros, b"{}"], pa.binary()), None, rules)
-    assert searched_values == [zeros]
 
 
 @pytest.mark.invariant("8.10")

@@ -1,8 +1,4 @@
-"""Convert the values of one field in many records to a column, if each is certainly valid.
-
-Other values are NULL and marked: values of another type, out of bounds, or missing although required. So are numbers
-whose rounding cannot be derived from the double that a native parser made of them.
-"""
+"""Convert the values of one field in many records to a column, if each is certainly valid."""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -15,18 +11,20 @@ import pyarrow as pa
 
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.column_types import digits_of
-from lakehouse.decoding.fast.plain_numbers import (
+from lakehouse.decoding.conversion.numbers import (
     BIGINT_LIMIT,
     Doubles,
     Mask,
     bounds_as_doubles,
     bounds_in_units,
+    is_valid,
     judge_rounding,
+    keep_types,
     round_to_units,
+    text_array,
 )
-from lakehouse.decoding.fast.plain_times import parse_times
-from lakehouse.decoding.fast.plain_values import is_valid, keep_types, text_array
-from lakehouse.decoding.fast.plain_written import has_every_digit, is_exact_json, read_plainly, read_unscaled
+from lakehouse.decoding.conversion.times import parse_times
+from lakehouse.decoding.conversion.written import has_every_digit, is_exact_json, read_plainly, read_unscaled
 from lakehouse.decoding.fields import (
     WHOLE_LIMITS,
     Field,
@@ -136,10 +134,8 @@ def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
         return _convert_written(raw_values, field)
     if field.epoch is not None:
         return _convert_epochs(raw_values, field)
-    if field.type == "STRING" or field.pattern is not None:
+    if field.type in ("STRING", "TIMESTAMP", "DATE"):
         return _convert_texts(raw_values, field)
-    if field.type in ("TIMESTAMP", "DATE"):  # only a typed format gives times to such a column
-        return _convert_each(raw_values, field, lambda _: True)
     if field.type in EXACT_KINDS:
         clean_values, is_plain = keep_types(raw_values, {EXACT_KINDS[field.type]})
         values = pa.array(clean_values, arrow_type(field.type))
@@ -162,6 +158,8 @@ def _convert_written(raw_values: list[Any], field: Field) -> ConvertedColumn:
 
 
 def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
+    if field.type != "STRING" and field.pattern is None:  # only a typed format gives times to such a column
+        return _convert_each(raw_values, field, lambda _: True)
     texts, is_plain = text_array(raw_values)
     has_value = is_valid(texts)
     if field.type == "STRING":

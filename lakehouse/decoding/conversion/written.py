@@ -1,7 +1,4 @@
-"""Read the values of one field with ``written`` into JSON's own form, in many records at once if that is certain.
-
-The strict rules decide about all others: texts with a plus, long numbers, and everything that is not valid.
-"""
+"""Read the values of one field with ``written`` into the form of JSON, in many records at once if that is certain."""
 
 import re
 from binascii import a2b_base64
@@ -12,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakehouse.decoding.byte_texts import byte_reader
-from lakehouse.decoding.fast.plain_numbers import MAX_LENGTH, Mask
-from lakehouse.decoding.fast.plain_parsing import find_native
-from lakehouse.decoding.fast.plain_values import is_valid, text_array
+from lakehouse.decoding.conversion.numbers import MAX_LENGTH, Mask, is_valid, text_array
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field
+from lakehouse.decoding.native.parsing import find_native
 from lakehouse.decoding.written_forms import TextNumber, boolean_form, number_form
 
 _MAX_DIGITS, _MAX_GROUPS = 30, 5  # of a number that a double represents; of three digits in 64 bits

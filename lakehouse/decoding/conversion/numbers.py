@@ -1,12 +1,14 @@
-"""Bounds of numbers, and rounding of doubles to decimal places if the result is certainly right."""
+"""Numbers of many records: their types, their bounds, and rounding of doubles if the result is certainly right."""
 
 from fractions import Fraction
 from math import ceil, floor, inf, nextafter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from lakehouse.decoding.fields import WHOLE_LIMITS, Field
+from lakehouse.decoding.fields import WHOLE_LIMITS, Field, is_text
 
 Mask = npt.NDArray[np.bool_]
 Doubles = npt.NDArray[np.float64]
@@ -15,6 +17,7 @@ MAX_LENGTH = 16
 BIGINT_LIMIT = WHOLE_LIMITS["BIGINT"]
 _MAX_EXACT_SCALE = 22  # of a power of ten that a double represents
 _MAX_SCALE = 18  # of a power of ten in 64 bits
+_NULL_TYPE = type(None)
 
 
 def bounds_as_doubles(field: Field) -> tuple[float, float]:
@@ -71,3 +74,28 @@ def round_to_units(doubles: Doubles, scale: int, bounds: tuple[int, int]) -> tup
     units = np.where(is_certain, whole_part, 0).astype(np.int64) * 10 ** min(scale, _MAX_SCALE)
     units += np.where(is_certain, rounded_fraction, 0).astype(np.int64)
     return units, is_certain & (units >= minimum) & (units <= maximum)
+
+
+def keep_types(raw_values: list[Any], types: set[type]) -> tuple[list[Any], Mask]:
+    """Return the values with ``None`` for those of other types, and a mask of the rows without those."""
+    allowed_types = types | {_NULL_TYPE}
+    if set(map(type, raw_values)) <= allowed_types:
+        return raw_values, np.ones(len(raw_values), bool)
+    is_allowed = [type(raw) in allowed_types for raw in raw_values]
+    return [raw if is_kept else None for raw, is_kept in zip(raw_values, is_allowed, strict=True)], np.array(is_allowed)
+
+
+def text_array(raw_values: list[Any]) -> tuple[pa.Array, Mask]:
+    """Return the texts as an array, NULL for other values, and a mask of the rows that are a text or ``None``."""
+    raw_texts, is_plain = keep_types(raw_values, {str})
+    try:
+        return pa.array(raw_texts, pa.large_string()), is_plain
+    except UnicodeEncodeError:  # half of a surrogate pair, which only the strict parser accepts
+        is_plain &= np.array([text is None or is_text(text) for text in raw_texts])
+        texts = [text if fits else None for text, fits in zip(raw_texts, is_plain, strict=True)]
+        return pa.array(texts, pa.large_string()), is_plain
+
+
+def is_valid(values: pa.Array) -> Mask:
+    """A mask of the rows that are not NULL."""
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""Of which records a native parser of JSON is not certain, although it read them: the strict parser reads these.
+"""Parse the JSON of many records with a native parser, and say of which values it is not certain.
 
 It keeps one of two equal names, makes doubles of numbers with a fraction, and accepts a nesting that the strict parser
 may not. If what it made, written again, is byte for byte what was read, it lost nothing.
@@ -6,16 +6,21 @@ may not. If what it made, written again, is byte for byte what was read, it lost
 
 import re
 from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakehouse.decoding.fast.plain_numbers import MAX_LENGTH, Mask
+from lakehouse.decoding.conversion.numbers import MAX_LENGTH, Mask
 from lakehouse.decoding.fields import Field
+from lakehouse.decoding.json_parsing import JsonOptions
 from lakehouse.decoding.record_parts import VALUE
 
+Native = ModuleType
+"""The module ``orjson``, which not every machine has."""
+_STRING_OR_NOT_FINITE = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?Infinity|NaN', re.DOTALL)
 _QUOTE, _BRACE = b'"{'
 _BRACKET_BIT = _BRACE ^ ord("[")
 _MAX_LEVELS = 50  # of nesting that the strict parser certainly accepts
@@ -24,6 +29,40 @@ _HUGE_EXPONENT = rf"[:,\[]{_BLANK}-?[0-9.]+[eE][+-]?[0-9]{{9}}"
 _LONG_NUMBER = f"[0-9.]{{{MAX_LENGTH + 1}}}"
 _SIMPLE_NAME = re.compile(r"[A-Za-z0-9_. -]+", re.ASCII)
 _ESCAPED_NAME = r"\\u00[2-7]"  # a name may be escaped, too
+
+
+def find_native() -> Native | None:
+    """The native parser of this machine; ``None`` if it has none, which costs only time."""
+    try:
+        import orjson  # noqa: PLC0415 - not every machine has it
+    except ImportError:
+        return None
+    return orjson
+
+
+def parse_contents(values: Sequence[bytes | None], options: JsonOptions, native: Native) -> list[Any]:
+    """What the values are; ``None`` for those that are not valid JSON."""
+    try:
+        return list(map(native.loads, values))
+    except native.JSONDecodeError:
+        parse_one = _parse_with_nulls if options.not_finite == "null" else parse_or_none
+        return [parse_one(value, native) for value in values]
+
+
+def parse_or_none(value: bytes | str | None, native: Native) -> Any:
+    """The parsed value; ``None`` if it is not valid JSON."""
+    try:
+        return native.loads(value)
+    except native.JSONDecodeError:
+        return None
+
+
+def _parse_with_nulls(value: bytes | None, native: Native) -> Any:
+    """Parse JSON in which NaN and infinities are null; those within strings are not matched as such."""
+    parsed = parse_or_none(value, native)
+    if parsed is not None or value is None:
+        return parsed
+    return parse_or_none(_STRING_OR_NOT_FINITE.sub(lambda match: match[1] or b"null", value), native)
 
 
 def inexact_values(values: Sequence[bytes | None], contents: list[Any], fields: Iterable[Field], native: Any) -> Mask:

@@ -107,11 +107,9 @@ def _trust_extension() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _restore_signal_handlers() -> Iterator[None]:
-    """A child process inherits ignored and blocked signals: a later test could not stop its process."""
+    """A child process inherits an ignored signal: if a test ignored SIGINT, a later test could not stop its process."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    blocked_signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     yield
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked_signals)
     for number, handler in handlers.items():
         signal.signal(number, handler)
 

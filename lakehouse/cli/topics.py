@@ -4,13 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakehouse.cli.arguments import (
-    JsonOption,
-    examples,
-    find_declared,
-    select_tables,
-    starts_broker,
-)
+from lakehouse.cli.arguments import JsonOption, examples, find_declared, select_tables, starts_broker
 from lakehouse.cli.output import print_json, print_line, print_notice, print_table
 from lakehouse.cli.table_session import broker, load_settings
 from lakehouse.errors import TopicError

@@ -25,13 +25,7 @@ from lakehouse.defs.maintenance_job import build_maintenance
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.specs import CatalogEntry
 from lakehouse.defs.steps import check_result, report_if_changed
-from lakehouse.discovery import (
-    Declaration,
-    declared_tables,
-    exports_of,
-    readable_declarations,
-    sort_exports,
-)
+from lakehouse.discovery import Declaration, declared_tables, exports_of, readable_declarations, sort_exports
 from lakehouse.errors import DeclarationError, LakehouseError, SettingsError
 from lakehouse.ledger.audit import Finding, finding
 from lakehouse.settings import Settings

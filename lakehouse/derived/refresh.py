@@ -11,14 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from lakehouse.declaration import Rollup, StreamTable
 from lakehouse.decoding import staged
 from lakehouse.derived import feed
-from lakehouse.derived.feed import (
-    Derived,
-    Upstream,
-    changes_since,
-    consumption_of,
-    derived_commit,
-    derived_from,
-)
+from lakehouse.derived.feed import Derived, Upstream, changes_since, consumption_of, derived_commit, derived_from
 from lakehouse.errors import NotConsumedError, TableError
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.versions import count_rows

@@ -18,13 +18,7 @@ from lakehouse.ledger.commits import Commit, Entry, Kind
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.spark.own_session import collect_rows
 from lakehouse.storage.data_files import DataFile, read_rows
-from lakehouse.storage.delta_rs_writer import (
-    add_files,
-    append_nothing,
-    append_quickly,
-    upsert_quickly,
-    write_quickly,
-)
+from lakehouse.storage.delta_rs_writer import add_files, append_nothing, append_quickly, upsert_quickly, write_quickly
 from lakehouse.storage.eligibility import MOST_MEMORY, can_append_quickly, can_merge_quickly
 from lakehouse.storage.layout import Layout
 from lakehouse.storage.merge_spec import MergeSpec, from_source, keyed_spec

@@ -93,6 +93,7 @@ def test_a_replay_from_the_middle_of_a_batch_changes_nothing(stream: Stream) -> 
     assert times_of(stream, first) == (NOON + timedelta(minutes=26), NOON + timedelta(minutes=40))
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("8.12", "4.9")
 def test_a_rejected_record_keeps_the_time_that_orders_it(stream: Stream) -> None:
     (hour,) = stream.hours(1)

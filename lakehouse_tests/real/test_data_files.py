@@ -184,6 +184,7 @@ def test_after_a_death_a_record_that_is_valid_by_now_is_stored_and_resolved_once
     assert files_in(context).isdisjoint(left_files)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("3.1", "3.3")
 def test_a_replay_and_a_range_that_was_undone_add_each_row_once(context: TableContext, commits: list[int]) -> None:
     merge_all(context)

@@ -107,6 +107,7 @@ def test_the_changes_of_a_feed_are_its_new_rows(stream: MaintainedStream) -> Non
     assert exporter.update().kind is None
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("10.12")
 def test_a_restored_table_stops_the_changes(stream: MaintainedStream) -> None:
     stream.send_hours(1)

@@ -220,8 +220,8 @@ def test_a_query_over_another_topic_is_refused(stream: Stream, spark: SparkSessi
     ("column", "value", "fact"),
     [
         ("timestamp", "TIMESTAMP '2020-01-01 00:00:00'", "another record at offset"),
-        ("offset", "1000000L", "no offset 1000000 in partition 0, which ends at"),
-        ("partition", "9", "no partition 9"),
+        pytest.param("offset", "1000000L", "no offset 1000000 in partition 0, which ends at", marks=pytest.mark.slow),
+        pytest.param("partition", "9", "no partition 9", marks=pytest.mark.slow),
     ],
 )
 def test_a_query_over_another_cluster_is_refused(stream: Stream, column: str, value: str, fact: str) -> None:
@@ -235,6 +235,7 @@ def test_a_query_over_another_cluster_is_refused(stream: Stream, column: str, va
     stream.merge()
 
 
+@pytest.mark.slow
 def test_a_time_that_spark_shifts_is_the_same_record(stream: Stream, broker: Settings) -> None:
     configs = {"message.timestamp.type": "CreateTime", "message.timestamp.before.max.ms": str(2**63 - 1)}
     topic = NewTopic(unique_table().topic, 1, 1, topic_configs=configs)
@@ -274,6 +275,7 @@ def test_each_topic_of_a_table_is_merged_as_far_as_the_query_has_come(
     stream.assert_accounted()
 
 
+@pytest.mark.slow
 def test_a_log_table_gets_each_record_once(log_stream: Stream, tmp_path: Path) -> None:
     log_stream.send_hours(3)
     for name in ("first", "second"):

@@ -131,6 +131,7 @@ def test_rejected_elements_are_redriven_alone_and_the_bytes_of_their_record_are_
     assert_accounted(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("8.3", "8.5")
 def test_a_record_that_was_rejected_as_a_whole_is_resolved_once_its_elements_are_judged_or_it_has_none(
     spark: SparkSession, broker: Settings

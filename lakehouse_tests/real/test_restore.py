@@ -23,6 +23,7 @@ def stream(spark, broker):
     return stream
 
 
+@pytest.mark.slow
 def test_a_restore_two_milliseconds_after_a_commit_loses_no_row(stream):
     """Delta uses the time of the log file, which is later than that of the commit, as on a slow disk."""
     restore_time = stream.ledger.entries[0].committed_at + timedelta(milliseconds=2)

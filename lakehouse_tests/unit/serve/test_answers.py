@@ -43,9 +43,10 @@ def test_the_server_reports_that_it_answers(server: ApiServer) -> None:
     assert server.read("/health") == {"status": "ok"}
 
 
-def test_the_list_has_every_table_and_its_version(server: ApiServer) -> None:
+def test_the_list_has_every_table_and_its_version(server: ApiServer, tables: Path) -> None:
     versions = {table["name"]: table["version"] for table in server.read("/tables")["tables"]}
-    assert versions == {"items": 1, "numbers": 0, "numbers_changes": 1, "temperatures": 2}
+    assert versions.keys() == {folder.name for folder in tables.iterdir() if folder.is_dir()}
+    assert versions.items() >= {"items": 1, "numbers": 0, "numbers_changes": 1, "temperatures": 2}.items()
 
 
 def test_a_table_has_its_columns_and_the_rows_of_its_version(server: ApiServer) -> None:
@@ -128,15 +129,13 @@ def test_pages_have_every_row_once(server: ApiServer) -> None:
     assert sorted(id_ for page in pages for id_ in ids(page)) == list(range(7))
 
 
-def test_the_next_page_is_of_the_version_of_the_first(tmp_path: Path) -> None:
-    table = tmp_path / "tables" / "items"
-    write_deltalake(table, table_of(FIRST))
-    with api_server(tmp_path) as server:
-        first = server.read("/tables/items/rows", limit=3)
-        DeltaTable(table).delete("id < 4")
-        second = server.read(first["next"])
-        assert (second["version"], ids(first) + ids(second)) == (0, [0, 1, 2, 3, 4])
-        assert ids(server.read("/tables/items/rows")) == [4]
+def test_the_next_page_is_of_the_version_of_the_first(server: ApiServer, tables: Path) -> None:
+    write_deltalake(tables / "changing", table_of(FIRST))
+    first = server.read("/tables/changing/rows", limit=3)
+    DeltaTable(tables / "changing").delete("id < 4")
+    second = server.read(first["next"])
+    assert (second["version"], ids(first) + ids(second)) == (0, [0, 1, 2, 3, 4])
+    assert ids(server.read("/tables/changing/rows")) == [4]
 
 
 def test_aggregates_by_place_and_month_are_those_of_the_rows(server: ApiServer) -> None:
@@ -210,17 +209,16 @@ def test_changes_are_those_after_a_version_up_to_that_of_the_feed(server: ApiSer
     assert server.read("/tables/numbers/changes", since=-1, id=2)["changes"][0]["value_after"] == 20
 
 
-def test_pages_of_changes_are_of_one_version_of_the_feed(tmp_path: Path) -> None:
-    table = tmp_path / "tables" / "numbers"
+def test_pages_of_changes_are_of_one_version_of_the_feed(server: ApiServer, tables: Path) -> None:
+    table = tables / "followed"
     write_deltalake(table, pa.table({"id": [1]}))
     append_changes(table, [(id_, "insert", 0, id_) for id_ in range(3)], source_version=0)
-    with api_server(tmp_path) as server:
-        first = server.read("/tables/numbers/changes", since=-1, limit=2)
-        append_changes(table, [(-1, "insert", 1, 0)], source_version=1)
-        second = server.read(first["next"])
-        assert [change["id"] for change in first["changes"] + second["changes"]] == [0, 1, 2]
-        assert (second["version"], second["next"]) == (0, None)
-        assert server.read("/tables/numbers/changes", since=second["version"])["version"] == 1
+    first = server.read("/tables/followed/changes", since=-1, limit=2)
+    append_changes(table, [(-1, "insert", 1, 0)], source_version=1)
+    second = server.read(first["next"])
+    assert [change["id"] for change in first["changes"] + second["changes"]] == [0, 1, 2]
+    assert (second["version"], second["next"]) == (0, None)
+    assert server.read("/tables/followed/changes", since=second["version"])["version"] == 1
 
 
 def test_changes_of_a_table_that_was_created_again_begin_with_it(server: ApiServer, tables: Path) -> None:

@@ -8,7 +8,7 @@ import dagster as dg
 
 from lakehouse.declaration import Export, StreamTable
 
-CHECKS_PAGE = "how-to/check-fails.html"  # of the site
+CHECKS_PAGE = "how-to/troubleshooting.html"  # of the site
 OWN_CHECK_SECTION = "a-check-of-your-own"  # of that page; every other check has a section of its name
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, cast
@@ -22,8 +23,8 @@ import pytest
 
 MARKER = "<!-- below: written by make torture -->"
 ATTACKS_PAGE, SUMS_PAGE = "attacks.md", "reliability.md"
-_ROW = re.compile(
-    r"^\| (?P<promise>[^*|]+) \| (?P<target>[^|]+) \| (?P<how>[^|]+) \| (?P<times>[\d,]+) \| (?P<differed>[\d,]+) \|$",
+_LINE = re.compile(
+    r"^## (?P<promise>.+): (?P<target>.+)$|^- (?P<how>.+): (?P<times>[\d,]+)(?: \((?P<differed>[\d,]+) broke it\))?$",
     re.M,
 )
 _RUN = re.compile(r"^Commits? .*?(?=\n\n)", re.M | re.S)
@@ -112,21 +113,27 @@ class _AttackReport:
     def add(self, table: str) -> None:
         """Add the counts of a table that previous runs wrote."""
         self.runs = _RUN.findall(table)
-        for row in _ROW.finditer(table):
-            kind = Kind(row["promise"], row["target"], row["how"])
-            self.tried[kind] += int(row["times"].replace(",", ""))
-            self.differed[kind] += int(row["differed"].replace(",", ""))
+        promise = target = ""
+        for line in _LINE.finditer(table):
+            if line["promise"]:
+                promise, target = line["promise"], line["target"]
+                continue
+            kind = Kind(promise, target, line["how"])
+            self.tried[kind] += int(line["times"].replace(",", ""))
+            self.differed[kind] += int((line["differed"] or "0").replace(",", ""))
 
     def table(self) -> str:
-        """The runs, and each kind of attack with its counts."""
-        rows = [
-            f"| {' | '.join(kind)} | {times:,} | {self.differed[kind]:,} |"
-            for kind, times in sorted(self.tried.items())
-        ]
+        """The runs, and by promise and target each kind of attack with its counts."""
+        lines: list[str] = []
+        for (promise, target), kinds in groupby(sorted(self.tried), key=lambda kind: kind[:2]):
+            lines += [f"## {promise}: {target}", "", *map(self._line, kinds), ""]
         minutes = (monotonic() - self.begun) / 60
         run_line = f"Commit {self.commit}, {datetime.now(UTC):%Y-%m-%d}, {self.tests} tests in {minutes:.0f} minutes."
-        header = "| promise | what was attacked | how | times | differences |\n|---|---|---|---:|---:|"
-        return "\n".join(["\n\n".join([*self.runs, run_line]), "", header, *rows])
+        return "\n".join(["\n\n".join([*self.runs, run_line]), "", *lines]).rstrip()
+
+    def _line(self, kind: Kind) -> str:
+        differences = f" ({self.differed[kind]:,} broke it)" if self.differed[kind] else ""
+        return f"- {kind.method}: {self.tried[kind]:,}{differences}"
 
     def sums(self) -> str:
         """The counts by promise and target, and all of them."""

@@ -18,7 +18,7 @@ PRINTED_TEXTS = re.findall(r"```\n([^`]*?)```", re.sub(r"```python\n.*?```", "",
 def test_the_examples_print_the_documented_rows() -> None:
     outputs = run_examples("many-rows.md", EXAMPLES, {})
     assert outputs == PRINTED_TEXTS
-    assert len(outputs) == 5
+    assert len(outputs) == 4
 
 
 def test_new_table_names_the_rows_of_the_logs_of_open_telemetry() -> None:

@@ -13,7 +13,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_each_example_prints_its_row() -> None:
-    assert len(EXAMPLES) == PAGE.count("```python") == 8
+    assert len(EXAMPLES) == PAGE.count("```python") == 7
     namespace: dict[str, Any] = {}
     for example, output in EXAMPLES:
         with redirect_stdout(io.StringIO()) as printed:

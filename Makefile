@@ -55,7 +55,7 @@ test-slice: install ## Run some of the other tests, in minutes; the committed tr
 test-all: install ## Run all tests at full scale, in hours
 	$(BIN)/python -m pytest $(PARALLEL) --write-durations $(ARGS)
 
-torture: install ## Run the fault tests at full scale; the results go into docs/explanation/attacks.md
+torture: install ## Run the fault tests at full scale; the results go into docs/explanation
 	$(BIN)/python -m pytest $(PARALLEL) lakehouse_tests/full/faults --report docs/explanation $(ARGS)
 
 compare-database: install ## Compare tables with a PostgreSQL that Debezium follows, while everything is killed, in minutes

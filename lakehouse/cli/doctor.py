@@ -242,7 +242,7 @@ def _package(name: str) -> Part:
 
 
 def _parser() -> Part:
-    """The native parser of records; without it, the strict path decodes every record."""
+    """The native parser of records; without it, the strict parser reads every record."""
     try:
         import orjson
     except ImportError:

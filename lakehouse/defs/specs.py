@@ -22,7 +22,7 @@ from lakehouse.settings import Settings
 from lakehouse.storage.layout import Layout, TableColumn
 from lakehouse.storage.row_order import merged_layout
 
-CHECKS_PAGE = "how-to/check-fails.html"  # of the site
+CHECKS_PAGE = "how-to/troubleshooting.html"  # of the site
 OWN_CHECK_SECTION = "a-check-of-your-own"  # of that page; every other check has a section of its name
 _TABLE_KINDS = {"delta", "spark", "table"}
 _NO_SETTINGS = Settings.model_construct()  # columns do not depend on settings: importing must not read any

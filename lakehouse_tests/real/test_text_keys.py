@@ -90,7 +90,7 @@ def test_a_file_that_cannot_have_a_key_of_the_batch_is_not_read(stream):
 
 
 BINARY = (7).to_bytes(8, "big")
-SELECT_CONDITION = r"regexp_matches(name, '\p{Cc}')"  # as in docs/reference/declaration.md
+SELECT_CONDITION = r"regexp_matches(name, '\p{Cc}')"  # as a reader finds binary keys
 DELETE_CONDITION = r"regexp_like(name, '\p{Cc}')"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse_tests.helpers.attacks.reliability import ATTACKS_PAGE, MARKER, SUMS_PAGE, Target, _AttackReport
+from lakehouse_tests.helpers.attacks.reliability import ATTACKS_FILE, MARKER, SUMS_PAGE, Target, _AttackReport
 from lakehouse_tests.helpers.places import ROOT
 
 LOST_ATTACK = ("Nothing is lost", "tables of files", "SIGKILL")
@@ -19,7 +19,7 @@ def report_of(*counts: tuple[str, tuple[str, str, str, int]]) -> Any:
 
 
 def run(folder: Path, *tests: Any, add: bool = False, code: int = 0) -> list[str]:
-    """The lines of the table after a run with these test reports."""
+    """The lines of the file of attacks after a run with these test reports."""
     plugin = _AttackReport()
     plugin.commit = "abc"
     for test in tests:
@@ -27,17 +27,16 @@ def run(folder: Path, *tests: Any, add: bool = False, code: int = 0) -> list[str
     options = {"--report": folder, "--add": add}
     terminal = SimpleNamespace(section=lambda _: None, write_line=lambda _: None)
     plugin.pytest_terminal_summary(terminal, code, SimpleNamespace(getoption=options.get))  # type: ignore[arg-type]
-    return lines_of(folder, ATTACKS_PAGE)
+    return (folder / ATTACKS_FILE).read_text(encoding="utf-8").splitlines()
 
 
-def lines_of(folder: Path, page: str) -> list[str]:
-    return (folder / page).read_text(encoding="utf-8").partition(MARKER)[2].splitlines()
+def summed_lines(folder: Path) -> list[str]:
+    return (folder / SUMS_PAGE).read_text(encoding="utf-8").partition(MARKER)[2].splitlines()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for page in (ATTACKS_PAGE, SUMS_PAGE):
-        (tmp_path / page).write_text(f"Kept.\n{MARKER}\nold")
+    (tmp_path / SUMS_PAGE).write_text(f"Kept.\n{MARKER}\nold")
     return tmp_path
 
 
@@ -47,15 +46,13 @@ def test_a_part_adds_to_the_counts_of_another_and_names_its_own_commit(folder: P
     )
     run(folder, first_part)
     lines = run(folder, report_of(("attack", (*LOST_ATTACK, 3))), report_of(("attack", (*LOST_ATTACK, 4))), add=True)
-    assert [line.split(", ")[-1] for line in lines if line.startswith("Commit abc")] == [
-        "1 tests in 0 minutes.",
-        "2 tests in 0 minutes.",
+    runs = [line for line in summed_lines(folder) if line.startswith("Commit abc")]
+    assert [line.split(", ")[-1] for line in runs] == ["1 tests in 0 minutes.", "2 tests in 0 minutes."]
+    assert lines == [
+        "promise,target,method,times,differences",
+        "A replay changes nothing,exports,SIGTERM twice,1,1",
+        "Nothing is lost,tables of files,SIGKILL,1207,0",
     ]
-    assert lines[-2:] == [
-        "| A replay changes nothing | exports | SIGTERM twice | 1 | 1 |",
-        "| Nothing is lost | tables of files | SIGKILL | 1,207 | 0 |",
-    ]
-    assert (folder / ATTACKS_PAGE).read_text().startswith("Kept.\n")
 
 
 def test_the_kinds_of_attack_on_one_target_are_summed(folder: Path) -> None:
@@ -64,7 +61,7 @@ def test_the_kinds_of_attack_on_one_target_are_summed(folder: Path) -> None:
         report_of(("attack", (*LOST_ATTACK, 2)), ("attack", (*LOST_ATTACK[:2], "SIGTERM", 1_000))),
         report_of(("attack", (*TWICE_ATTACK, 1)), ("difference", (*TWICE_ATTACK, 1))),
     )
-    assert lines_of(folder, SUMS_PAGE)[-3:] == [
+    assert summed_lines(folder)[-3:] == [
         "| A replay changes nothing | exports | 1 | 1 | 1 |",
         "| Nothing is lost | tables of files | 2 | 1,002 | 0 |",
         "| **All** | | **3** | **1,003** | **1** |",
@@ -74,23 +71,21 @@ def test_the_kinds_of_attack_on_one_target_are_summed(folder: Path) -> None:
 
 def test_a_run_without_add_starts_a_new_table(folder: Path) -> None:
     run(folder, report_of(("attack", (*TWICE_ATTACK, 5))))
-    assert run(folder, report_of(("attack", (*LOST_ATTACK, 1))))[-1] == f"| {' | '.join(LOST_ATTACK)} | 1 | 0 |"
+    assert run(folder, report_of(("attack", (*LOST_ATTACK, 1))))[1:] == [f"{','.join(LOST_ATTACK)},1,0"]
 
 
 def test_a_part_that_failed_adds_nothing(folder: Path) -> None:
     lines = run(folder, report_of(("attack", (*LOST_ATTACK, 1))))
-    sums = lines_of(folder, SUMS_PAGE)
+    sums = summed_lines(folder)
     failed_part = report_of(("attack", (*LOST_ATTACK, 1)), ("difference", (*LOST_ATTACK, 1)))
     assert run(folder, failed_part, add=True, code=1) == lines
-    assert lines_of(folder, SUMS_PAGE) == sums
+    assert summed_lines(folder) == sums
 
 
-def test_the_page_of_reliability_has_the_sums_of_the_page_of_attacks() -> None:
-    plugin, page = _AttackReport(), lines_of(PAGES, ATTACKS_PAGE)
-    plugin.add("\n".join(page))
-    assert plugin.sums() == "\n".join(lines_of(PAGES, SUMS_PAGE)[2:])
-    rows = [line for line in page if line.startswith("|")][2:]
-    assert len(rows) == len(plugin.tried)
+def test_the_page_of_reliability_has_the_sums_of_all_attacks() -> None:
+    plugin = _AttackReport()
+    plugin.add(PAGES)
+    assert "\n\n".join([*plugin.runs, plugin.sums()]) == "\n".join(summed_lines(PAGES)).strip()
+    assert plugin.table() == (PAGES / ATTACKS_FILE).read_text(encoding="utf-8")
+    assert len(plugin.tried) > 300
     assert {kind.target for kind in plugin.tried} <= {*Target}
-    runs = "\n".join(line for line in page if not line.startswith("|")).strip()
-    assert "\n\n".join(plugin.runs) == runs

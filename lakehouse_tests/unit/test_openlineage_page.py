@@ -20,8 +20,8 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
 
-PAGE = (ROOT / "docs" / "how-to" / "openlineage.md").read_text(encoding="utf-8")
-(EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+PAGE = (ROOT / "docs" / "how-to" / "own-assets.md").read_text(encoding="utf-8")
+EXAMPLE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[2]
 ENTRY = CatalogEntry(temperatures, ("sales",))
 SPECS = [merged_spec(ENTRY), rollup_spec(ENTRY, temperatures.rollups[0])]
 Event = dict[str, Any]

@@ -12,7 +12,7 @@ import pytest
 from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "own-assets.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)  # the assets, and definitions without a component
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:2]  # the assets, and definitions without a component
 DECLARATION = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
 PRICES = dg.AssetKey(["sales", "prices"])
 REPORT = dg.AssetKey("price_report")

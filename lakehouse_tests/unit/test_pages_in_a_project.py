@@ -12,9 +12,7 @@ from lakehouse_tests.helpers.dg_projects import run_in_project, write_files
 from lakehouse_tests.helpers.places import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-OWN_ASSETS, OPENLINEAGE = (
-    (ROOT / "docs" / "how-to" / f"{name}.md").read_text(encoding="utf-8") for name in ("own-assets", "openlineage")
-)
+OWN_ASSETS = (ROOT / "docs" / "how-to" / "own-assets.md").read_text(encoding="utf-8")
 PROGRAM = """
 import json
 from lakehouse.project_definitions import defs
@@ -63,7 +61,7 @@ def test_your_own_assets_and_the_lineage_sensor_load_next_to_the_component(
     files = {
         "defs/lakehouse/defs.yaml": component,
         "defs/price_report.py": first_code(OWN_ASSETS, "python"),
-        "defs/lineage.py": first_code(OPENLINEAGE, "python"),
+        "defs/lineage.py": first_code(OWN_ASSETS, "python", 2),
     }
     loaded_names = load_project(tmp_path, declaration | files)
     assert loaded_names["report"] == ["sales/prices"]

@@ -159,10 +159,9 @@ def test_only_the_modules_of_a_format_name_its_own_reason() -> None:
 
 KAFKA_WORDS = ("cluster_id", "topic_id", "incarnation", "offset", "offsets")
 OTHER_MEANINGS = {
-    "decoding/fast/unique_names.py": "of bytes in an array",
-    "decoding/element_verdicts.py": "of lists in an array",
+    "decoding/verdicts.py": "of lists in an array",
     "decoding/files/lines.py": "of bytes in an array",
-    "decoding/fast/plain_times.py": "the same",
+    "decoding/conversion/times.py": "the same",
     "declaration/sql/queries.py": "a part of SQL",
 }
 

@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "how-to" / "several-topics.md").read_text(encoding="utf-
 
 def test_a_record_of_the_page_becomes_its_row() -> None:
     namespace: dict[str, Any] = {}
-    for example in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+    for example in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:3]:
         exec(compile(example, "several-topics.md", "exec"), namespace)  # noqa: S102 - the page's own examples
     orders: StreamTable = namespace["orders"]
     record, topic = re.findall(r"The record `(.*?)` of topic `(.*?)`", PAGE)[0]

@@ -5,18 +5,20 @@ from typing import Any
 
 from lakehouse.decoding.one_record import Verdict
 from lakehouse_tests.helpers.decoding.native import judge
+from lakehouse_tests.helpers.pages import run_examples
 from lakehouse_tests.helpers.places import ROOT
 
-PAGE = (ROOT / "docs" / "how-to" / "several-types.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "several-topics.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("## Several types in one topic")[2]
 
 
 def verdicts_of_example(index: int, *names: str) -> list[list[Verdict]]:
     """The verdicts of the tables of an example of the page on its records."""
-    declarations, records = (re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)[index] for kind in ("python", "json"))
+    examples, records = (re.findall(rf"```{kind}\n(.*?)```", SECTION, re.DOTALL) for kind in ("python", "json"))
     namespace: dict[str, Any] = {}
-    exec(compile(declarations, "several-types.md", "exec"), namespace)  # noqa: S102 - the page's own example
+    run_examples("several-topics.md", examples, namespace)
     rules = [namespace[name].rules() for name in names]
-    return [[judge(line.encode(), None, table_rules) for line in records.splitlines()] for table_rules in rules]
+    return [[judge(line.encode(), None, table_rules) for line in records[index].splitlines()] for table_rules in rules]
 
 
 def test_each_table_of_the_page_takes_the_records_of_its_type() -> None:

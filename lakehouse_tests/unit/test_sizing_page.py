@@ -6,7 +6,7 @@ import pytest
 
 from lakehouse_tests.helpers.places import ROOT
 
-PAGE = (ROOT / "docs" / "how-to" / "sizing.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
 RESULTS = {file.stem: file.read_text(encoding="utf-8") for file in (ROOT / "benchmarks" / "results").glob("*.md")}
 
 

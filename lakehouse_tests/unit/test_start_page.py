@@ -11,13 +11,13 @@ from lakehouse.cli.show import _left_out_text
 from lakehouse.declaration.table_inputs import start_time
 from lakehouse_tests.helpers.places import ROOT
 
-PAGE = (ROOT / "docs" / "how-to" / "start.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "add-a-topic.md").read_text(encoding="utf-8")
 
 
 def declared_table() -> Any:
     (declaration,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     namespace: dict[str, Any] = {}
-    exec(compile(declaration, "start.md", "exec"), namespace)  # noqa: S102 - the page's own example
+    exec(compile(declaration, "add-a-topic.md", "exec"), namespace)  # noqa: S102 - the page's own example
     return namespace["orders"]
 
 

@@ -1,12 +1,12 @@
 """Count the attacks on the promises of the project and write them into ``docs/explanation``.
 
 A test attacks with ``with attack(promise, how): ...``. Each ``with`` counts once (or ``times()``), and an exception
-inside it counts as a difference. ``--report FOLDER`` writes below a marker in two pages of the folder: all attacks
-(``attacks.md``), and their sums by promise and target (``reliability.md``). A complete run takes hours. With ``--add``
-a partial run adds its counts to the existing tables, with a separate line for its commit. A partial run that fails adds
-nothing.
+inside it counts as a difference. ``--report FOLDER`` writes all attacks into ``attacks.csv`` of the folder, and their
+sums by promise and target, with the runs, below a marker in ``reliability.md``. A complete run takes hours. With
+``--add`` a partial run adds its counts, with a separate line for its commit. A partial run that fails adds nothing.
 """
 
+import csv
 import re
 import subprocess
 from collections import Counter
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
+from io import StringIO
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, cast
@@ -21,11 +22,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 MARKER = "<!-- below: written by make torture -->"
-ATTACKS_PAGE, SUMS_PAGE = "attacks.md", "reliability.md"
-_ROW = re.compile(
-    r"^\| (?P<promise>[^*|]+) \| (?P<target>[^|]+) \| (?P<how>[^|]+) \| (?P<times>[\d,]+) \| (?P<differed>[\d,]+) \|$",
-    re.M,
-)
+ATTACKS_FILE, SUMS_PAGE = "attacks.csv", "reliability.md"
 _RUN = re.compile(r"^Commits? .*?(?=\n\n)", re.M | re.S)
 _ATTACK, _DIFFERENCE = "attack", "difference"
 Attack = Callable[..., AbstractContextManager[None]]
@@ -51,8 +48,8 @@ class Kind(NamedTuple):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("reliability")
-    group.addoption("--report", type=Path, help="Write the tables of attacks into the pages of this folder.")
-    group.addoption("--add", action="store_true", help="Add to the tables in the folder.")
+    group.addoption("--report", type=Path, help="Write the attacks and their sums into this folder.")
+    group.addoption("--add", action="store_true", help="Add to the counts in the folder.")
 
 
 @pytest.fixture
@@ -101,32 +98,33 @@ class _AttackReport:
         folder: Path | None = config.getoption("--report")
         adds_counts = config.getoption("--add")
         if folder and adds_counts:
-            self.add((folder / ATTACKS_PAGE).read_text(encoding="utf-8").partition(MARKER)[2])
-        table = self.table()
+            self.add(folder)
         terminalreporter.section("attacks and differences")
-        terminalreporter.write_line(table)
+        terminalreporter.write_line(self.table())
         if folder and not (adds_counts and exitstatus):
-            _write_below_marker(folder / ATTACKS_PAGE, table)
-            _write_below_marker(folder / SUMS_PAGE, self.sums())
+            (folder / ATTACKS_FILE).write_text(self.table(), encoding="utf-8")
+            _write_below_marker(folder / SUMS_PAGE, "\n\n".join([*self.runs, self._run_line(), self.sums()]))
 
-    def add(self, table: str) -> None:
-        """Add the counts of a table that previous runs wrote."""
-        self.runs = _RUN.findall(table)
-        for row in _ROW.finditer(table):
-            kind = Kind(row["promise"], row["target"], row["how"])
-            self.tried[kind] += int(row["times"].replace(",", ""))
-            self.differed[kind] += int(row["differed"].replace(",", ""))
+    def add(self, folder: Path) -> None:
+        """Add the counts that previous runs wrote into a folder."""
+        self.runs = _RUN.findall((folder / SUMS_PAGE).read_text(encoding="utf-8").partition(MARKER)[2])
+        with (folder / ATTACKS_FILE).open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                kind = Kind(*(row[name] for name in Kind._fields))
+                self.tried[kind] += int(row["times"])
+                self.differed[kind] += int(row["differences"])
 
     def table(self) -> str:
-        """The runs, and each kind of attack with its counts."""
-        rows = [
-            f"| {' | '.join(kind)} | {times:,} | {self.differed[kind]:,} |"
-            for kind, times in sorted(self.tried.items())
-        ]
+        """Each kind of attack with its counts, as CSV."""
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([*Kind._fields, "times", "differences"])
+        writer.writerows([*kind, times, self.differed[kind]] for kind, times in sorted(self.tried.items()))
+        return text.getvalue()
+
+    def _run_line(self) -> str:
         minutes = (monotonic() - self.begun) / 60
-        run_line = f"Commit {self.commit}, {datetime.now(UTC):%Y-%m-%d}, {self.tests} tests in {minutes:.0f} minutes."
-        header = "| promise | what was attacked | how | times | differences |\n|---|---|---|---:|---:|"
-        return "\n".join(["\n\n".join([*self.runs, run_line]), "", header, *rows])
+        return f"Commit {self.commit}, {datetime.now(UTC):%Y-%m-%d}, {self.tests} tests in {minutes:.0f} minutes."
 
     def sums(self) -> str:
         """The counts by promise and target, and all of them."""

@@ -17,7 +17,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:Z|([+-
 _NOTHING = object()
 
 
-class Refused(Exception):  # noqa: N818 - a verdict
+class Refusal(Exception):  # noqa: N818 - a verdict
     """The reason for which a record or a row is rejected, or has no row."""
 
 
@@ -32,17 +32,17 @@ def decode_record(value: bytes | None, table: StreamTable) -> list[Row | str]:
         (path,) = table.rows_path
         elements = record.get(path)
         if elements is not None and not isinstance(elements, list):
-            raise Refused("wrong_type")
+            raise Refusal("wrong_type")
         if not elements:
             return [_without_rows(record, path, table)]
-    except Refused as refused:
-        return [str(refused)]
+    except Refusal as refusal:
+        return [str(refusal)]
     return [_row_or_reason(element, record, table) for element in elements]
 
 
 def _parse(value: bytes | None) -> Row:
     if value is None:
-        raise Refused("tombstone")
+        raise Refusal("tombstone")
     try:
         record = json.loads(
             value.decode(),
@@ -61,7 +61,7 @@ def _parse(value: bytes | None) -> Row:
 
 
 def _refuse(reason: str) -> Any:
-    raise Refused(reason)
+    raise Refusal(reason)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Row:
@@ -83,7 +83,7 @@ def _at(outer: Any, path: tuple[str, ...]) -> Any:
     return outer
 
 
-def _meets(outer: Any, condition: FieldIs) -> bool:
+def _meets(outer: Any, condition: Any) -> bool:
     raw = _at(outer, condition.path)
     raw = None if raw is _NOTHING else raw
     if isinstance(raw, dict | list):
@@ -107,8 +107,8 @@ def _row_or_reason(element: Any, record: Row, table: StreamTable) -> Row | str:
         if not isinstance(element, dict):
             _refuse("not_an_object")
         return _row_of(element, record, table)
-    except Refused as refused:
-        return str(refused)
+    except Refusal as refusal:
+        return str(refusal)
 
 
 def _row_of(element: Row, record: Row, table: StreamTable) -> Row:
@@ -123,8 +123,8 @@ def _row_of(element: Row, record: Row, table: StreamTable) -> Row:
 
 def _values(columns: Any, element: Row, record: Row, *, is_required: bool = False) -> Row:
     """The values of columns; first those of the record around rows, since they decide about all of its rows."""
-    ordered = sorted(columns, key=lambda column: not isinstance(column.source, ParentField))
-    return {column.name: _value(column, element, record, is_required=is_required) for column in ordered}
+    ordered_columns = sorted(columns, key=lambda column: not isinstance(column.source, ParentField))
+    return {column.name: _value(column, element, record, is_required=is_required) for column in ordered_columns}
 
 
 def _value(column: Column, element: Row, record: Row, *, is_required: bool) -> Any:
@@ -138,8 +138,8 @@ def _value(column: Column, element: Row, record: Row, *, is_required: bool) -> A
     if raw is None and (column.required or is_required):
         _refuse("missing_field" if is_missing else "null_field")
     if raw is None and column.default is not None:
-        return _converted(Decimal(str(column.default)) if _is_number(column.default) else column.default, column)
-    return None if raw is None else _converted(raw, column)
+        return _convert(Decimal(str(column.default)) if _is_number(column.default) else column.default, column)
+    return None if raw is None else _convert(raw, column)
 
 
 def _is_number(value: Any) -> bool:
@@ -152,7 +152,7 @@ def _means_null(raw: Any, column: Column) -> bool:
     return _is_number(raw) and any(raw == Decimal(text) for text in column.null_values if re.fullmatch(r"-?\d+", text))
 
 
-def _converted(raw: Any, column: Column) -> Any:
+def _convert(raw: Any, column: Column) -> Any:
     if column.type == "STRING":
         return _text(raw)
     if column.type == "BOOLEAN":
@@ -184,8 +184,8 @@ def _number(raw: Any, type_: str) -> Any:
         return int(raw) if raw == int(raw) else _refuse("wrong_type")
     precision, scale = map(int, re.findall(r"\d+", type_))
     with localcontext(prec=500):
-        rounded = raw.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
-        return rounded if abs(rounded) < Decimal(10) ** (precision - scale) else _refuse("out_of_range")
+        rounded_number = raw.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+        return rounded_number if abs(rounded_number) < Decimal(10) ** (precision - scale) else _refuse("out_of_range")
 
 
 def _time(raw: Any) -> datetime:

@@ -21,7 +21,7 @@ from lakehouse_tests.helpers.tables.log_tables import log_table
 from lakehouse_tests.helpers.tables.logs import WrittenTable
 
 TABLE = replace(temperatures, replay_from=date(2026, 8, 1))
-PAGE = (ROOT / "docs" / "how-to" / "replay-days.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "restore.md").read_text(encoding="utf-8")
 REPLAYED_KEY = dg.AssetKey("temperatures_replayed")
 
 

@@ -102,7 +102,7 @@ def test_a_day_whose_records_may_have_expired_fails_with_the_sentence_of_the_gap
 
 
 def test_the_page_shows_the_error_of_an_expired_day(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "replay-days.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "restore.md").read_text(encoding="utf-8")
     with pytest.raises(LakehouseError) as raised:
         require(tmp_path, day(1), {0: 5000}, {0: noon(2)}, {0: 4999})
     assert str(raised.value) in " ".join(page.split())

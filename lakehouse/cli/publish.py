@@ -106,7 +106,7 @@ def _verdicts(
     """Number of each line; reason and detail if its record, as the table's format encodes it, would be rejected."""
     import pyarrow as pa
 
-    from lakehouse.decoding.native.parsing import find_native
+    from lakehouse.decoding.json_parsing import find_native
     from lakehouse.decoding.verdicts import decode_slices
     from lakehouse.kafka.publish import write_line
 

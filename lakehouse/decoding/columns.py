@@ -42,7 +42,7 @@ class _Source(NamedTuple):
     places: Any
     owners: Any
 
-    def used(self, rows: Rows) -> Mask:
+    def used_objects(self, rows: Rows) -> Mask:
         """Which of the objects open rows read."""
         if self.places is None:
             return rows.is_open
@@ -74,7 +74,7 @@ class RowColumns:
         batch, source = self.rows.batch, _source_of(self.rows, field)
         column = _convert_fast(source, batch)
         is_odd = ~(column.is_plain & is_unambiguous(source.objects, source.parts, source.field))
-        is_odd &= source.used(self.rows)
+        is_odd &= source.used_objects(self.rows)
         if batch.native:
             self.rows.doubt(source.to_rows(is_odd))
         elif is_odd.any():

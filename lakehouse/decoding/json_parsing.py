@@ -6,11 +6,14 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 import json
 import re
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.numbers import parse_number
 
+Native = ModuleType
+"""The module ``orjson``, which not every machine has."""
 NotFinite = Literal["reject", "null"]
 """What ``NaN`` and ``Infinity`` do, which are not JSON: reject the record, or be read as null."""
 DuplicateNames = Literal["reject", "first", "last"]
@@ -32,6 +35,15 @@ _BLANK = " \t\r\n"
 BYTE_ORDER_MARK = "\ufeff"
 """What some programs write in front of a text."""
 _CUT_OFF = re.compile(r"t(ru?)?|f(a(ls?)?)?|n(ul?)?|-|\.|(\.\d+)?[eE][+-]?|u[0-9a-fA-F]{0,4}|")
+
+
+def find_native() -> Native | None:
+    """The native parser of this machine; ``None`` if it has none, which costs only time."""
+    try:
+        import orjson  # noqa: PLC0415 - not every machine has it
+    except ImportError:
+        return None
+    return orjson
 
 
 def utf8_text(value: bytes) -> str:

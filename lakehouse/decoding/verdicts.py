@@ -18,11 +18,12 @@ from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.batch import PartArrays, RecordBatch, parse, tombstones, unpack
 from lakehouse.decoding.columns import RowColumns
 from lakehouse.decoding.effects import Effects, choose_by_header, choose_by_value
+from lakehouse.decoding.exploded_rows import rows_of
 from lakehouse.decoding.fields import Field, Rejection
+from lakehouse.decoding.json_parsing import Native
 from lakehouse.decoding.memory import MAX_SLICE_MEMORY
-from lakehouse.decoding.native.parsing import Native
 from lakehouse.decoding.record_parts import TIME
-from lakehouse.decoding.rows import Rows, deleting_rows, rows_of
+from lakehouse.decoding.rows import Rows, deleting_rows
 from lakehouse.decoding.rules import Rules, column_memory
 from lakehouse.decoding.staged import (
     DELETED,
@@ -201,7 +202,7 @@ def _reasons(rejections: Mapping[int, Rejection], is_filtered: Any, count: int) 
 
 def _row_verdicts(rows: Rows, groups: Mapping[str, _Group], reasons: list[pa.Array]) -> pa.StructArray:
     batch, rules, count = rows.batch, rows.batch.rules, len(rows)
-    stored = groups[""]
+    stored_rows = groups[""]
 
     def spread(of_group: Any, names: Iterable[str] = groups) -> Any:
         """A mask with what each of some groups says about its rows."""
@@ -214,8 +215,10 @@ def _row_verdicts(rows: Rows, groups: Mapping[str, _Group], reasons: list[pa.Arr
     is_late = spread(lambda columns: columns.is_late, [""])
     columns = [*reasons, pa.array(is_late), *(_column_of(groups, field, count) for field in rules.fields)]
     for field in rules.null_erases:
-        flags = stored.columns.explicit_nulls(field)
-        columns.append(flags if len(stored.places) == count else pa.array(_spread_flags(flags, stored.places, count)))
+        flags = stored_rows.columns.explicit_nulls(field)
+        columns.append(
+            flags if len(stored_rows.places) == count else pa.array(_spread_flags(flags, stored_rows.places, count))
+        )
     flags = {name: spread(lambda columns: columns.rows.is_open, [name]) for name in (DELETED, ROWLESS)}
     flags[ROUNDED] = spread(lambda columns: columns.is_rounded & columns.has_values)
     columns += [pa.array(flags[name]) for name in rules.marks]
@@ -250,10 +253,10 @@ def _spread_flags(flags: pa.Array, places: Any, count: int) -> Any:
 def _places_of_changes(batch: RecordBatch, is_open: Any, is_without_row: Any) -> list[pa.Array]:
     """The place of each change in the order of its source, what it is in a snapshot, and the part of its source."""
     changes = [change if flag else None for change, flag in zip(batch.changes, is_open.tolist(), strict=True)]
-    stored = [None if flag else change for change, flag in zip(changes, is_without_row.tolist(), strict=True)]
+    stored_changes = [None if flag else change for change, flag in zip(changes, is_without_row.tolist(), strict=True)]
     return [
         pa.array([change and change.sequence for change in changes], pa.int64()),
-        pa.array([change and change.snapshot for change in stored], pa.string()),
+        pa.array([change and change.snapshot for change in stored_changes], pa.string()),
         pa.array([change and change.origin for change in changes], pa.int64()),
     ]
 

@@ -22,8 +22,8 @@ from lakehouse.decoding.fields import UNREADABLE_FILE
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.json.format import JsonParser
+from lakehouse.decoding.json_parsing import find_native
 from lakehouse.decoding.known_values import KnownValues, unknown_finder
-from lakehouse.decoding.native.parsing import find_native
 from lakehouse.decoding.record_keys import key_parser
 from lakehouse.decoding.record_parts import (
     FAULT_HEADER,

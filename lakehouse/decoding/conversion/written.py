@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.conversion.numbers import MAX_LENGTH, Mask, is_valid, text_array
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field
-from lakehouse.decoding.native.parsing import find_native
+from lakehouse.decoding.json_parsing import find_native
 from lakehouse.decoding.written_forms import TextNumber, boolean_form, number_form
 
 _MAX_DIGITS, _MAX_GROUPS = 30, 5  # of a number that a double represents; of three digits in 64 bits

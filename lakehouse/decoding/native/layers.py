@@ -10,7 +10,8 @@ import numpy as np
 
 from lakehouse.decoding.conversion.numbers import Mask
 from lakehouse.decoding.fields import paths_in_value
-from lakehouse.decoding.native.parsing import Native, inexact_values, parse_contents, parse_or_none
+from lakehouse.decoding.json_parsing import Native
+from lakehouse.decoding.native.parsing import inexact_values, parse_contents, parse_or_none
 from lakehouse.decoding.opened_texts import OpeningParser
 from lakehouse.decoding.rules import Rules
 

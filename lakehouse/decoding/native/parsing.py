@@ -6,7 +6,6 @@ may not. If what it made, written again, is byte for byte what was read, it lost
 
 import re
 from collections.abc import Iterable, Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,9 @@ import pyarrow.compute as pc
 
 from lakehouse.decoding.conversion.numbers import MAX_LENGTH, Mask
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.json_parsing import JsonOptions
+from lakehouse.decoding.json_parsing import JsonOptions, Native
 from lakehouse.decoding.record_parts import VALUE
 
-Native = ModuleType
-"""The module ``orjson``, which not every machine has."""
 _STRING_OR_NOT_FINITE = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?Infinity|NaN', re.DOTALL)
 _QUOTE, _BRACE = b'"{'
 _BRACKET_BIT = _BRACE ^ ord("[")
@@ -29,15 +26,6 @@ _HUGE_EXPONENT = rf"[:,\[]{_BLANK}-?[0-9.]+[eE][+-]?[0-9]{{9}}"
 _LONG_NUMBER = f"[0-9.]{{{MAX_LENGTH + 1}}}"
 _SIMPLE_NAME = re.compile(r"[A-Za-z0-9_. -]+", re.ASCII)
 _ESCAPED_NAME = r"\\u00[2-7]"  # a name may be escaped, too
-
-
-def find_native() -> Native | None:
-    """The native parser of this machine; ``None`` if it has none, which costs only time."""
-    try:
-        import orjson  # noqa: PLC0415 - not every machine has it
-    except ImportError:
-        return None
-    return orjson
 
 
 def parse_contents(values: Sequence[bytes | None], options: JsonOptions, native: Native) -> list[Any]:

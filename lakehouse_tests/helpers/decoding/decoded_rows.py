@@ -10,7 +10,7 @@ import pytest
 
 from lakehouse.declaration import Column, Rejection, StreamTable
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.native.parsing import Native
+from lakehouse.decoding.json_parsing import Native
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records

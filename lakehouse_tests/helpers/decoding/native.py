@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from lakehouse.decoding.native.parsing import find_native
+from lakehouse.decoding.json_parsing import find_native
 from lakehouse.decoding.one_record import Verdict, judge_record
 from lakehouse.decoding.record_parts import TIME
 from lakehouse.decoding.rules import Rules

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, RecordKey, Rejection, StreamTable, Tombstone
-from lakehouse.decoding.native.parsing import Native
+from lakehouse.decoding.json_parsing import Native
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding.native import NATIVE
 

@@ -13,7 +13,7 @@ from lakehouse import writer_schema
 from lakehouse.declaration import Column, RecordKey, Rejection, StreamTable, Tombstone
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.native.parsing import Native
+from lakehouse.decoding.json_parsing import Native
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 

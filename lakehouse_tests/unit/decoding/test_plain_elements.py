@@ -29,7 +29,7 @@ from lakehouse.declaration import (
     RecordKey,
     StreamTable,
 )
-from lakehouse.decoding import rows as row_module
+from lakehouse.decoding import exploded_rows
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import Schemas, WriterSchema
 from lakehouse.decoding.formats.unpacking.compression import compress
@@ -254,7 +254,7 @@ def test_elements_of_typed_formats_are_rows(form: Format, schema: WriterSchema) 
 def test_records_with_many_rows_are_decoded_in_slices(
     monkeypatch: pytest.MonkeyPatch, is_fast: bool, is_text: list[bool]
 ) -> None:
-    monkeypatch.setattr(row_module, "MAX_SLICE_MEMORY", 100_000)
+    monkeypatch.setattr(exploded_rows, "MAX_SLICE_MEMORY", 100_000)
     items = [{"sku": str(n)} for n in range(30)]
     arrays = [json.dumps(items) if text else items for text in is_text * 20]
     records = pa.array([json.dumps({"id": 1, "items": array, "more": 1}).encode() for array in arrays], pa.binary())

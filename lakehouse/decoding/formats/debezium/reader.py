@@ -94,7 +94,7 @@ class ChangeReader:
         """Return what reads one change from its content and its bytes, as ``Parser.change_opener`` says."""
         read_event = _flat_event if self._rules.is_flattened else _enveloped_event
         value_fields = [field for field in fields if field.part == VALUE]
-        declared = DeclaredTexts(value_fields, has_text_numbers=self._rules.has_text_numbers)
+        declared_texts = DeclaredTexts(value_fields, has_text_numbers=self._rules.has_text_numbers)
 
         def open_change(content: Any, value: bytes | None) -> Change:
             if value is None:
@@ -109,8 +109,8 @@ class ChangeReader:
             unavailable = self._unavailable_in(event, value_fields)
             if converters or unavailable:
                 row = _convert_row(row, converters, unavailable)
-            if declared.fields:
-                row = declared.read(row, converters, is_delete=event.operation == _DELETE)
+            if declared_texts.fields:
+                row = declared_texts.read(row, converters, is_delete=event.operation == _DELETE)
             return event.change_of(row, unavailable)
 
         return open_change

@@ -1,9 +1,10 @@
 """Decode the bytes of a record into a typed row, or into the reason why it is rejected.
 
 Records are decoded in batches, in this order. ``batch`` unpacks and parses them, ``native`` parses JSON quickly,
-``effects`` decides which belong to the table and what they do, ``exploded_rows`` finds their ``rows``, ``columns`` converts the
-values of each field with ``conversion``, and ``verdicts`` puts the result together. A value or a record of which the
-quick way is not certain goes to the strict rules; these alone define what is valid. ``one_record`` is a batch of one.
+``effects`` decides which belong to the table and what they do, ``exploded_rows`` finds their ``rows``, ``columns``
+converts the values of each field with ``conversion``, and ``verdicts`` puts the result together. A value or a record of
+which the quick way is not certain goes to the strict rules; these alone define what is valid. ``one_record`` is a batch
+of one.
 
 ``files`` splits files into records, ``generated`` computes records, and ``formats`` parse their bytes. ``fields``
 defines the rules for one field, and ``Rejection``, ``rules`` those of a table. ``record_parts`` names the parts of a

@@ -29,6 +29,7 @@ from lakehouse.decoding.memory import (
     value_memory,
 )
 from lakehouse.decoding.record_parts import ELEMENT, KEY, PARSED_KEY, VALUE
+from lakehouse.decoding.rows import Level, Rows
 from lakehouse.decoding.rules import column_memory
 from lakehouse.decoding.values import ParsedKey, follow_path, parse_part
 
@@ -37,7 +38,6 @@ _NO_ROWS = (
 )
 _REPEATED = 2  # times the memory of a value that every row has: it is written again for each row
 _MEASURED = 200_000  # bytes of memory of a record's rows above which the values that they repeat are measured
-from lakehouse.decoding.rows import Level, Rows
 
 
 def rows_of(batch: RecordBatch) -> Rows:

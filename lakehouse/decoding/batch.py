@@ -53,7 +53,6 @@ class RecordBatch:
         self.measured: dict[int, int] = {}
         self.memories = [0] * count
         self.is_open, self.is_filtered, self.is_uncertain = (np.full(count, flag) for flag in (True, False, False))
-        self.is_read: Mask = self.is_open
 
     def __len__(self) -> int:
         return len(self.values)
@@ -62,8 +61,7 @@ class RecordBatch:
         """Leave out all records but the first ones, before they are parsed."""
         self.values, self.contents, self.objects = self.values[:count], self.contents[:count], self.objects[:count]
         self.is_open, self.is_filtered = self.is_open[:count], self.is_filtered[:count]
-        self.is_uncertain, self.is_read = self.is_uncertain[:count], self.is_read[:count]
-        self.memories = self.memories[:count]
+        self.is_uncertain, self.memories = self.is_uncertain[:count], self.memories[:count]
 
     def reject(self, record: int, rejection: Rejection) -> None:
         """Decide that a record is rejected."""

@@ -19,6 +19,7 @@ _SCHEMA = '{"schema":'
 _PAYLOAD = re.compile(r'[ \t\r\n]*,[ \t\r\n]*"payload"[ \t\r\n]*:')
 _WITHOUT_SCHEMA = b'{"payload":'
 _BEGINNINGS = ("{", "[")
+_MAX_SIZE = 1_000_000  # bytes of a text: with its record, it takes far less memory than a record may
 
 
 class SharedSchema(NamedTuple):
@@ -79,6 +80,7 @@ def open_texts(contents: list[Any], rules: Rules, native: Native) -> Mask:
         records, written = [record for record, text in pairs if text], [text for _, text in pairs if text]
         opened = parse_contents(written, parser.json_options, native)
         is_inexact[records] |= inexact_values(written, opened, rules.fields, native)
+        is_inexact[records] |= np.fromiter((len(text) > _MAX_SIZE for text in written), bool, len(written))
         for record, content in zip(records, opened, strict=True):
             if content is not None:
                 containers[record][path[-1]] = content

@@ -30,6 +30,8 @@ _ESCAPED_NAME = r"\\u00[2-7]"  # a name may be escaped, too
 
 def parse_contents(values: Sequence[bytes | None], options: JsonOptions, native: Native) -> list[Any]:
     """What the values are; ``None`` for those that are not valid JSON."""
+    if None in values:
+        values = [b"null" if value is None else value for value in values]
     try:
         return list(map(native.loads, values))
     except native.JSONDecodeError:

@@ -38,7 +38,7 @@ _TOPIC_NAME = (
     ' and to key=: Column("topic", "STRING", doc="", required=True, source=TopicName()). If records of the same key'
     " come in several topics, declare version=."
 )
-_PATTERN = "To read each topic whose name begins with {}, also later ones, write topics=TopicPattern({})."
+_PATTERN = "To read each topic whose name begins with {}, also later ones, write source=TopicPattern({})."
 
 
 def propose_for_lines(lines: "Sequence[bytes | None]", where: str | None) -> "Proposal":

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lakehouse.cli.output import count_text
 from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.decoding.formats.shown_options import quote
-from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,37 +15,29 @@ if TYPE_CHECKING:
     from lakehouse.declaration.inference.proposal import Proposal
 
 _WIDTH = 120
-_SOURCES = (ParentField, RecordHeader, RecordKey)
 
 
 def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") -> str:
     """The text of a file with the proposed declaration, formatted as a person would write it."""
     format_text = proposal.form.declared_as
-    uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True}
-    uses |= dict.fromkeys(re.findall(r"(\w+)\(", format_text), True)
-    uses |= {type(proposal.where).__name__: True} if proposal.where else {}
-    uses |= {type(column.source).__name__: isinstance(column.source, _SOURCES) for column in proposal.columns}
-    imported_names = sorted(name for name, is_used in uses.items() if is_used)
     records = f"topic{'s' if len(topics) > 1 else ''} {', '.join(topics)}"
     doc = f"Records of {records}: one row for each {', '.join(proposal.key) or 'record'}."
-    topic_text = f"topics=[{', '.join(map(quote, topics))}]" if len(topics) > 1 else f"topic={quote(topics[0])}"
+    topic_names = ", ".join(map(quote, topics))
+    topic_text = f"source=Topics([{topic_names}])" if len(topics) > 1 else f"topic={topic_names}"
     parts = [f"name={quote(table)}", topic_text, f"doc={quote(doc)}", "file=__file__"]
     # a line may break between two options or columns of a format, whose names in a proposal contain no spaces
     format_lines = wrap(f"format={format_text}", _WIDTH - 5, subsequent_indent="        ", break_long_words=False)
     parts += ["\n".join(format_lines)] if format_text else []
     parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
-    parts += (
-        []
-        if proposal.rows_from is None
-        else [f"rows_from={source_text(proposal.rows_from) if proposal.rows_from else ()}"]
-    )
-    parts += ["single_object=True"] if proposal.single_object else []
+    parts += [] if proposal.rows_from is None else [f"rows_from={_rows_from(proposal)}"]
     columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quote, proposal.key))}]"]
     if proposal.month_of:
         parts.append(f"partition_by=Month({quote(proposal.month_of)})")
     comment = _comment(proposal) if proposal.warnings else ""
     body = "".join(f"    {part},\n" for part in parts)
+    calls = set(re.findall(r"\b([A-Z]\w+)\(", re.sub(r'"[^"]*"', "", body)))
+    imported_names = sorted({"StreamTable", *calls})
     head = f'"""The table of {records}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
     return f"{head}{comment}{table} = StreamTable(\n{body})\n"
 
@@ -57,6 +48,11 @@ def _comment(proposal: "Proposal") -> str:
     texts = [f"Proposed from {records}. Check these points:", *(f"- {warning}" for warning in proposal.warnings)]
     lines = [wrap(text, _WIDTH - 2, subsequent_indent="  ", break_long_words=False) for text in texts]
     return "".join(f"# {line}\n" for text_lines in lines for line in text_lines)
+
+
+def _rows_from(proposal: "Proposal") -> str:
+    path = source_text(proposal.rows_from) if proposal.rows_from else "()"
+    return f"Explode({path}, single_object=True)" if proposal.single_object else path
 
 
 def _condition(condition: "FieldIs | HeaderIs") -> str:

@@ -8,7 +8,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.table_inputs import Generated
+from lakehouse.declaration.sources import Generated
 from lakehouse.decoding.generated import microseconds_of, value_writer
 from lakehouse.errors import DataLossError, SourceError
 from lakehouse.ledger.ledger import Ledger

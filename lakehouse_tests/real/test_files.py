@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Csv, Files, RecordHeader, StreamTable
+from lakehouse.declaration import Column, Csv, Files, RecordHeader, StreamTable, Time
 from lakehouse.decoding.files import contents
 from lakehouse.errors import DataLossError, SourceError
 from lakehouse.ingest.batches import merge_all
@@ -32,7 +32,7 @@ SOURCE = Files("heart", names="*.json*", each="element", settle=timedelta(0))
 CSV = Files("heart", names="*.csv", header="mrn,name", settle=timedelta(0))
 _COLUMNS = [
     Column("device_id", "INT", "Device.", required=True, written="text"),
-    Column("time", "TIMESTAMP", "Time of the reading.", required=True, epoch="seconds", written="text"),
+    Column("time", "TIMESTAMP", "Time of the reading.", required=True, written=Time(epoch="seconds", written="text")),
     Column("heartrate", "DOUBLE", "Beats per minute.", written="text"),
 ]
 

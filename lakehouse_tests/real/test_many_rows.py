@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, ElementIndex, FieldIs, Json, ParentField, StreamTable
+from lakehouse.declaration import Column, ElementIndex, Explode, FieldIs, Json, ParentField, StreamTable, Topic
 from lakehouse.ingest.redrive import redrive
 from lakehouse.kafka import create_topic
 from lakehouse.ledger.audit import audit
@@ -30,7 +30,14 @@ def item(sku: str, pieces: int) -> dict[str, Any]:
 
 def create(spark: SparkSession, settings: Settings, key: Sequence[str]) -> Stream:
     name = unique_table().name
-    table = StreamTable(name, name, "Items.", [ORDER_ID, SKU, PIECES], key, rows_from="items", partitions=1)
+    table = StreamTable(
+        name,
+        source=Topic(name, partitions=1),
+        doc="Items.",
+        columns=[ORDER_ID, SKU, PIECES],
+        key=key,
+        rows_from="items",
+    )
     create_topic(settings, table)
     return Stream(spark, settings, table)
 
@@ -98,7 +105,7 @@ def test_a_single_object_in_place_of_the_array_is_redriven_once_it_is_declared(
     stream.send(b'{"id": 1, "items": {"sku": "a", "pieces": 1}}', order(2, item("b", 2)))
     stream.merge()
     assert rejected(stream) == [(0, None, "wrong_type", True, True)]
-    stream.table = replace(stream.table, single_object=True)
+    stream.table = replace(stream.table, rows_from=Explode(stream.table.rows_path or (), single_object=True))
     redrive(stream.context)
     assert rows(stream) == [(1, "a", 1, 0, 0), (2, "b", 2, 1, 0)]
     stream.send(b'{"id": 3, "items": {"sku": "c", "pieces": 3}}')
@@ -209,7 +216,9 @@ def test_rejected_elements_of_a_record_that_belongs_to_another_table_are_resolve
 def test_a_rejected_record_that_belongs_to_another_table_is_resolved(spark: SparkSession, broker: Settings) -> None:
     name = unique_table().name
     columns = [Column("id", "BIGINT", "Number.", required=True), Column("n", "INT", "How many.", between=(0, 9))]
-    stream = Stream(spark, broker, StreamTable(name, name, "Orders.", columns, ["id"], partitions=1))
+    stream = Stream(
+        spark, broker, StreamTable(name, source=Topic(name, partitions=1), doc="Orders.", columns=columns, key=["id"])
+    )
     create_topic(broker, stream.table)
     stream.send(b'{"id": 1, "n": 3}', b'{"id": 2, "n": 30, "type": "other"}')
     stream.merge()

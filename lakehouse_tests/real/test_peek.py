@@ -19,9 +19,9 @@ from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 
 TABLE = """
-from lakehouse import Column, StreamTable
+from lakehouse import Column, StreamTable, Topic
 columns = [Column("id", "INT", "", required=True), Column("price", "DECIMAL(5,2)", "", between=(0, 9))]
-prices = StreamTable("prices", "{topic}", "", columns, ["id"], partitions=2)
+prices = StreamTable("prices", source=Topic("{topic}", partitions=2), doc="", columns=columns, key=["id"])
 """
 
 
@@ -147,7 +147,7 @@ def test_a_first_declaration_is_written_from_the_records_of_a_topic(settings, ca
     assert "from 3 records; 1 of them cannot be read as JSON objects: " in " ".join(capsys.readouterr().out.split())
     declaration = (Path(settings.declarations) / "orders.py").read_text()
     assert f'topic="{topic}"' in declaration and 'key=["id"]' in declaration
-    assert 'Column("at", "TIMESTAMP", doc="", required=True, pattern="%Y-%m-%dT%H:%M:%SZ")' in declaration
+    assert 'Column("at", "TIMESTAMP", doc="", required=True, written=Time(pattern="%Y-%m-%dT%H:%M:%SZ"))' in declaration
 
 
 def test_batches_that_would_fill_the_memory_are_not_read(settings, capsys, monkeypatch) -> None:

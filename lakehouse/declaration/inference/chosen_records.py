@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice
 from typing import NamedTuple, TypeVar
 
+from lakehouse.declaration.columns import Column
 from lakehouse.declaration.conditions import FieldIs, HeaderIs
 from lakehouse.declaration.inference.column_lines import column_line
-from lakehouse.declaration.inference.proposed_types import type_of
+from lakehouse.declaration.inference.proposed_types import type_of, with_type
 from lakehouse.declaration.names import column_name
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.record_filter import RecordFilter
@@ -84,8 +84,8 @@ def header_notes(headers: Sequence[Mapping[str, bytes]]) -> Iterator[str]:
 def _column_of(header: str, values: Sequence[bytes]) -> Column | None:
     """A column for a header; ``None`` if a value is not a text."""
     try:
-        type_, pattern = type_of([value.decode() for value in values]) or ("STRING", None)
+        type_ = type_of([value.decode() for value in values]) or ("STRING", None)
     except UnicodeDecodeError:
         return None
     name = column_name(header) or header
-    return Column(name, type_, "", required=True, source=RecordHeader(header), pattern=pattern)
+    return with_type(Column(name, "STRING", "", required=True, source=RecordHeader(header)), type_)

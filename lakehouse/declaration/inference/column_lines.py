@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from lakehouse.declaration.vocabulary import Column
+from lakehouse.declaration.columns import Column, Time
 from lakehouse.decoding.formats.shown_options import quote
 from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
-
-_TEXT_OPTIONS = ("pattern", "epoch", "written")
 
 
 def column_line(column: Column) -> str:
@@ -14,10 +12,20 @@ def column_line(column: Column) -> str:
     arguments = [quote(column.name), quote(column.type), "doc=" + quote(column.doc)]
     arguments += ["required=True"] if column.required else []
     arguments += [f"source={text}"] if (text := _source(column)) else []
-    arguments += [f"{option}={quote(value)}" for option in _TEXT_OPTIONS if (value := getattr(column, option))]
+    arguments += [f"written={_written(column)}"] if column.written else []
     arguments += [f"null_values=[{', '.join(map(quote, column.null_values))}]"] if column.null_values else []
     arguments += [f"{option}=True" for option in ("keep", "null_erases") if getattr(column, option)]
     return f"Column({', '.join(arguments)})"
+
+
+def _written(column: Column) -> str:
+    """The expression for how records write the values of a column."""
+    form = quote(column.form) if isinstance(column.form, str) else repr(column.form)
+    if not isinstance(column.written, Time):
+        return form
+    options = [f"pattern={quote(column.time.pattern)}"] if column.time.pattern else []
+    options += [f"epoch={quote(column.time.epoch)}"] if column.time.epoch else []
+    return f"Time({', '.join([*options, *([f'written={form}'] if column.form else [])])})"
 
 
 def _source(column: Column) -> str:

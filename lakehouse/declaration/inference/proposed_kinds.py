@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from shlex import quote
 from typing import Any, NamedTuple
 
+from lakehouse.declaration.columns import Column
 from lakehouse.declaration.inference.proposed_key import present_columns, value_at
 from lakehouse.declaration.inference.proposed_types import holds_user_names
-from lakehouse.declaration.vocabulary import Column
 
 _TYPE_COLUMN = re.compile(
     r"(.*_)?(type|kind|event|event_name|action|op|operation|record|class|schema|entity|object|table)"

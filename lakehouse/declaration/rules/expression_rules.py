@@ -16,9 +16,12 @@ _MAX_SHOWN = 200  # characters of SQL
 def computed_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the computed columns of the table."""
     types = {column.name: column.type for column in table.record_columns if not column.keep and not column.is_nested}
-    for column in table.columns:
-        if column.sql is None:
-            continue
+    for column in table.computed_columns:
+        if not column.sql:
+            yield (
+                f"column {column.name}: sql is empty",
+                "Write an expression over other columns, for example rating >= 7.",
+            )
         if column.name in table.key:
             message = f"column {column.name}: a computed column cannot be part of the key"
             yield message, "The key must come from records. Name the columns that it is computed from."

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from lakehouse.declaration.columns import Column
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import WHOLE_LIMITS
 from lakehouse.decoding.formats import KEY_FORMATS
@@ -44,7 +44,9 @@ def key_source_problems(column: Column) -> Iterator[Problem]:
 
 def key_table_problems(table: TableParts) -> Iterator[Problem]:
     """Columns that read the key in different forms, and keys whose schemas the values exclude."""
-    encodings = {column.field.key_encoding: column for column in table.columns if column.field.part == PARSED_KEY}
+    encodings = {
+        column.field.key_encoding: column for column in table.record_columns if column.field.part == PARSED_KEY
+    }
     if len(encodings) > 1:
         (form, column), (other_form, other_column), *_ = encodings.items()
         yield f"columns {column.name} and {other_column.name} read the key as {form} and as {other_form}", _ONE_FORM
@@ -60,7 +62,7 @@ def key_table_problems(table: TableParts) -> Iterator[Problem]:
 
 def _window_problems(table: TableParts) -> Iterator[Problem]:
     """Columns that read the key with different windows, or times that its window does not have."""
-    sources = {column.name: column.source for column in table.columns if isinstance(column.source, RecordKey)}
+    sources = {column.name: column.source for column in table.record_columns if isinstance(column.source, RecordKey)}
     times = {name: source for name, source in sources.items() if source.written in WINDOW_TIMES}
     windows = {source.window: name for name, source in sources.items() if name not in times}
     if len(windows) > 1:

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from lakehouse.declaration.columns import Column
 from lakehouse.declaration.conditions import Condition, FieldIs, HeaderIs, Reject, SchemaIs
 from lakehouse.declaration.names import SHAPE, is_name, spelling_hint
 from lakehouse.declaration.sql import NotComputable
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.formats import KNOWN_REASONS

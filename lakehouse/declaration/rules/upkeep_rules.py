@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import timedelta
 
 from lakehouse.declaration.names import spelling_hint
 from lakehouse.declaration.table_parts import TableParts
@@ -13,38 +13,35 @@ _MAX_RETENTION = timedelta(days=36_525)
 _MIN_FRESH = timedelta(seconds=30)  # six ticks of the sensor: one slow tick breaks no promise
 _DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
 _MIN_MAINTENANCE = timedelta(minutes=5)
-_FIRST_DAY, _LAST_DAY = date(1970, 1, 1), date(9999, 12, 30)  # Dagster adds a day, and the last one of all is the 31st
 _MAX_CLUSTERED = 4
 
 
 def period_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the periods of a table; one rule for each."""
-    if table.retention < _MIN_RETENTION:
-        message = f"retention is {table.retention}, but the minimum is one hour"
+    retention, promise = table.upkeep.retention, table.promise
+    if retention < _MIN_RETENTION:
+        message = f"retention is {retention}, but the minimum is one hour"
         yield message, "VACUUM would remove files of a running batch. Declare at least one hour."
-    if table.retention > _MAX_RETENTION:
+    if retention > _MAX_RETENTION:
         yield "retention is more than 100 years", "Delta subtracts it from the current time. Declare less."
-    if table.replay_from and not _FIRST_DAY <= table.replay_from <= _LAST_DAY:
-        message = f"replay_from is {table.replay_from}, but must be between {_FIRST_DAY} and {_LAST_DAY}"
-        yield message, "Declare the first day of which the topic has records."
-    if table.fresh is not None and table.fresh < _MIN_FRESH:
-        message = f"fresh is {table.fresh}, but the minimum is 30 seconds"
+    if promise.fresh is not None and promise.fresh < _MIN_FRESH:
+        message = f"fresh is {promise.fresh}, but the minimum is 30 seconds"
         yield message, "The sensor looks every five seconds. Declare more."
-    if table.max_lag is not None and table.max_lag < 0:
-        yield f"max_lag is {table.max_lag}, but the minimum is 0", "Declare the number of offsets that may wait."
-    yield from _maintenance_problems(table.maintain_every)
+    if promise.max_lag is not None and promise.max_lag < 0:
+        yield f"max_lag is {promise.max_lag}, but the minimum is 0", "Declare the number of offsets that may wait."
+    yield from _maintenance_problems(table.upkeep.every)
 
 
 def _maintenance_problems(every: timedelta) -> Iterator[Problem]:
     """What is wrong with how often a table is maintained: a schedule cannot say every period."""
     if not _MIN_MAINTENANCE <= every <= _DAY:
-        message = f"maintain_every is {every}, but must be between 5 minutes and one day"
-        yield message, "Declare, for example: maintain_every=timedelta(hours=1)"
+        message = f"every of upkeep is {every}, but must be between 5 minutes and one day"
+        yield message, "Declare, for example: Upkeep(every=timedelta(hours=1))"
     elif (every < _HOUR and _HOUR % every) or (every >= _HOUR and (_DAY % every or every % _HOUR)):
-        message = f"maintain_every is {every}, which divides neither an hour nor a day into equal parts"
+        message = f"every of upkeep is {every}, which divides neither an hour nor a day into equal parts"
         yield message, "Declare minutes that divide an hour, or hours that divide a day."
     elif every % timedelta(minutes=1):
-        yield f"maintain_every is {every}, but must be whole minutes", "Declare whole minutes."
+        yield f"every of upkeep is {every}, but must be whole minutes", "Declare whole minutes."
 
 
 def partition_problems(table: TableParts) -> Iterator[Problem]:
@@ -62,20 +59,21 @@ def partition_problems(table: TableParts) -> Iterator[Problem]:
         elif [table.partition_by.name] == list(table.key):
             message = f"partition_by {column.name} is the entire key"
             yield message, "Each row would be in a folder of its own. Partition by a period, or remove partition_by."
-        elif column.keep:
+        elif column.name in table.keep:
             message = f"partition_by {column.name} is a kept column"
             yield message, "A row is stored in the partition of its newest record. Remove keep."
 
 
 def clustering_problems(table: TableParts) -> Iterator[Problem]:
     """Columns that cannot order files: Delta's log must contain the smallest and largest value of each file."""
-    if table.cluster_by and table.partition_by:
+    cluster_by = table.upkeep.cluster_by
+    if cluster_by and table.partition_by:
         message = "partition_by and cluster_by cannot be combined"
         yield message, "Partitions already decide where rows are stored. Remove one of the two."
-    if len(table.cluster_by) > _MAX_CLUSTERED:
-        message = f"cluster_by has {len(table.cluster_by)} columns, but the maximum is {_MAX_CLUSTERED}"
+    if len(cluster_by) > _MAX_CLUSTERED:
+        message = f"cluster_by has {len(cluster_by)} columns, but the maximum is {_MAX_CLUSTERED}"
         yield message, "Further columns have no effect. Remove them."
-    for name, count in Counter(table.cluster_by).items():
+    for name, count in Counter(cluster_by).items():
         column = table.by_name.get(name)
         if column is None:
             hint = spelling_hint(name, table.by_name)

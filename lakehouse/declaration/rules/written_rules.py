@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from lakehouse.declaration.columns import Column, Computed
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import WHOLE_LIMITS, is_text
 from lakehouse.decoding.nested_types import as_spark_says
@@ -68,7 +68,7 @@ _OF_PARTS = (
 )
 
 
-def is_binary(column: Column) -> bool:
+def is_binary(column: Column | Computed) -> bool:
     """Whether a column has bytes."""
     return column.type == "BINARY"
 
@@ -77,8 +77,6 @@ def binary_problems(column: Column) -> Iterator[Problem]:
     """What is wrong with the options of a column of bytes."""
     if not is_binary(column):
         return
-    if column.sql is not None:
-        yield "a computed column cannot be BINARY", "SQL computes no bytes. Read the column from a field."
     for option in ("null_values", "default"):
         if column.written is None and getattr(column, option) not in (None, (), []):
             yield f"BINARY without written and {option} cannot be combined", f"Bytes are not a text. Remove {option}."
@@ -101,7 +99,7 @@ def binary_table_problems(table: TableParts) -> Iterator[Problem]:
 
 def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
     """What is wrong with the form in which records write the values of a column; ``typed_by`` as in ``time_rules``."""
-    written = column.written
+    written = column.form
     if written is None:
         return
     if becomes_json(written) and typed_by:  # a small value, such as an enum, may become a long text
@@ -111,9 +109,7 @@ def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
     if column.is_nested and form not in ("otlp", _KEY_VALUES):
         yield f"written is not allowed for {column.type}", _INNER_VALUES
         return
-    if column.field.part == TIME:
-        yield "written is not allowed for a broker time", "The broker has one form for it. Remove written."
-    elif column.field.part != VALUE:
+    if column.field.part not in (TIME, VALUE):
         yield from _part_problems(column)
     yield from _fit_problems(column, form)
     yield from _option_problems(column)
@@ -121,7 +117,7 @@ def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
 
 def _option_problems(column: Column) -> Iterator[Problem]:
     """What is wrong with the options of the form."""
-    written = column.written
+    written = column.form
     if isinstance(written, TextNumber):
         yield from _number_problems(written)
     if isinstance(written, TextBoolean):
@@ -138,16 +134,17 @@ def _fit_problems(column: Column, form: str) -> Iterator[Problem]:
     """What is wrong with the form for the type and the format of the column."""
     if not {*_kinds(column)} & {*_FITTING_KINDS[form]}:
         advice = FORM_ADVICE if column.type == "BINARY" else _ADVICE[form]
-        yield f"written={column.written!r} does not fit {_described_type(column)}", advice
-    if form in ("number", "text_or_number") and column.pattern is not None and not _DIGITS.fullmatch(column.pattern):
+        yield f"written={column.form!r} does not fit {_described_type(column)}", advice
+    pattern = column.time.pattern
+    if form in ("number", "text_or_number") and pattern is not None and not _DIGITS.fullmatch(pattern):
         action = "A number has only digits, and no zero in front. Write a pattern that begins with %Y, such as %Y%m%d."
-        yield f"the pattern {column.pattern} does not match a number", action
+        yield f"the pattern {pattern} does not match a number", action
 
 
 def _kinds(column: Column) -> Iterator[str]:
     """What the type and the format of the column are, in the words of the tables of this module."""
     if column.type in ("TIMESTAMP", "DATE"):
-        yield "epoch" if column.epoch else "pattern" if column.pattern else "time"
+        yield "epoch" if column.time.epoch else "pattern" if column.time.pattern else "time"
     elif column.type in (*WHOLE_LIMITS, "DOUBLE"):
         yield "number"
     elif column.type.startswith("DECIMAL"):
@@ -170,7 +167,7 @@ def _part_problems(column: Column) -> Iterator[Problem]:
             f"written and {column.source!r} cannot be combined",
             "The key is either a text or the bytes of a number. Remove one of the two.",
         )
-    form = column.written
+    form = column.form
     has_texts = form in BYTE_FORMS or (isinstance(form, TextNumber) and not form.or_number)
     if isinstance(form, TextBoolean):
         has_texts = all(isinstance(value, str) for value in (*form.true, *form.false))

@@ -84,7 +84,13 @@ def files_layout(table: StreamTable, settings: Settings) -> Layout:
     name = table.files_name
     doc = f"Files from which records of {table.name} were read: one row per file and contents."
     return Layout(
-        name, settings.table_uri(name), doc, COLUMNS, retention=table.retention, anchors=["number"], sync=settings.sync
+        name,
+        settings.table_uri(name),
+        doc,
+        COLUMNS,
+        retention=table.upkeep.retention,
+        anchors=["number"],
+        sync=settings.sync,
     )
 
 

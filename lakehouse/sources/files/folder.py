@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from lakehouse.declaration.table_inputs import Files
+from lakehouse.declaration.sources import Files
 from lakehouse.errors import SourceError
 from lakehouse.ledger.positions import FILE_PLACES, HeldPart, Positions, Range, SourceState, first_of
 from lakehouse.sources.files.file_log import FileLog

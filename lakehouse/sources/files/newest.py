@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from lakehouse.declaration.table_inputs import Files
+from lakehouse.declaration.sources import Files
 from lakehouse.decoding.files.contents import chunk_hashes
 from lakehouse.decoding.files.fault import FileChangedError
 from lakehouse.decoding.files.reader import FileForm, FilePart, read_part

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.table_inputs import Files
+from lakehouse.declaration.sources import Files
 from lakehouse.decoding.record_parts import FILE_HEADER, HEADER
 from lakehouse.errors import ReadLossError, SourceError
 from lakehouse.errors.causes import causes_of

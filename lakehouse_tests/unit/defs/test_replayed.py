@@ -1,7 +1,6 @@
 """The asset whose partitions are days to replay, as Dagster loads it: no Spark, no broker."""
 
 import re
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -19,8 +18,9 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.log_tables import log_table
 from lakehouse_tests.helpers.tables.logs import WrittenTable
+from lakehouse_tests.helpers.tables.tables import redeclare
 
-TABLE = replace(temperatures, replay_from=date(2026, 8, 1))
+TABLE = redeclare(temperatures, replay_from=date(2026, 8, 1))
 PAGE = (ROOT / "docs" / "how-to" / "replay-days.md").read_text(encoding="utf-8")
 REPLAYED_KEY = dg.AssetKey("temperatures_replayed")
 
@@ -33,7 +33,7 @@ def repository() -> dg.RepositoryDefinition:
 def test_a_table_with_the_line_of_the_page_has_the_asset_of_the_page() -> None:
     (line,) = re.findall(r"^ +(replay_from=.*),$", PAGE, re.MULTILINE)
     options = eval(f"dict({line})", {"date": date})  # noqa: S307 - the page's own example
-    repository = build_defs([replace(temperatures, name="orders", **options)]).get_repository_def()
+    repository = build_defs([redeclare(temperatures, name="orders", **options)]).get_repository_def()
     assert dg.AssetKey("orders_replayed") in repository.assets_defs_by_key
     assert "asset `orders_replayed`" in PAGE
 
@@ -70,7 +70,7 @@ def test_no_job_of_the_table_replays(repository: dg.RepositoryDefinition, job: s
 def test_the_check_of_a_log_table_names_no_change_feed() -> None:
     descriptions = {
         table.name: replayed_asset(CatalogEntry(table)).check_specs_by_output_name.values()
-        for table in (TABLE, replace(log_table(), replay_from=date(2026, 8, 1)))
+        for table in (TABLE, redeclare(log_table(), replay_from=date(2026, 8, 1)))
     }
     texts = {name: next(iter(specs)).description or "" for name, specs in descriptions.items()}
     assert [name for name, text in texts.items() if "_changes" in text] == ["temperatures"]

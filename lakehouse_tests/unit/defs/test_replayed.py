@@ -1,6 +1,7 @@
 """The asset whose partitions are days to replay, as Dagster loads it: no Spark, no broker."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -8,6 +9,7 @@ from uuid import uuid4
 import dagster as dg
 import pytest
 
+from lakehouse.declaration import Topic
 from lakehouse.defs.assets import replayed_asset
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.catalog_entries import CatalogEntry
@@ -31,9 +33,9 @@ def repository() -> dg.RepositoryDefinition:
 
 
 def test_a_table_with_the_line_of_the_page_has_the_asset_of_the_page() -> None:
-    (line,) = re.findall(r"^ +(replay_from=.*),$", PAGE, re.MULTILINE)
-    options = eval(f"dict({line})", {"date": date})  # noqa: S307 - the page's own example
-    repository = build_defs([redeclare(temperatures, name="orders", **options)]).get_repository_def()
+    (line,) = re.findall(r"^ +(source=.*),$", PAGE, re.MULTILINE)
+    options = eval(f"dict({line})", {"date": date, "Topic": Topic})  # noqa: S307 - the page's own example
+    repository = build_defs([replace(temperatures, name="orders", topic="", **options)]).get_repository_def()
     assert dg.AssetKey("orders_replayed") in repository.assets_defs_by_key
     assert "asset `orders_replayed`" in PAGE
 

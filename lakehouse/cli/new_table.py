@@ -152,7 +152,7 @@ def _explain_unreadable(proposal: "Proposal", lines: "Sequence[bytes | None]") -
 
 
 def _require_condition(where: str | None) -> None:
-    from lakehouse.declaration.inference.chosen_records import read_conditions
+    from lakehouse.declaration.inference.readable_records import read_conditions
 
     if where is not None and not read_conditions(where):
         raise typer.BadParameter(f"{where!r} is neither FIELD=VALUE nor header:NAME=VALUE", param_hint="--where")

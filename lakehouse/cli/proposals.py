@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakehouse.declaration import FieldIs, HeaderIs
-    from lakehouse.declaration.inference.chosen_records import RecordParts
     from lakehouse.declaration.inference.proposal import Proposal
     from lakehouse.declaration.inference.proposed_changes import KeyedValue
+    from lakehouse.declaration.inference.readable_records import RecordParts
     from lakehouse.decoding.formats import Format
     from lakehouse.decoding.formats.format import Schemas
     from lakehouse.decoding.formats.parser import Parser
@@ -43,8 +43,8 @@ _PATTERN = "To read each topic whose name begins with {}, also later ones, write
 
 def propose_for_lines(lines: "Sequence[bytes | None]", where: str | None) -> "Proposal":
     """Propose columns for those lines of a sample that meet a condition, or for all."""
-    from lakehouse.declaration.inference.chosen_records import RecordParts
     from lakehouse.declaration.inference.proposal import DEFAULT_FORMAT, propose
+    from lakehouse.declaration.inference.readable_records import RecordParts
 
     condition = None
     if where:
@@ -59,7 +59,7 @@ def choose(
     records: "Sequence[AnyRecord]", parts: "Sequence[RecordParts]", condition_text: str, parser: "Parser"
 ) -> "tuple[list[AnyRecord], FieldIs | HeaderIs]":
     """Return the records that meet a condition, and the condition; raises ``LakehouseError`` if none meets it."""
-    from lakehouse.declaration.inference.chosen_records import choose_records, read_conditions
+    from lakehouse.declaration.inference.readable_records import choose_records, read_conditions
 
     chosen_records, condition = choose_records(records, parts, read_conditions(condition_text), parser)
     if condition is None:
@@ -149,9 +149,9 @@ def _propose(
     reading: "tuple[Format, Schemas]",
 ) -> "Proposal":
     """Propose columns for the values and the keys of the records that are wished for."""
-    from lakehouse.declaration.inference.chosen_records import RecordParts, header_notes
     from lakehouse.declaration.inference.proposal import propose
     from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
+    from lakehouse.declaration.inference.readable_records import RecordParts, header_notes
 
     form, schemas = reading
     condition = None

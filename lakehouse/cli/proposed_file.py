@@ -5,7 +5,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from lakehouse.cli.output import count_text
-from lakehouse.declaration.inference.column_lines import column_line, source_text
+from lakehouse.declaration.inference.proposed_types import column_line, source_text
 from lakehouse.decoding.formats.shown_options import quote
 
 if TYPE_CHECKING:

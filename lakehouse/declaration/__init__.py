@@ -2,9 +2,9 @@
 
 ``table`` defines ``StreamTable`` on top of ``table_parts`` and ``table_options``, ``view`` defines ``View``, and
 ``export`` defines ``Export``. ``columns``, ``sources``, ``conditions``, ``samples`` and ``vocabulary`` define the
-classes of its parts. ``rules`` lists what is refused, ``former`` what replaces former spellings, ``names`` which names
-are reserved and which one the user meant, ``sql`` what may be computed. ``snapshot`` describes a declaration as JSON,
-so that a later one can be compared with it. ``inference`` proposes a declaration from records.
+classes of its parts. ``rules`` lists what is refused, ``names`` which names are reserved, which one the user meant, and
+what replaces former ones, ``sql`` what may be computed. ``snapshot`` describes a declaration as JSON, so that a later
+one can be compared with it. ``inference`` proposes a declaration from records.
 
 A new option belongs into the group of its subject, and its restrictions into ``rules``. The package does no input or
 output. Every package above may import it; it imports ``lakehouse.decoding``, ``lakehouse.errors`` and, from

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from lakehouse.declaration.former import refuse_former
+from lakehouse.declaration.names import refuse_former
 from lakehouse.decoding.fields import Epoch, Field
 from lakehouse.decoding.nested_types import nested, with_inner
 from lakehouse.decoding.record_parts import (

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from lakehouse.declaration.export import Export
-from lakehouse.declaration.former import refuse_former
+from lakehouse.declaration.names import refuse_former
 from lakehouse.declaration.rules.table_rules import table_problems
 from lakehouse.declaration.sources import Topic
 from lakehouse.declaration.table_parts import TableParts

@@ -7,11 +7,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from lakehouse.declaration.columns import Column
-from lakehouse.declaration.inference.column_lines import column_line
 from lakehouse.declaration.inference.proposal import Proposal
 from lakehouse.declaration.inference.proposed_changes import KeyedValue
 from lakehouse.declaration.inference.proposed_key import value_at
-from lakehouse.declaration.inference.proposed_types import epoch_unit, type_of, with_type
+from lakehouse.declaration.inference.proposed_types import column_line, epoch_unit, type_of, with_type
 from lakehouse.declaration.inference.record_fields import field_paths, values_at
 from lakehouse.declaration.names import column_name
 from lakehouse.decoding.fields import Rejection

@@ -9,13 +9,18 @@ from typing import Any
 
 from lakehouse.declaration.columns import Column, Time
 from lakehouse.declaration.conditions import FieldIs, HeaderIs
-from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.declaration.inference.proposed_columns import propose_column
 from lakehouse.declaration.inference.proposed_key import is_event, is_event_time, is_id, proposed_key
-from lakehouse.declaration.inference.proposed_kinds import seen_kinds
-from lakehouse.declaration.inference.proposed_types import text_warnings
+from lakehouse.declaration.inference.proposed_types import column_line, source_text, text_warnings
 from lakehouse.declaration.inference.readable_records import encoding_warnings, most_common_reasons, read_objects
-from lakehouse.declaration.inference.record_fields import MAX_FIELDS, field_paths, open_fields, read_texts, values_at
+from lakehouse.declaration.inference.record_fields import (
+    MAX_FIELDS,
+    field_paths,
+    open_fields,
+    read_texts,
+    seen_kinds,
+    values_at,
+)
 from lakehouse.declaration.names import ARRAY_NAME, array_step, json_names
 from lakehouse.declaration.vocabulary import Month
 from lakehouse.decoding.fields import Field

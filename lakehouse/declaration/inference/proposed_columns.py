@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from lakehouse.declaration.columns import Column, Time
-from lakehouse.declaration.inference.column_lines import column_line
 from lakehouse.declaration.inference.proposed_forms import (
     encoded_form,
     find_form,
@@ -17,6 +16,7 @@ from lakehouse.declaration.inference.proposed_forms import (
 )
 from lakehouse.declaration.inference.proposed_key import are_like_times
 from lakehouse.declaration.inference.proposed_types import (
+    column_line,
     epoch_warning,
     fits,
     kind_of,

@@ -12,9 +12,15 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from lakehouse.declaration.columns import Column, Time
-from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.declaration.inference.proposed_key import are_like_times
-from lakehouse.declaration.inference.proposed_types import epoch_unit, named_epoch_unit, type_of, with_type
+from lakehouse.declaration.inference.proposed_types import (
+    column_line,
+    epoch_unit,
+    named_epoch_unit,
+    source_text,
+    type_of,
+    with_type,
+)
 from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.column_types import digits_of
 from lakehouse.decoding.fields import Epoch, Rejection

@@ -9,9 +9,14 @@ from math import ceil, floor
 
 from lakehouse.declaration.columns import Column, Computed, is_widened
 from lakehouse.declaration.names import SHAPE, is_name
-from lakehouse.declaration.rules.key_rules import key_source_problems, reads_window_time, typed_key
 from lakehouse.declaration.rules.time_rules import time_problems
-from lakehouse.declaration.rules.written_rules import binary_problems, written_problems
+from lakehouse.declaration.rules.written_rules import (
+    binary_problems,
+    key_source_problems,
+    reads_window_time,
+    typed_key,
+    written_problems,
+)
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of
 from lakehouse.decoding.fields import WHOLE_LIMITS, Rejection, UnrepresentableValue, is_text
 from lakehouse.decoding.numbers import number_in

@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime
 
 from lakehouse.declaration import Column, RecordHeader, StreamTable, Time
-from lakehouse.declaration.inference.chosen_records import header_notes
 from lakehouse.declaration.inference.proposal import propose
+from lakehouse.declaration.inference.readable_records import header_notes
 
 EVENT = {"specversion": "1.0", "type": "paid", "source": "/shop", "id": "a1", "time": "2026-01-31T10:00:00Z"}
 HEADERS = {f"ce_{name}": text.encode() for name, text in EVENT.items()}

@@ -10,7 +10,7 @@ import pytest
 
 import lakehouse
 from lakehouse.declaration import Column, StreamTable
-from lakehouse.declaration.former import FORMER_NAMES, FORMER_OPTIONS
+from lakehouse.declaration.names import FORMER_NAMES, FORMER_OPTIONS
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.declaration.ratings import declare
 

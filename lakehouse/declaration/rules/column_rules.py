@@ -34,6 +34,20 @@ from lakehouse.decoding.record_parts import (
 from lakehouse.decoding.values import convert_value
 from lakehouse.decoding.written_forms import becomes_json
 
+_ALWAYS = ("default", "null_values", "keep", "written")
+_WINDOW_TIME: tuple[str, tuple[str, ...], tuple[str, ...]] = (
+    "a window's time",
+    ("TIMESTAMP",),
+    ("written", "null_values"),
+)
+_FIXED: dict[type, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    BrokerTime: ("a broker time", ("TIMESTAMP",), ("written", "null_values")),
+    UnmappedFields: ("unmapped fields", ("STRING",), ("required", "default", "null_values", "written")),
+    TopicName: ("the name of the topic", ("STRING",), _ALWAYS),
+    ElementIndex: ("the place of the element", ("INT", "BIGINT"), _ALWAYS),
+}
+"""Sources with values of their own: how messages name them, their types, and options that they do not have."""
+
 
 def columns_problems(columns: Sequence[Column | Computed], *, typed_by: str = "") -> Iterator[Problem]:
     """What is wrong with the columns of one table; ``typed_by`` names the format if its values have types."""
@@ -67,8 +81,8 @@ def _read_problems(column: Column, typed_by: str) -> Iterator[Problem]:
     """What is wrong with how a column is read from records."""
     yield from binary_problems(column)
     typed_by = typed_key(column.source) if isinstance(column.source, RecordKey) else typed_by
-    if isinstance(column.source, BrokerTime) or reads_window_time(column):
-        yield from _part_time_problems(column)
+    if type(column.source) in _FIXED or reads_window_time(column):
+        yield from _fixed_problems(column)
     else:
         yield from time_problems(column, typed_by)
     yield from written_problems(column, typed_by)
@@ -98,14 +112,6 @@ def _keep_problems(column: Column) -> Iterator[Problem]:
         yield message, "A key, a header or a broker time is present or missing, but never null. Remove null_erases."
 
 
-def _part_time_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a column that is the broker time, or a time of the window in the key."""
-    if column.type != "TIMESTAMP" or column.written is not None or column.null_values:
-        kind = "a broker time" if isinstance(column.source, BrokerTime) else "a time of a window"
-        message = f"{kind} must be a TIMESTAMP without written and null_values"
-        yield message, "Declare the type TIMESTAMP, and remove written and null_values."
-
-
 def _source_problems(column: Column) -> Iterator[Problem]:
     source = column.source.name if isinstance(column.source, RecordHeader) else column.source
     source = source.path if isinstance(source, ParentField) else source
@@ -116,8 +122,6 @@ def _source_problems(column: Column) -> Iterator[Problem]:
     yield from key_source_problems(column)
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
         yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
-    yield from _unmapped_problems(column)
-    yield from _known_value_problems(column)
     if column.formerly is None:
         return
     if column.field.part != VALUE:
@@ -129,29 +133,14 @@ def _source_problems(column: Column) -> Iterator[Problem]:
         yield f"formerly is the current name of the field: {column.field.source}", "Write the name that it had before."
 
 
-def _unmapped_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a column that takes the fields that no other column reads."""
-    if not isinstance(column.source, UnmappedFields):
-        return
-    if column.type != "STRING":
-        yield f"unmapped fields are the text of a JSON object, but the column is {column.type}", "Declare STRING."
-    for option in ("required", "default", "null_values", "written"):
-        if getattr(column, option) not in (None, False, ()):
-            yield f"{option} is not allowed for unmapped fields", f"They are as they come, or NULL. Remove {option}."
-
-
-def _known_value_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a column that is the name of the topic, or the place of an element: each record has one."""
-    if not isinstance(column.source, TopicName | ElementIndex):
-        return
-    name = column.field.source
-    kind, types = ("a text", ["STRING"]) if isinstance(column.source, TopicName) else ("a number", ["INT", "BIGINT"])
+def _fixed_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with a column whose source has a type, and values of its own."""
+    subject, types, options = _FIXED.get(type(column.source), _WINDOW_TIME)
     if column.type not in types:
-        yield f"the {name} is {kind}, but the column is {column.type}", f"Declare {' or '.join(types)}."
-    for option in ("default", "null_values", "keep", "written"):
-        value = getattr(column, option)
-        if value is not None and value is not False and value != ():  # a default may be 0
-            yield f"{option} is not allowed for the {name}", f"It is as it is, never NULL. Remove {option}."
+        yield f"{subject} cannot be {column.type}", f"Declare {' or '.join(types)}."
+    for option in options:
+        if getattr(column, option) not in (None, (), []) and getattr(column, option) is not False:
+            yield f"{option} is not allowed for {subject}", f"Remove {option}: its values are as they are."
 
 
 def _value_or_object_problems(column: Column, typed_by: str) -> Iterator[Problem]:

@@ -55,7 +55,7 @@ EXAMPLES = [
         with_columns(column()),
     ),
     Example(
-        "column n: the place of the element is a number, but the column is STRING",
+        "column n: the place of the element cannot be STRING",
         "Declare INT or BIGINT.",
         with_columns(column("n", "STRING", source=ElementIndex()), rows_from="items"),
         with_columns(column("n", "INT", source=ElementIndex()), rows_from="items"),
@@ -63,7 +63,7 @@ EXAMPLES = [
     ),
     Example(
         "column n: default is not allowed for the place of the element",
-        "It is as it is, never NULL. Remove default.",
+        "Remove default: its values are as they are.",
         with_columns(column(source=ElementIndex(), default=0), rows_from="items"),
         with_columns(column(source=ElementIndex()), rows_from="items"),
     ),

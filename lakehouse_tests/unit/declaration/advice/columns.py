@@ -232,14 +232,14 @@ EXAMPLES = [
         ),
     ),
     Example(
-        "column n: unmapped fields are the text of a JSON object, but the column is INT",
+        "column n: unmapped fields cannot be INT",
         "Declare STRING.",
         with_column(source=UnmappedFields()),
         accept(with_column(type_="STRING", source=UnmappedFields()), {"more": 1}, n='{"more":1}'),
     ),
     Example(
         "column n: default is not allowed for unmapped fields",
-        "They are as they come, or NULL. Remove default.",
+        "Remove default: its values are as they are.",
         with_column(type_="STRING", source=UnmappedFields(), default="{}"),
         accept(with_column(type_="STRING", source=UnmappedFields()), {}, n=None),
     ),

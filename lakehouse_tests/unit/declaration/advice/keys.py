@@ -26,8 +26,8 @@ EXAMPLES = [
         IN_WINDOW,
     ),
     Example(
-        "column n: a time of a window must be a TIMESTAMP without written and null_values",
-        "Declare the type TIMESTAMP, and remove written and null_values.",
+        "column n: a window's time cannot be INT",
+        "Declare TIMESTAMP.",
         with_columns(WORD, column(source=RecordKey("window_start"))),
         IN_WINDOW,
     ),

@@ -12,14 +12,14 @@ BY_DAY = computed("CAST(rated_at AS DATE)", "day", "DATE")
 SENT_AT = column("sent_at", "TIMESTAMP", source=BrokerTime())
 EXAMPLES = [
     Example(
-        "column n: a broker time must be a TIMESTAMP without written and null_values",
-        "Declare the type TIMESTAMP, and remove written and null_values.",
+        "column n: written is not allowed for a broker time",
+        "Remove written: its values are as they are.",
         with_column(type_="TIMESTAMP", source=BrokerTime(), written=Time(epoch="seconds")),
         with_column(type_="TIMESTAMP", source=BrokerTime()),
     ),
     Example(
-        "column n: a broker time must be a TIMESTAMP without written and null_values",
-        "Declare the type TIMESTAMP, and remove written and null_values.",
+        "column n: a broker time cannot be INT",
+        "Declare TIMESTAMP.",
         with_column(source=BrokerTime()),
         with_column(type_="TIMESTAMP", source=BrokerTime()),
     ),

@@ -57,14 +57,14 @@ EXAMPLES = [
         several(),
     ),
     Example(
-        "column n: the name of the topic is a text, but the column is INT",
+        "column n: the name of the topic cannot be INT",
         "Declare STRING.",
         with_columns(column(source=NAME)),
         with_columns(column("n", "STRING", source=NAME)),
     ),
     Example(
         "column n: keep is not allowed for the name of the topic",
-        "It is as it is, never NULL. Remove keep.",
+        "Remove keep: its values are as they are.",
         with_columns(column("n", "STRING", source=NAME, keep=True)),
         with_columns(column("n", "STRING", source=NAME)),
     ),

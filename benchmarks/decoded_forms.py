@@ -41,7 +41,7 @@ _TEXT_COLUMNS = [
     column if column.time.pattern else replace(column, written="text") for column in temperatures.record_columns
 ]
 _ISO_COLUMNS = [
-    replace(column, written=Time(pattern="iso8601")) if column.time.pattern else column
+    replace(column, written=Time("iso8601")) if column.time.pattern else column
     for column in temperatures.record_columns
 ]
 _HELD_COLUMNS = [replace(column, source=("payload", column.field.source)) for column in temperatures.record_columns]

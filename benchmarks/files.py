@@ -32,7 +32,7 @@ READINGS = StreamTable(
     columns=[
         Column("latitude", "DECIMAL(9,6)", "Degrees north.", required=True),
         Column("longitude", "DECIMAL(9,6)", "Degrees east.", required=True),
-        Column("time", "TIMESTAMP", "Hour of the reading.", required=True, written=Time(pattern="%Y-%m-%dT%H:%M")),
+        Column("time", "TIMESTAMP", "Hour of the reading.", required=True, written=Time("%Y-%m-%dT%H:%M")),
         Column("temperature_2m", "DOUBLE", "Degrees Celsius, two metres above the ground."),
     ],
 )

@@ -42,8 +42,8 @@ COLUMNS = [
     Column("is_open", "BOOLEAN", "Whether it is open."),
     Column("name", "STRING", "Name."),
     Column("photo", "BINARY", "Bytes.", written="hex"),
-    Column("day", "DATE", "Day.", written=Time(pattern="%Y-%m-%d")),
-    Column("at", "TIMESTAMP", "Time.", written=Time(pattern="iso8601")),
+    Column("day", "DATE", "Day.", written=Time("%Y-%m-%d")),
+    Column("at", "TIMESTAMP", "Time.", written=Time("iso8601")),
 ]
 TABLE = StreamTable(
     "things",

@@ -147,7 +147,7 @@ def test_a_first_declaration_is_written_from_the_records_of_a_topic(settings, ca
     assert "from 3 records; 1 of them cannot be read as JSON objects: " in " ".join(capsys.readouterr().out.split())
     declaration = (Path(settings.declarations) / "orders.py").read_text()
     assert f'topic="{topic}"' in declaration and 'key=["id"]' in declaration
-    assert 'Column("at", "TIMESTAMP", doc="", required=True, written=Time(pattern="%Y-%m-%dT%H:%M:%SZ"))' in declaration
+    assert 'Column("at", "TIMESTAMP", doc="", required=True, written=Time("%Y-%m-%dT%H:%M:%SZ"))' in declaration
 
 
 def test_batches_that_would_fill_the_memory_are_not_read(settings, capsys, monkeypatch) -> None:

@@ -72,7 +72,7 @@ def follower(spark: SparkSession, tmp_path: Path) -> Follower:
         columns=[
             Column("id", "INT", "Account.", required=True),
             Column("amount", "DECIMAL(20,4)", "Balance."),
-            Column("at", "TIMESTAMP", "Last change.", written=Time(pattern="iso8601")),
+            Column("at", "TIMESTAMP", "Last change.", written=Time("iso8601")),
             Column("note", "STRING", "Note."),
         ],
         key=["id"],

@@ -260,7 +260,7 @@ def _written(column: Column) -> str:
     form = quote(column.form) if isinstance(column.form, str) else repr(column.form)
     if not isinstance(column.written, Time):
         return form
-    options = [f"pattern={quote(column.time.pattern)}"] if column.time.pattern else []
+    options = [quote(column.time.pattern)] if column.time.pattern else []
     options += [f"epoch={quote(column.time.epoch)}"] if column.time.epoch else []
     return f"Time({', '.join([*options, *([f'written={form}'] if column.form else [])])})"
 

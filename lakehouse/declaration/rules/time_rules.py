@@ -46,7 +46,7 @@ def zone_problems(column: Column) -> Iterator[Problem]:
             message = f"zone is {REQUIRED!r}, but no text that the column reads has an offset"
             yield (
                 message,
-                f"Declare Time(pattern={ISO8601!r}, zone={REQUIRED!r}), or a pattern with {UTC_OFFSET} and no zone.",
+                f"Declare Time({ISO8601!r}, zone={REQUIRED!r}), or a pattern with {UTC_OFFSET} and no zone.",
             )
     elif zone.name not in _zone_names():
         advice = "Write a name of the tz database, for example Europe/Berlin. UTC+2 without summer time is Etc/GMT-2."
@@ -119,11 +119,9 @@ def time_problems(column: Column, typed_by: str) -> Iterator[Problem]:
 def _example_for(time_types: Sequence[str]) -> str:
     """How to declare the format of times of these types."""
     if len(time_types) > 1:
-        return (
-            f"written=Time(pattern={ISO8601!r}). For numbers, declare INT in place of DATE with Time(epoch='seconds')"
-        )
+        return f"written=Time({ISO8601!r}). For numbers, declare INT in place of DATE with Time(epoch='seconds')"
     unit = DAYS if time_types == ["DATE"] else "seconds"
-    return f"written=Time(pattern={ISO8601!r}), or written=Time(epoch={unit!r}) if it is a number"
+    return f"written=Time({ISO8601!r}), or written=Time(epoch={unit!r}) if it is a number"
 
 
 def _fits_dates(time: Time) -> bool:
@@ -157,7 +155,7 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
     directives = Counter(re.findall("%.?", pattern, re.DOTALL))
     for directive, count in directives.items():
         if directive not in TIME_SHAPES:
-            action = f"Use only {supported}, or Time(pattern={ISO8601!r}) for all forms of ISO 8601. {_OR_STRING}"
+            action = f"Use only {supported}, or Time({ISO8601!r}) for all forms of ISO 8601. {_OR_STRING}"
             yield f"the pattern contains {directive}, which is not supported", action
         elif count > 1:
             yield f"the pattern contains {directive} twice", "Write each part of a time once."
@@ -168,9 +166,7 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
     if not is_text(pattern):
         yield "the pattern is not valid UTF-8", "Write a pattern that a record can match."
     if "%Y" not in directives:
-        action = (
-            f"Without a year, every time would be in 1900. Add %Y, or declare Time(pattern={ISO8601!r}). {_OR_STRING}"
-        )
+        action = f"Without a year, every time would be in 1900. Add %Y, or declare Time({ISO8601!r}). {_OR_STRING}"
         yield "the pattern contains no %Y", action
     yield from _gap_problems({*directives, *(["%m"] if MONTH_NAME in directives else [])})
 

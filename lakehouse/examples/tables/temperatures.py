@@ -28,7 +28,7 @@ temperatures = StreamTable(
             "TIMESTAMP",
             required=True,
             source="time",
-            written=Time(pattern="%Y-%m-%dT%H:%M"),
+            written=Time("%Y-%m-%dT%H:%M"),
             doc="Hour of the reading, UTC.",
         ),
         Column(

@@ -22,8 +22,8 @@ def prices() -> StreamTable:
         Column("price", "DECIMAL(9,2)", between=(0, 100_000), doc="Euro; it's NULL if it is not for sale."),
         Column("stock", "INT", doc="Pieces."),
         Column("is_new", "BOOLEAN", doc="New in the shop."),
-        Column("sold_on", "DATE", written=Time(pattern="%d.%m.%Y"), doc="Day of the last sale."),
-        Column("priced_at", "TIMESTAMP", written=Time(pattern="%Y-%m-%dT%H:%M:%S"), doc="When the price was set, UTC."),
+        Column("sold_on", "DATE", written=Time("%d.%m.%Y"), doc="Day of the last sale."),
+        Column("priced_at", "TIMESTAMP", written=Time("%Y-%m-%dT%H:%M:%S"), doc="When the price was set, UTC."),
     ]
     measures = {"products": Measure("count(price)", "BIGINT", "Products for sale.")}
     by_shop = Rollup(f"{name}_by_shop", by=["shop"], measures=measures, doc="Prices by shop.")

@@ -71,7 +71,7 @@ def test_a_redrive_that_accepts_nothing_commits_nothing_but_stores_changed_reaso
     assert run_redrive(stream) == []
     assert table_versions(stream) == (version, rejected_version)
 
-    year_column = replace(temperatures.record_columns[2], written=Time(pattern="%Y"))
+    year_column = replace(temperatures.record_columns[2], written=Time("%Y"))
     stream.table = replace(
         stream.table, columns=[*temperatures.record_columns[:2], year_column, temperatures.record_columns[3]]
     )

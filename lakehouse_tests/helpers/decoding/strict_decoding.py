@@ -14,7 +14,7 @@ GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","te
 
 def field(type_: str, **changes: Any) -> Field:
     pattern = {"DATE": "%Y-%m-%d", "TIMESTAMP": "%Y-%m-%dT%H:%M"}.get(type_)
-    return Column("n", type_, "A field.", written=Time(pattern=pattern), **changes).field
+    return Column("n", type_, "A field.", written=Time(pattern), **changes).field
 
 
 def value_of(text: str, type_: str) -> Any:

@@ -14,7 +14,7 @@ from lakehouse.decoding.verdicts import decode_values
 
 
 def time_column(pattern: str = "iso8601", zone: str | Zone | None = None, type_: str = "TIMESTAMP") -> Column:
-    return Column("n", type_, "A time.", written=Time(pattern=pattern, zone=zone))
+    return Column("n", type_, "A time.", written=Time(pattern, zone=zone))
 
 
 def decode_text(text: str, column: Column) -> str:

@@ -14,14 +14,7 @@ from lakehouse_tests.helpers.tables.tables import redeclare
 COLUMNS = (
     Column("latitude", "DECIMAL(9,6)", required=True, doc="Degrees north."),
     Column("longitude", "DECIMAL(9,6)", required=True, doc="Degrees east."),
-    Column(
-        "observed_at",
-        "TIMESTAMP",
-        source="time",
-        written=Time(pattern="%Y-%m-%dT%H:%M"),
-        required=True,
-        doc="Hour, UTC.",
-    ),
+    Column("observed_at", "TIMESTAMP", source="time", written=Time("%Y-%m-%dT%H:%M"), required=True, doc="Hour, UTC."),
     Column("temperature_2m", "DOUBLE", between=(-100, 70), doc="Degrees Celsius."),
 )
 

@@ -47,7 +47,7 @@ def wide_table(seed: int, columns: int, nested_share: float = 0.3) -> StreamTabl
 
 def _column(random: Random, number: int, nested_share: float) -> Column:
     type_ = random.choice(NESTED if random.random() < nested_share else PLAIN_TYPES)
-    times = {"TIMESTAMP": Time(epoch="milliseconds"), "DATE": Time(pattern="%Y-%m-%d")}
+    times = {"TIMESTAMP": Time(epoch="milliseconds"), "DATE": Time("%Y-%m-%d")}
     return Column(f"c{number}", type_, doc="Drawn.", keep=random.random() < 0.1, written=times.get(type_))
 
 

@@ -15,7 +15,7 @@ RATED_AT = Column(
     "TIMESTAMP",
     required=True,
     source="time",
-    written=Time(pattern="%Y-%m-%d %H:%M:%S"),
+    written=Time("%Y-%m-%d %H:%M:%S"),
     doc="When it was rated.",
 )
 STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")
@@ -114,5 +114,5 @@ def with_computed(sql: str, type_: str = "INT") -> TableFactory:
     """The table with this computed column, over columns of every kind."""
     kinds = {"name": "STRING", "paid": "BOOLEAN", "price": "DECIMAL(12,2)", "weight": "DOUBLE"}
     columns = [column(name, kind) for name, kind in kinds.items()]
-    day = column("day", "DATE", written=Time(pattern="%Y-%m-%d"))
+    day = column("day", "DATE", written=Time("%Y-%m-%d"))
     return with_columns(*columns, day, computed(sql, type_=type_))

@@ -15,7 +15,7 @@ RATED_AT = Column(
     "TIMESTAMP",
     required=True,
     source="time",
-    written=Time(pattern="%Y-%m-%d %H:%M:%S"),
+    written=Time("%Y-%m-%d %H:%M:%S"),
     doc="When it was rated.",
 )
 STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")

@@ -101,7 +101,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (with_column(default=7, between=(0, 5)), "column n: the default cannot be read: 'n' is '7', allowed is 0 to 5"),
     *[
         (
-            lambda by=by: declare(column("d", "DATE", written=Time(pattern="%Y")), partition_by=by),
+            lambda by=by: declare(column("d", "DATE", written=Time("%Y")), partition_by=by),
             f"partition_by: {message}",
         )
         for by, message in [
@@ -128,18 +128,18 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (lambda: declare(SPOT, column("n", formerly=("spot", "x"))), "formerly spot.x, but column spot reads it now"),
     (lambda: declare(LABELS, column("n", formerly=("labels", "x"))), "formerly labels.x, but column labels reads it"),
     (lambda: declare(column("rated_day"), partition_by=Day("rated_at")), "column rated_day: the name is used by the"),
-    (with_column(type_="TIMESTAMP", written=Time(pattern="%Y %%")), "column n: the pattern contains %%"),
-    (with_column(type_="TIMESTAMP", written=Time(pattern="%Y%")), "column n: the pattern contains %,"),
+    (with_column(type_="TIMESTAMP", written=Time("%Y %%")), "column n: the pattern contains %%"),
+    (with_column(type_="TIMESTAMP", written=Time("%Y%")), "column n: the pattern contains %,"),
     *[
         (
-            with_column(type_="DATE", written=Time(pattern=f"%Y-%m-%d {finer}")),
+            with_column(type_="DATE", written=Time(f"%Y-%m-%d {finer}")),
             f"column n: .* contains {finer}, which a DATE drops",
         )
         for finer in ("%M", "%S", "%f")
     ],
     *[
         (
-            with_column(type_="TIMESTAMP", written=Time(pattern=pattern)),
+            with_column(type_="TIMESTAMP", written=Time(pattern)),
             f"column n: the pattern contains {finer} but no {coarser}",
         )
         for pattern, finer, coarser in [
@@ -151,14 +151,14 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     ],
     *[
         (
-            with_column(type_="TIMESTAMP", written=Time(pattern=f"%Y-%m-%dT%H:%M{offset}")),
+            with_column(type_="TIMESTAMP", written=Time(f"%Y-%m-%dT%H:%M{offset}")),
             "column n: the pattern contains the offset",
         )
         for offset in (" -0330", "+01", " GMT+1", "-05:00 ", "+02:00[Europe/Berlin]", " (+0200)")
     ],
     *[
         (
-            with_column(type_="TIMESTAMP", written=Time(pattern=f"%Y-%m-%dT%H:%M{place}")),
+            with_column(type_="TIMESTAMP", written=Time(f"%Y-%m-%dT%H:%M{place}")),
             f"column n: .* contains .*, {reason}",
         )
         for place, reason in {
@@ -262,4 +262,4 @@ def test_two_declarations_share_no_table() -> None:
 @pytest.mark.parametrize("pattern", ["%Y-%m-%d %H", "%Y-%m-%dT%H:%M:%S"])
 def test_a_date_whose_pattern_has_an_hour_is_refused(pattern: str) -> None:
     with pytest.raises(DeclarationError, match="column n: the pattern contains %H, which a DATE drops"):
-        with_column(type_="DATE", written=Time(pattern=pattern))()
+        with_column(type_="DATE", written=Time(pattern))()

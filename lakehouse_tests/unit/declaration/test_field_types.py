@@ -88,7 +88,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
         with_column(source=5),
         "column n: source must be a string, a list or tuple, a ValueOrObject, .* or an ElementIndex, not 5",
     ),
-    (with_column(written=Time(pattern=5)), "column n: written: pattern must be a string, not 5"),  # type: ignore[arg-type]
+    (with_column(written=Time(5)), "column n: written: pattern must be a string, not 5"),  # type: ignore[arg-type]
     (with_column(between=5), "column n: between must be a list or tuple, not 5"),
     (with_column(between="05"), "column n: between must be a list or tuple, not '05'"),
     (lambda: declare(late=Late(5, timedelta(1))), "late: column must be a string, not 5"),  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ def test_a_field_of_several_kinds_gets_the_line_that_takes_its_values(values: li
         ),
         (
             ["20260131", 20260201],
-            '"DATE", doc="", required=True, written=Time(pattern="%Y%m%d", written="text_or_number")',
+            '"DATE", doc="", required=True, written=Time("%Y%m%d", written="text_or_number")',
             [date(2026, 1, 31), date(2026, 2, 1)],
         ),
         (
@@ -85,7 +85,7 @@ def test_a_field_whose_values_are_nearly_all_of_one_kind_also_gets_the_line_for_
 def test_a_version_that_is_a_date_stays_a_text_with_the_line_for_dates() -> None:
     proposal = infer({"id": 1, "api_version": "2022-11-15", "on": "2022-11-15"})
     assert types(proposal) == {"id": "BIGINT", "api_version": "STRING", "on": "DATE"}
-    line = 'Column("api_version", "DATE", doc="", required=True, written=Time(pattern="%Y-%m-%d"))'
+    line = 'Column("api_version", "DATE", doc="", required=True, written=Time("%Y-%m-%d"))'
     assert any(text.startswith("api_version has dates.") and line in text for text in proposal.warnings)
 
 

@@ -39,19 +39,19 @@ def line_in(proposal: Proposal) -> str | None:
         (
             "day",
             ["20260131", "20240229"],
-            '"DATE", written=Time(pattern="%Y%m%d")',
+            '"DATE", written=Time("%Y%m%d")',
             [date(2026, 1, 31), date(2024, 2, 29)],
         ),
         (
             "day",
             [20260131, 20240229],
-            '"DATE", written=Time(pattern="%Y%m%d", written="number")',
+            '"DATE", written=Time("%Y%m%d", written="number")',
             [date(2026, 1, 31), date(2024, 2, 29)],
         ),
         (
             "stamp",
             [20260131101530],
-            '"TIMESTAMP", written=Time(pattern="%Y%m%d%H%M%S", written="number")',
+            '"TIMESTAMP", written=Time("%Y%m%d%H%M%S", written="number")',
             [datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC)],
         ),
         (
@@ -107,19 +107,19 @@ def line_in(proposal: Proposal) -> str | None:
         (
             "day",
             ["20260131", "00000000"],
-            '"DATE", written=Time(pattern="%Y%m%d"), null_values=["00000000"]',
+            '"DATE", written=Time("%Y%m%d"), null_values=["00000000"]',
             [date(2026, 1, 31), None],
         ),
         (
             "day",
             [20260131, 0],
-            '"DATE", written=Time(pattern="%Y%m%d", written="number"), null_values=["0"]',
+            '"DATE", written=Time("%Y%m%d", written="number"), null_values=["0"]',
             [date(2026, 1, 31), None],
         ),
         (
             "on",
             ["2026-01-31", "-", ""],
-            '"DATE", written=Time(pattern="%Y-%m-%d"), null_values=["", "-"]',
+            '"DATE", written=Time("%Y-%m-%d"), null_values=["", "-"]',
             [date(2026, 1, 31), None, None],
         ),
     ],
@@ -185,9 +185,9 @@ def test_a_line_says_what_it_rounds_or_rejects() -> None:
 @pytest.mark.parametrize(
     ("regular_value", "odd_value", "line"),
     [
-        ("2026-01-31T10:15", "soon", '"TIMESTAMP", doc="", required=True, written=Time(pattern="%Y-%m-%dT%H:%M")'),
+        ("2026-01-31T10:15", "soon", '"TIMESTAMP", doc="", required=True, written=Time("%Y-%m-%dT%H:%M")'),
         ("12.50", "free", '"DECIMAL(38,2)", doc="", required=True, written="text"'),
-        ("20260131", "20261331", '"DATE", doc="", required=True, written=Time(pattern="%Y%m%d")'),
+        ("20260131", "20261331", '"DATE", doc="", required=True, written=Time("%Y%m%d")'),
     ],
 )
 def test_one_odd_value_does_not_hide_what_all_others_are(regular_value: str, odd_value: str, line: str) -> None:

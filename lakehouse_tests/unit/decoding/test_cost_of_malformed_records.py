@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(10)
 
 
 def field(type_: str) -> Field:
-    return Column("n", type_, "A field.", written=Time(pattern=PATTERNS.get(type_))).field
+    return Column("n", type_, "A field.", written=Time(PATTERNS.get(type_))).field
 
 
 def verdict(value: bytes, type_: str) -> str:

@@ -21,7 +21,7 @@ COLUMNS = [
     Column("level", "STRING", "Level.", source=("log", "level"), invalid="null"),
     Column("n", "BIGINT", "A number.", source=("log", "n"), invalid="null", between=(0, 9)),
     Column("tags", "ARRAY<INT>", "Numbers.", source=("log", "tags"), invalid="null"),
-    Column("on", "DATE", "Day.", source=("log", "on"), written=Time(pattern="%Y-%m-%d"), invalid="null"),
+    Column("on", "DATE", "Day.", source=("log", "on"), written=Time("%Y-%m-%d"), invalid="null"),
     Column("price", "DECIMAL(5,2)", "Price.", invalid="null"),
     Column("price_text", "STRING", "The price as it is.", source="price", written="json"),
 ]

@@ -57,7 +57,7 @@ def test_an_invalid_type_is_rejected(type_: str):
         {"default": "x"},
         {"source": RecordKey()},
         {"widened_from": "ARRAY<INT>"},
-        {"written": Time(pattern="%Y")},
+        {"written": Time("%Y")},
         {"written": Time(epoch="seconds")},
     ],
 )

@@ -49,7 +49,7 @@ COLUMNS = [
     Column("pieces", "INT", "How many.", source=("amount", "pieces"), between=(0, 100), null_values=["-1"]),
     Column("price", "DECIMAL(9,2)", "Price.", keep=True, null_erases=True),
     Column("weight", "DOUBLE", "Weight.", default=1.5),
-    Column("at", "TIMESTAMP", "When.", written=Time(pattern="iso8601")),
+    Column("at", "TIMESTAMP", "When.", written=Time("iso8601")),
     Column("tags", "ARRAY<STRING>", "Tags."),
 ]
 KEYED = StreamTable("items", "orders", "Items.", COLUMNS, ["order_id", "sku"], rows_from="items")
@@ -77,7 +77,7 @@ TABLES = {
     "late": replace(KEYED, late=Late("at", timedelta(days=1))),
     "late order": replace(
         KEYED,
-        columns=[*COLUMNS, Column("on", "DATE", "Day.", source=ParentField("on"), written=Time(pattern="%Y-%m-%d"))],
+        columns=[*COLUMNS, Column("on", "DATE", "Day.", source=ParentField("on"), written=Time("%Y-%m-%d"))],
         late=Late("on", timedelta(days=1), "accept"),
     ),
     "null": replace(KEYED, format=Json(not_finite="null")),

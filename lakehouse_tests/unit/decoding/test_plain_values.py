@@ -34,7 +34,7 @@ def test_every_odd_number_and_value_has_equal_results(type_: str, between: tuple
 @pytest.mark.parametrize("pattern", [*TIMES, "%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%Y"])
 @pytest.mark.parametrize("policy", ["accept", "reject"])
 def test_every_odd_time_has_equal_results(pattern: str, policy: Any) -> None:
-    column = Column("n", "TIMESTAMP", "A time.", written=Time(pattern=pattern))
+    column = Column("n", "TIMESTAMP", "A time.", written=Time(pattern))
     decode_like_strictly(one_column(column, [*TIME_TEXTS, *ODD_VALUES], Late("n", timedelta(days=9000), policy)))
 
 
@@ -95,7 +95,7 @@ def test_null_values_have_equal_results(type_: str, default: Any, rule: str) -> 
     rules: dict[str, Any] = {"": {}, "required": {"required": True}, "default": {"default": default}}[rule]
     pattern = "%Y" if type_ == "TIMESTAMP" else None
     null_values = ("", "n/a", "-999", "1", "true", "-99.9", "9.96921e+36")
-    column = Column("n", type_, "A field.", null_values=null_values, written=Time(pattern=pattern), **rules)
+    column = Column("n", type_, "A field.", null_values=null_values, written=Time(pattern), **rules)
     texts = ['"n/a"', '""', '"N/A"', '"-999"', "-999", "-999.0", "-9.99e2", "-999.0000000000000001", "1", '"true"']
     texts += ["-99.9", "-99.90", "-9.99e1", "-99.90000000000000000001", "-99.8", "9.96921e36"]
     decode_like_strictly(one_column(column, [*texts, "true", *EDGES, *ODD_VALUES]))
@@ -132,7 +132,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
 @pytest.mark.parametrize("policy", ["accept", "reject"])
 @pytest.mark.parametrize("limit", [timedelta(0), timedelta(days=1), timedelta.max])
 def test_every_extreme_broker_time_has_equal_results(policy: Any, limit: timedelta) -> None:
-    column = Column("n", "TIMESTAMP", "A time.", written=Time(pattern="%Y"))
+    column = Column("n", "TIMESTAMP", "A time.", written=Time("%Y"))
     years = ['"0001"', '"1970"', '"9999"', "null"]
     for broker_time in (None, 0, 86_400_000_000, 86_400_000_001, 2**62, 2**63 - 1, -(2**62), -(2**63)):
         batch = one_column(column, years, Late("n", limit, policy))
@@ -195,7 +195,7 @@ PARTS = (
 def test_other_parts_of_a_record_have_equal_results(type_: str, rules: dict[str, Any], source: Any) -> None:
     if source == RecordKey("big_endian") and type_ not in ("INT", "BIGINT"):
         return
-    time_format = {"DATE": Time(pattern="%Y-%m-%d"), "TIMESTAMP": Time(epoch="seconds")}.get(type_)
+    time_format = {"DATE": Time("%Y-%m-%d"), "TIMESTAMP": Time(epoch="seconds")}.get(type_)
     defaults = {"STRING": "x", "BOOLEAN": True, "DATE": "2026-01-01"}
     options = {"default": defaults.get(type_, 0)} if "default" in rules else rules
     column, other_column = (

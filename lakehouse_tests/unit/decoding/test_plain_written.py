@@ -105,7 +105,7 @@ def test_every_odd_boolean_has_equal_results(written: Any, rules: Any) -> None:
     [("STRING", None), ("DATE", "%Y%m%d"), ("TIMESTAMP", "%Y%m%d"), ("TIMESTAMP", "%Y%m%d%H%M%S"), ("DATE", "%Y")],
 )
 def test_every_odd_number_with_a_pattern_has_equal_results(type_: str, pattern: Any, written: Any) -> None:
-    column = Column("n", type_, "Digits.", written=Time(pattern=pattern, written=written), null_values=("99991231",))
+    column = Column("n", type_, "Digits.", written=Time(pattern, written=written), null_values=("99991231",))
     digits = (
         "20260131 20260230 99991231 20260131101530 20261331 2026013 -20260131 20260131.0 2.0260131e7 2026 0 1e3".split()
     )
@@ -234,7 +234,7 @@ PLAIN_COLUMNS = {
     "separators": Column("n", "DECIMAL(9,2)", "A number.", written=GERMAN),
     "epoch": Column("n", "TIMESTAMP", "A time.", written=Time(epoch="milliseconds", written="text")),
     "flag": Column("n", "BOOLEAN", "A flag.", written=TextBoolean(["Y", 1], ["N", 0])),
-    "day": Column("n", "DATE", "A day.", written=Time(pattern="%Y%m%d", written="number")),
+    "day": Column("n", "DATE", "A day.", written=Time("%Y%m%d", written="number")),
     "digits": Column("n", "STRING", "Digits.", written="text_or_number"),
     "json": Column("n", "STRING", "JSON.", written="json"),
     "connect": Column("n", "DECIMAL(9,2)", "A number.", written="connect"),

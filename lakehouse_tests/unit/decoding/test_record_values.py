@@ -133,9 +133,7 @@ def test_every_minute_is_decoded_unchanged(time: datetime) -> None:
 def test_a_huge_exponent_is_ignored_in_an_unmapped_field_and_reported_in_a_declared_one(
     number: str, type_: str, reason: str
 ) -> None:
-    fields = (
-        Column("n", type_, "A field.", source="f", written=Time(pattern="%Y" if type_ == "TIMESTAMP" else None)).field,
-    )
+    fields = (Column("n", type_, "A field.", source="f", written=Time("%Y" if type_ == "TIMESTAMP" else None)).field,)
     for value in (number, f"[{number}]", f'{{"f":{number}}}'):
         assert decode(f'{{"other":{value}}}'.encode(), fields) == {"n": None}
     with pytest.raises(Rejection) as rejected:

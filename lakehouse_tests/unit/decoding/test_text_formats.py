@@ -63,7 +63,7 @@ def test_a_text_is_the_whole_value_as_it_is() -> None:
 def test_booleans_decimals_and_times_are_read_from_texts() -> None:
     at = Column("at", "TIMESTAMP", "When.", source="value", written=Time(epoch="seconds"))
     assert verdict_of(rows_of(Text(), at), b"1767225600") == {"at": datetime(2026, 1, 1, tzinfo=UTC)}
-    day = Column("at", "TIMESTAMP", "When.", source="value", written=Time(pattern="%Y"))
+    day = Column("at", "TIMESTAMP", "When.", source="value", written=Time("%Y"))
     assert verdict_of(rows_of(Text(), day), b"2026") == {"at": datetime(2026, 1, 1, tzinfo=UTC)}
     flag = rows_of(Text(), Column("value", "BOOLEAN", "A flag.", null_values=("n/a",)))
     assert [verdict_of(flag, value) for value in (b"true", b"false", b"n/a")] == [
@@ -83,8 +83,8 @@ def test_numbers_are_plain() -> None:
 @pytest.mark.parametrize("options", [{}, {"required": True}, {"null_values": NULL_VALUES}], ids=str)
 def test_every_odd_text_has_equal_results(type_: str, options: dict[str, Any]) -> None:
     formats: dict[str, list[Time | None]] = {
-        "DATE": [Time(pattern="%Y-%m-%d"), Time(epoch="days")],
-        "TIMESTAMP": [Time(pattern="%Y-%m-%dT%H:%M"), Time(epoch="seconds"), Time(epoch="microseconds")],
+        "DATE": [Time("%Y-%m-%d"), Time(epoch="days")],
+        "TIMESTAMP": [Time("%Y-%m-%dT%H:%M"), Time(epoch="seconds"), Time(epoch="microseconds")],
     }
     for time_format in formats.get(type_, [None]):
         column = Column("value", type_, "A text.", written=time_format, **options)

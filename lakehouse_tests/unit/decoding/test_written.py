@@ -155,7 +155,7 @@ def test_a_number_is_matched_against_a_pattern_of_digits(text: str, value: Any) 
 
 def test_a_time_of_fourteen_digits_may_be_a_number() -> None:
     time = datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC)
-    assert decode_text("TIMESTAMP", "20260131101530", written=Time(pattern="%Y%m%d%H%M%S", written="number")) == time
+    assert decode_text("TIMESTAMP", "20260131101530", written=Time("%Y%m%d%H%M%S", written="number")) == time
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ KEY = Column("id", "INT", "Which.", required=True, written="text")
 COLUMNS = [
     Column("price", "DECIMAL(9,2)", "A number.", written=GERMAN),
     Column("paid", "BOOLEAN", "A flag.", written=FLAG),
-    Column("day", "DATE", "A day.", written=Time(pattern="%Y%m%d", written="number")),
+    Column("day", "DATE", "A day.", written=Time("%Y%m%d", written="number")),
     Column("rest", "STRING", "JSON.", written="json"),
     Column("total", "DECIMAL(9,2)", "A number.", written="connect"),
     Column("share", "DOUBLE", "A number.", source=RecordHeader("share"), written=PERCENT),

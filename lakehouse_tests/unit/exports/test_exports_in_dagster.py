@@ -25,7 +25,7 @@ SALES = StreamTable(
     columns=[
         Column("id", "STRING", required=True, doc="Id."),
         Column("price", "DOUBLE", doc="Price."),
-        Column("sold_at", "TIMESTAMP", written=Time(pattern="iso8601"), doc="Time."),
+        Column("sold_at", "TIMESTAMP", written=Time("iso8601"), doc="Time."),
     ],
     key=["id"],
 )

@@ -50,7 +50,7 @@ print(decode(b'{"n":12345678901.5,"at":"2023-01-01","few":1,"raw":"AP8="}', fiel
 def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
     columns = [
         Column("n", "DECIMAL(38,18)", "A number.", between=(0.5, 1e12)),
-        Column("at", "DATE", "A day.", written=Time(pattern="%Y-%m-%d")),
+        Column("at", "DATE", "A day.", written=Time("%Y-%m-%d")),
         Column("few", "INT", "A count."),
         Column("raw", "BINARY", "Bytes.", written="base64"),
     ]

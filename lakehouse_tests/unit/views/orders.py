@@ -18,7 +18,7 @@ ORDERS = StreamTable(
         Column("price", "DECIMAL(18,2)", doc="Price."),
         Column("pieces", "INT", doc="Number of pieces."),
         Column("weight", "DOUBLE", doc="Weight in kg."),
-        Column("ordered_at", "TIMESTAMP", written=Time(pattern="iso8601"), doc="Time of the order."),
+        Column("ordered_at", "TIMESTAMP", written=Time("iso8601"), doc="Time of the order."),
         Column("tags", "ARRAY<STRING>", doc="Tags."),
     ],
     key=["id"],

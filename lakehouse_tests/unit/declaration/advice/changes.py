@@ -101,10 +101,10 @@ EXAMPLES = [
         "column at: format Debezium and zone cannot be combined",
         "The table has the times of the database. Remove zone. For readers, convert them in a view.",
         lambda: declare(
-            columns=[KEY, column("at", "TIMESTAMP", written=Time(pattern="iso8601", zone="Europe/Berlin"))],
+            columns=[KEY, column("at", "TIMESTAMP", written=Time("iso8601", zone="Europe/Berlin"))],
             format=Debezium(),
         ),
-        lambda: declare(columns=[KEY, column("at", "TIMESTAMP", written=Time(pattern="iso8601"))], format=Debezium()),
+        lambda: declare(columns=[KEY, column("at", "TIMESTAMP", written=Time("iso8601"))], format=Debezium()),
     ),
     Example(
         "column note: format Debezium and null_values cannot be combined",

@@ -173,10 +173,8 @@ EXAMPLES = [
     Example(
         "column n: the default cannot be read: 'n' is '2023-02-30'",
         "Write it as a record would contain it.",
-        with_column(type_="DATE", written=Time(pattern="%Y-%m-%d"), default="2023-02-30"),
-        accept(
-            with_column(type_="DATE", written=Time(pattern="%Y-%m-%d"), default="2023-03-30"), {}, n=date(2023, 3, 30)
-        ),
+        with_column(type_="DATE", written=Time("%Y-%m-%d"), default="2023-02-30"),
+        accept(with_column(type_="DATE", written=Time("%Y-%m-%d"), default="2023-03-30"), {}, n=date(2023, 3, 30)),
     ),
     Example(
         "column n: type ARRAY<INT> cannot have a default",

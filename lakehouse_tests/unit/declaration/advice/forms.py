@@ -112,8 +112,8 @@ EXAMPLES = [
     Example(
         "column n: written='text' does not fit DATE with a pattern",
         OF_TEXT,
-        with_column(type_="DATE", written=Time(pattern="%Y%m%d", written="text")),
-        accept(with_column(type_="DATE", written=Time(pattern="%Y%m%d")), {"n": "20260131"}, n=DAY),
+        with_column(type_="DATE", written=Time("%Y%m%d", written="text")),
+        accept(with_column(type_="DATE", written=Time("%Y%m%d")), {"n": "20260131"}, n=DAY),
     ),
     Example(
         "column n: written='text_or_number' does not fit BOOLEAN",
@@ -134,7 +134,7 @@ EXAMPLES = [
         with_column(written="number"),
         accept(with_column(), {"n": 3}, n=3),
         accept(with_column(type_="STRING", written="number"), {"n": 2**70}, n=str(2**70)),
-        accept(with_column(type_="DATE", written=Time(pattern="%Y%m%d", written="number")), {"n": 20260131}, n=DAY),
+        accept(with_column(type_="DATE", written=Time("%Y%m%d", written="number")), {"n": 20260131}, n=DAY),
     ),
     Example(
         "column n: written='number' does not fit TIMESTAMP with an epoch",
@@ -173,18 +173,14 @@ EXAMPLES = [
     Example(
         "column n: the pattern %Y-%m-%d does not match a number",
         "A number has only digits, and no zero in front. Write a pattern that begins with %Y, such as %Y%m%d.",
-        with_column(type_="DATE", written=Time(pattern="%Y-%m-%d", written="number")),
-        accept(with_column(type_="DATE", written=Time(pattern="%Y%m%d", written="number")), {"n": 20260131}, n=DAY),
+        with_column(type_="DATE", written=Time("%Y-%m-%d", written="number")),
+        accept(with_column(type_="DATE", written=Time("%Y%m%d", written="number")), {"n": 20260131}, n=DAY),
     ),
     Example(
         "column n: the pattern %d%m%Y does not match a number",
         "A number has only digits, and no zero in front. Write a pattern that begins with %Y, such as %Y%m%d.",
-        with_column(type_="DATE", written=Time(pattern="%d%m%Y", written="text_or_number")),
-        accept(
-            with_column(type_="DATE", written=Time(pattern="%Y%m%d", written="text_or_number")),
-            {"n": "20260131"},
-            n=DAY,
-        ),
+        with_column(type_="DATE", written=Time("%d%m%Y", written="text_or_number")),
+        accept(with_column(type_="DATE", written=Time("%Y%m%d", written="text_or_number")), {"n": "20260131"}, n=DAY),
     ),
     Example(
         "column n: TextNumber(prefix='\\ud800') is not valid UTF-8",

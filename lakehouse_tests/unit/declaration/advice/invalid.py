@@ -97,10 +97,8 @@ EXAMPLES = [
     Example(
         "column n: late needs its value, so invalid is not allowed",
         "Remove invalid, or name another column in late.",
-        with_columns(invalid("n", "TIMESTAMP", written=Time(pattern="iso8601")), TEXT, late=Late("n", timedelta(1))),
-        with_columns(
-            invalid("n", "TIMESTAMP", written=Time(pattern="iso8601")), TEXT, late=Late("rated_at", timedelta(1))
-        ),
+        with_columns(invalid("n", "TIMESTAMP", written=Time("iso8601")), TEXT, late=Late("n", timedelta(1))),
+        with_columns(invalid("n", "TIMESTAMP", written=Time("iso8601")), TEXT, late=Late("rated_at", timedelta(1))),
     ),
     Example(
         "column n: base and invalid cannot be combined",

@@ -8,8 +8,8 @@ from lakehouse_tests.unit.declaration.advice.example import Example, accept
 from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, computed, oldest, with_columns
 
 BY_DAY = computed("CAST(rated_at AS DATE)", "day", "DATE")
-DAY = column("day", "DATE", written=Time(pattern="%Y-%m-%d"))
-SEEN_AT = column("seen_at", "TIMESTAMP", written=Time(pattern="%Y"), keep=True)
+DAY = column("day", "DATE", written=Time("%Y-%m-%d"))
+SEEN_AT = column("seen_at", "TIMESTAMP", written=Time("%Y"), keep=True)
 KEPT_COLUMN = column("m", keep=True)
 WIDE = column("n", "BIGINT", widened_from="INT")
 PLACES = column("n", "DECIMAL(12,9)", widened_from="DECIMAL(9,6)", required=True)

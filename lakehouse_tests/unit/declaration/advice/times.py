@@ -25,31 +25,27 @@ EXAMPLES = [
     ),
     Example(
         "column n: a time requires a pattern or an epoch",
-        "Declare its format, for example written=Time(pattern='iso8601'), or written=Time(epoch='seconds') if it is a"
-        " number.",
+        "Declare its format, for example written=Time('iso8601'), or written=Time(epoch='seconds') if it is a number.",
         with_column(type_="TIMESTAMP"),
-        accept(
-            with_column(type_="TIMESTAMP", written=Time(pattern="iso8601")), {"n": "1970-01-02T01:00+01:00"}, n=SECOND
-        ),
+        accept(with_column(type_="TIMESTAMP", written=Time("iso8601")), {"n": "1970-01-02T01:00+01:00"}, n=SECOND),
         accept(with_column(type_="TIMESTAMP", written=Time(epoch="seconds")), {"n": 86400}, n=SECOND),
     ),
     Example(
         "column n: a time requires a pattern or an epoch",
-        "Declare its format, for example written=Time(pattern='iso8601'), or written=Time(epoch='days') if it is a"
-        " number.",
+        "Declare its format, for example written=Time('iso8601'), or written=Time(epoch='days') if it is a number.",
         with_column(type_="DATE"),
-        accept(with_column(type_="DATE", written=Time(pattern="iso8601")), {"n": "1970-01-02"}, n=SECOND.date()),
+        accept(with_column(type_="DATE", written=Time("iso8601")), {"n": "1970-01-02"}, n=SECOND.date()),
         accept(with_column(type_="DATE", written=Time(epoch="days")), {"n": 1}, n=SECOND.date()),
     ),
     Example(
         "column n: a time requires a pattern or an epoch",
         (
-            "Declare its format, for example written=Time(pattern='iso8601'). For numbers, declare INT in place of DATE"
+            "Declare its format, for example written=Time('iso8601'). For numbers, declare INT in place of DATE"
             " with Time(epoch='seconds')."
         ),
         with_column(type_="ARRAY<STRUCT<d: DATE, t: TIMESTAMP>>"),
         accept(
-            with_column(type_="ARRAY<STRUCT<d: DATE, t: TIMESTAMP>>", written=Time(pattern="iso8601")),
+            with_column(type_="ARRAY<STRUCT<d: DATE, t: TIMESTAMP>>", written=Time("iso8601")),
             {"n": [{"d": "1970-01-02", "t": "1970-01-02T00:00Z"}]},
             n=[{"d": SECOND.date(), "t": SECOND}],
         ),
@@ -91,8 +87,8 @@ EXAMPLES = [
     Example(
         "column n: Time is only allowed for a TIMESTAMP or DATE",
         "Declare a DATE, or remove written.",
-        with_column(written=Time(pattern="%Y-%m-%d")),
-        with_column(type_="DATE", written=Time(pattern="%Y-%m-%d")),
+        with_column(written=Time("%Y-%m-%d")),
+        with_column(type_="DATE", written=Time("%Y-%m-%d")),
         with_column(),
     ),
     Example(
@@ -112,8 +108,8 @@ EXAMPLES = [
     Example(
         "column n: pattern and epoch cannot be combined",
         "A time is either text or a number. Remove one of the two.",
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y", epoch="seconds")),
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y")),
+        with_column(type_="TIMESTAMP", written=Time("%Y", epoch="seconds")),
+        with_column(type_="TIMESTAMP", written=Time("%Y")),
         with_column(type_="TIMESTAMP", written=Time(epoch="seconds")),
     ),
     Example(
@@ -136,42 +132,40 @@ EXAMPLES = [
     Example(
         "column n: the pattern contains %Z, which is not supported",
         (
-            "Use only %Y, %m, %b, %d, %H, %M, %S, %f, %z, or Time(pattern='iso8601') for all forms of ISO 8601. For "
+            "Use only %Y, %m, %b, %d, %H, %M, %S, %f, %z, or Time('iso8601') for all forms of ISO 8601. For "
             "times in another format, declare STRING without a pattern."
         ),
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y-%m-%dT%H:%M%Z")),
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y-%m-%dT%H:%M")),
-        accept(
-            with_column(type_="TIMESTAMP", written=Time(pattern="iso8601")), {"n": "1970-01-02T01:00+0100"}, n=SECOND
-        ),
+        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%dT%H:%M%Z")),
+        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%dT%H:%M")),
+        accept(with_column(type_="TIMESTAMP", written=Time("iso8601")), {"n": "1970-01-02T01:00+0100"}, n=SECOND),
         accept(with_column(type_="STRING"), {"n": "1970-01-02T00:00 CET"}, n="1970-01-02T00:00 CET"),
     ),
     Example(
         "column n: the pattern contains %m and %b",
         "Write the month once: as a number, or as its name.",
-        with_column(type_="DATE", written=Time(pattern="%d %b %Y %m")),
-        accept(with_column(type_="DATE", written=Time(pattern="%d %b %Y")), {"n": "02 Jan 1970"}, n=SECOND.date()),
-        accept(with_column(type_="DATE", written=Time(pattern="%d %m %Y")), {"n": "02 01 1970"}, n=SECOND.date()),
+        with_column(type_="DATE", written=Time("%d %b %Y %m")),
+        accept(with_column(type_="DATE", written=Time("%d %b %Y")), {"n": "02 Jan 1970"}, n=SECOND.date()),
+        accept(with_column(type_="DATE", written=Time("%d %m %Y")), {"n": "02 01 1970"}, n=SECOND.date()),
     ),
     Example(
         "column n: the pattern contains %Y twice",
         "Write each part of a time once.",
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y %Y")),
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y")),
+        with_column(type_="TIMESTAMP", written=Time("%Y %Y")),
+        with_column(type_="TIMESTAMP", written=Time("%Y")),
     ),
     Example(
         "column n: the pattern contains %H, which a DATE drops",
         "Declare TIMESTAMP in place of DATE, or STRING if it has another format.",
-        with_column(type_="DATE", written=Time(pattern="%Y-%m-%d %H")),
-        accept(with_column(type_="TIMESTAMP", written=Time(pattern="%Y-%m-%d %H")), {"n": "1970-01-02 00"}, n=SECOND),
+        with_column(type_="DATE", written=Time("%Y-%m-%d %H")),
+        accept(with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H")), {"n": "1970-01-02 00"}, n=SECOND),
     ),
     Example(
         "column n: the pattern contains %H, which a DATE drops",
         "Declare TIMESTAMP in place of DATE, or STRING if it has another format.",
-        with_column(type_="STRUCT<d: DATE, t: TIMESTAMP>", written=Time(pattern="%Y-%m-%d %H")),
-        with_column(type_="STRUCT<d: TIMESTAMP, t: TIMESTAMP>", written=Time(pattern="%Y-%m-%d %H")),
+        with_column(type_="STRUCT<d: DATE, t: TIMESTAMP>", written=Time("%Y-%m-%d %H")),
+        with_column(type_="STRUCT<d: TIMESTAMP, t: TIMESTAMP>", written=Time("%Y-%m-%d %H")),
         accept(
-            with_column(type_="STRUCT<d: STRING, t: TIMESTAMP>", written=Time(pattern="%Y-%m-%d %H")),
+            with_column(type_="STRUCT<d: STRING, t: TIMESTAMP>", written=Time("%Y-%m-%d %H")),
             {"n": {"d": "1970-01-02", "t": "1970-01-02 00"}},
             n={"d": "1970-01-02", "t": SECOND},
         ),
@@ -179,25 +173,25 @@ EXAMPLES = [
     Example(
         "column n: the pattern is not valid UTF-8",
         "Write a pattern that a record can match.",
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y\ud800")),
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y")),
+        with_column(type_="TIMESTAMP", written=Time("%Y\ud800")),
+        with_column(type_="TIMESTAMP", written=Time("%Y")),
     ),
     Example(
         "column n: the pattern contains no %Y",
         (
-            "Without a year, every time would be in 1900. Add %Y, or declare Time(pattern='iso8601'). For times in "
+            "Without a year, every time would be in 1900. Add %Y, or declare Time('iso8601'). For times in "
             "another format, declare STRING without a pattern."
         ),
-        with_column(type_="DATE", written=Time(pattern="%m-%d")),
-        with_column(type_="DATE", written=Time(pattern="%Y-%m-%d")),
-        with_column(type_="DATE", written=Time(pattern="iso8601")),
+        with_column(type_="DATE", written=Time("%m-%d")),
+        with_column(type_="DATE", written=Time("%Y-%m-%d")),
+        with_column(type_="DATE", written=Time("iso8601")),
         accept(with_column(type_="STRING"), {"n": "01-02"}, n="01-02"),
     ),
     Example(
         "column n: the pattern contains %M but no %H",
         "Each part of a time requires the next larger one. Add %H.",
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y-%m-%d %M")),
-        with_column(type_="TIMESTAMP", written=Time(pattern="%Y-%m-%d %H:%M")),
+        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %M")),
+        with_column(type_="TIMESTAMP", written=Time("%Y-%m-%d %H:%M")),
     ),
     Example(
         "late requires a TIMESTAMP or DATE column",

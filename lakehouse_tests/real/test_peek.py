@@ -19,7 +19,7 @@ from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 
 TABLE = """
-from lakehouse import Column, StreamTable, Topic
+from lakehouse import Column, Computed, StreamTable, Topic
 columns = [Column("id", "INT", "", required=True), Column("price", "DECIMAL(5,2)", "", between=(0, 9))]
 prices = StreamTable("prices", source=Topic("{topic}", partitions=2), doc="", columns=columns, key=["id"])
 """
@@ -168,7 +168,7 @@ def test_a_project_without_a_declaration_peeks_at_any_topic(settings, capsys) ->
 
 def test_columns_that_only_a_merge_computes_are_listed(settings, capsys) -> None:
     send(settings, b'{"id": 1}')
-    computed_column = 'Column("dear", "BOOLEAN", "", sql="price > 5"), Column("id", '
+    computed_column = 'Computed("dear", "BOOLEAN", "price > 5", ""), Column("id", '
     declare(
         settings, TABLE.replace('Column("id", ', computed_column).replace("{topic}", declared_table(settings).topic)
     )

@@ -22,6 +22,11 @@ _MAX_LENGTH = 40  # bytes of a record that are shown
 _MAX_REASONS, _MAX_REASON = 3, 100  # reasons that are shown, and letters of each
 _LEAST_SHARE = 0.05  # of the records that are not objects; fewer are odd ones
 _ENCODINGS = "windows-1252", "latin-1"  # the second has every byte
+_HEADER = "header:"
+_HEADERS = "All records have the headers {}. To store them, write {}."
+_MAX_HEADERS = 10
+_BOOLEANS = {"true": True, "false": False}
+AnyRecord = TypeVar("AnyRecord")
 
 
 class ReadableRecords(NamedTuple):
@@ -133,13 +138,6 @@ def _opened(content: Any, form: Format) -> Any:
     with suppress(Rejection, RecursionError):
         return parse_json(content, form.json_options) if isinstance(content, str) else content
     return content
-
-
-_HEADER = "header:"
-_HEADERS = "All records have the headers {}. To store them, write {}."
-_MAX_HEADERS = 10
-_BOOLEANS = {"true": True, "false": False}
-AnyRecord = TypeVar("AnyRecord")
 
 
 class RecordParts(NamedTuple):

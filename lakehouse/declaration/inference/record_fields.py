@@ -22,6 +22,10 @@ _MAX_NAMES, _MAX_LEVELS = 1_000, 5  # of an object, and of nested objects
 _BOOLEANS = {"true": True, "false": False}
 _HOLDS_JSON = "Field {!r} is a text that holds JSON{}. Its fields are read by their paths, like those of an object.{}"
 _OTHERS = " Records in which it holds none, such as {}, are then rejected."
+_TYPE_COLUMN = re.compile(
+    r"(.*_)?(type|kind|event|event_name|action|op|operation|record|class|schema|entity|object|table)"
+)
+_MAX_KINDS, _MAX_SHOWN, _MAX_LENGTH = 20, 4, 40
 
 
 def field_paths(objects: Sequence[dict[str, Any]]) -> list[Path]:
@@ -107,12 +111,6 @@ def _advice(path: Path, texts: Sequence[str], objects: Sequence[dict[str, Any] |
         return _HOLDS_JSON.format(".".join(path), "", "")
     counts = f" in {len(texts) - len(odd_texts):,} of {len(texts):,} records"
     return _HOLDS_JSON.format(".".join(path), counts, _OTHERS.format(show_texts(odd_texts)))
-
-
-_TYPE_COLUMN = re.compile(
-    r"(.*_)?(type|kind|event|event_name|action|op|operation|record|class|schema|entity|object|table)"
-)
-_MAX_KINDS, _MAX_SHOWN, _MAX_LENGTH = 20, 4, 40
 
 
 class Kinds(NamedTuple):

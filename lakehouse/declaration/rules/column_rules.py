@@ -78,7 +78,6 @@ def column_problems(column: Column | Computed, *, typed_by: str = "") -> Iterato
 
 
 def _read_problems(column: Column, typed_by: str) -> Iterator[Problem]:
-    """What is wrong with how a column is read from records."""
     yield from binary_problems(column)
     typed_by = typed_key(column.source) if isinstance(column.source, RecordKey) else typed_by
     if type(column.source) in _FIXED or reads_window_time(column):
@@ -98,7 +97,6 @@ def _read_problems(column: Column, typed_by: str) -> Iterator[Problem]:
 
 
 def _keep_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with keeping and erasing the stored value."""
     if column.keep and column.required:
         action = "A record without a value leaves a kept column unchanged. Remove one of the two."
         yield "required and keep cannot be combined", action
@@ -134,7 +132,6 @@ def _source_problems(column: Column) -> Iterator[Problem]:
 
 
 def _fixed_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a column whose source has a type, and values of its own."""
     subject, types, options = _FIXED.get(type(column.source), _WINDOW_TIME)
     if column.type not in types:
         yield f"{subject} cannot be {column.type}", f"Declare {' or '.join(types)}."
@@ -144,7 +141,6 @@ def _fixed_problems(column: Column) -> Iterator[Problem]:
 
 
 def _value_or_object_problems(column: Column, typed_by: str) -> Iterator[Problem]:
-    """What is wrong with a column whose field is a value or an object."""
     source = column.source
     if not isinstance(source, ValueOrObject):
         return

@@ -17,6 +17,7 @@ from lakehouse.decoding.staged import NO_ROWS
 
 _KINDS = 'Write Reject("no_pieces", when="pieces <= 0"), or Reject("unknown_shop", unknown="shops", by=["shop_id"]).'
 _EXAMPLES = {False: 'FieldIs("type", ["order"])', True: 'HeaderIs("event-type", ["order"])'}
+_MAX_SHOWN = 200  # characters of SQL
 
 
 def reject_problems(table: TableParts) -> Iterator[Problem]:
@@ -107,9 +108,6 @@ def _texts_of(where: Condition) -> Iterator[str]:
         return
     names = (where.name,) if isinstance(where, HeaderIs) else where.path
     yield from (text for text in (*names, *where.values) if isinstance(text, str))
-
-
-_MAX_SHOWN = 200  # characters of SQL
 
 
 def computed_problems(table: TableParts) -> Iterator[Problem]:

@@ -38,7 +38,6 @@ def format_column_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _column_problems(column: Column, form: Format) -> Iterator[Problem]:
-    """What is wrong with a column that reads a field of a value in this format."""
     for path in filter(None, (column.field.names, column.field.former)):
         yield from _path_problems(form, f"column {column.name}", path)
     if column.form == "connect" and (form.written or form).describes_decimals:
@@ -50,7 +49,6 @@ def _column_problems(column: Column, form: Format) -> Iterator[Problem]:
 
 
 def _base64_problems(table: TableParts) -> Iterator[Problem]:
-    """What is wrong with the columns whose field may hold JSON in base64."""
     path = table.format.json_options.base64_path or ()
     for column in table.record_columns:
         if isinstance(column.source, ValueOrObject) and column.source.whole_path[-1:] == path[-1:]:
@@ -59,7 +57,6 @@ def _base64_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _unmapped_problems(table: TableParts) -> Iterator[Problem]:
-    """What is wrong with the columns that take what no other column reads."""
     names = [column.name for column in table.record_columns if column.field.part == UNMAPPED]
     if names and table.format.typed:
         message = f"column {names[0]}: UnmappedFields() is not allowed in format {table.format.name}"

@@ -117,7 +117,6 @@ def _parent_problems(table: TableParts, path: tuple[str, ...]) -> Iterator[Probl
 
 
 def _way_problems(table: TableParts, column_name: str, names: tuple[str, ...]) -> Iterator[Problem]:
-    """What is wrong with the path of a field that begins like the way to the array of the rows."""
     path = table.rows_path or ()
     place = f"column {column_name}: ParentField {'.'.join(names)}"
     bare_names = [name.removesuffix(ITEMS) for name in path[:-1]]

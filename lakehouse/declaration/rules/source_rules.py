@@ -111,7 +111,6 @@ def _unordered(table: TableParts) -> Iterator[Problem]:
 
 
 def _start_problems(table: TableParts) -> Iterator[Problem]:
-    """What is wrong with the start of a table."""
     if isinstance(table.start, Mapping):
         yield from _position_problems(table.start)
         return

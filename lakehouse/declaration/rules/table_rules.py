@@ -41,6 +41,12 @@ _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _NAME_SOURCE = "Choose another name, and set source= to the name of the field."
 _BINARY_TEXT = "If the field is a text, a STRING without written holds it as it is."
 _NESTED_SOURCE = "A field within an object can be a column of its own, with its path as source."
+_MIN_RETENTION = timedelta(hours=1)  # longer than any batch runs: VACUUM cannot distinguish its files from unused ones
+_MAX_RETENTION = timedelta(days=36_525)
+_MIN_FRESH = timedelta(seconds=30)  # six ticks of the sensor: one slow tick breaks no promise
+_DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
+_MIN_MAINTENANCE = timedelta(minutes=5)
+_MAX_CLUSTERED = 4
 
 
 def table_problems(table: TableParts) -> Iterator[Problem]:
@@ -273,14 +279,6 @@ def _samples(table: TableParts) -> Iterator[Problem]:
             yield f"samples cannot be written as JSON: {error}", "Write each value as a record would contain it."
 
 
-_MIN_RETENTION = timedelta(hours=1)  # longer than any batch runs: VACUUM cannot distinguish its files from unused ones
-_MAX_RETENTION = timedelta(days=36_525)
-_MIN_FRESH = timedelta(seconds=30)  # six ticks of the sensor: one slow tick breaks no promise
-_DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
-_MIN_MAINTENANCE = timedelta(minutes=5)
-_MAX_CLUSTERED = 4
-
-
 def period_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the periods of a table; one rule for each."""
     retention, promise = table.upkeep.retention, table.promise
@@ -298,7 +296,6 @@ def period_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _maintenance_problems(every: timedelta) -> Iterator[Problem]:
-    """What is wrong with how often a table is maintained: a schedule cannot say every period."""
     if not _MIN_MAINTENANCE <= every <= _DAY:
         message = f"every of upkeep is {every}, but must be between 5 minutes and one day"
         yield message, "Declare, for example: Upkeep(every=timedelta(hours=1))"

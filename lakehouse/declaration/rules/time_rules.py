@@ -140,7 +140,6 @@ def _separate_types(epoch: str, typed_by: str) -> str:
 
 
 def _format_problems(column: Column, type_: str) -> Iterator[Problem]:
-    """What is wrong with the format of the times of one type in the column."""
     alternatives = (DAYS, "a TIMESTAMP") if type_ == "DATE" else (*EPOCHS, "a DATE")
     epoch, pattern = column.time.epoch, column.time.pattern
     if epoch is not None and epoch not in alternatives:

@@ -67,6 +67,7 @@ _OF_PARTS = (
     "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts, or"
     " for bytes base64, base64url or hex."
 )
+_ONE_FORM = "A key has one form. Declare the one that its producer writes."
 
 
 def is_binary(column: Column | Computed) -> bool:
@@ -117,7 +118,6 @@ def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
 
 
 def _option_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with the options of the form."""
     written = column.form
     if isinstance(written, TextNumber):
         yield from _number_problems(written)
@@ -132,7 +132,6 @@ def _option_problems(column: Column) -> Iterator[Problem]:
 
 
 def _fit_problems(column: Column, form: str) -> Iterator[Problem]:
-    """What is wrong with the form for the type and the format of the column."""
     if not {*_kinds(column)} & {*_FITTING_KINDS[form]}:
         advice = FORM_ADVICE if column.type == "BINARY" else _ADVICE[form]
         yield f"written={column.form!r} does not fit {_described_type(column)}", advice
@@ -160,7 +159,6 @@ def _described_type(column: Column) -> str:
 
 
 def _part_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with the form of a key or a header; unless it is parsed, it has no numbers and booleans."""
     if isinstance(column.source, RecordKey) and column.source.written in PARSED_ENCODINGS:
         return
     if isinstance(column.source, RecordKey) and column.source.written in ("big_endian", *WINDOW_TIMES):
@@ -210,9 +208,6 @@ def _boolean_problems(form: TextBoolean) -> Iterator[Problem]:
     for value in form.true:
         if any(type(value) is type(false_value) and value == false_value for false_value in form.false):
             yield f"the value {value!r} means both true and false", "Remove it from one of the two lists."
-
-
-_ONE_FORM = "A key has one form. Declare the one that its producer writes."
 
 
 def typed_key(source: RecordKey) -> str:

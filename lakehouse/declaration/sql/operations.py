@@ -47,6 +47,8 @@ from lakehouse.declaration.sql.parsed import (
 
 if TYPE_CHECKING:
     from sqlglot import exp
+_MAX_LITERAL_LENGTH = 12  # characters of an integer literal
+_UNITS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")  # no week: the first of all began before it
 
 
 class PartReader(ABC):
@@ -162,10 +164,6 @@ def read_null_if(reader: PartReader, node: Any) -> Part:
     """``NULLIF``."""
     parts, kind = reader.read_alike([node.this, node.expression])
     return Part(f"nullif({', '.join(parts)})", kind)
-
-
-_MAX_LITERAL_LENGTH = 12  # characters of an integer literal
-_UNITS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")  # no week: the first of all began before it
 
 
 def read_function(reader: PartReader, node: Any) -> Part:

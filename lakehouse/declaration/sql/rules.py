@@ -32,6 +32,46 @@ _USE_COMPUTED_COLUMN = (
     " it, write try_cast(try_cast(... AS DOUBLE) AS DECIMAL(18,6))."
 )
 EXACT = "Add decimals, which are exact: write try_cast(... AS DECIMAL(18,6)) around what is added."
+_RANDOM = dict.fromkeys(
+    (
+        *("current_user", "input_file_name", "java_method", "monotonically_increasing_id", "rand", "randn", "random"),
+        *("randstr", "reflect", "session_user", "shuffle", "spark_partition_id", "try_reflect", "uniform", "user"),
+        "uuid",
+    ),
+    "chance, or on who computes it",
+)
+_CLOCK = dict.fromkeys(
+    ("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"), "the clock"
+)
+_ORDER_FUNCTIONS = dict.fromkeys(
+    (
+        *("any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last", "last_value"),
+        *("approx_quantile", "arg_max", "arg_min", "histogram_numeric", "mode"),
+        *("corr", "covar_pop", "covar_samp", "kurtosis", "skewness", "std", "stddev", "stddev_pop", "stddev_samp"),
+        *("regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
+        *("variance", "variance_pop"),
+    ),
+    "the order of rows",
+)
+UNREPEATABLE = _RANDOM | _CLOCK | _ORDER_FUNCTIONS
+"""The functions whose result may differ if it is computed again, with what it depends on."""
+SAME_EACH_TIME = "Remove it. The result must be the same each time."
+_SPARK_NAMES = {"array_agg": "collect_list", "array_unique_agg": "collect_set", "group_concat": "listagg"}
+_ALTERNATIVES = {
+    "arg_max": "It picks any of equal rows. Write max(struct(by, value)).value.",
+    "arg_min": "It picks any of equal rows. Write min(struct(by, value)).value.",
+}
+_COLLECTING = {"array_agg", "array_unique_agg", "group_concat"}
+_ORDER_FREE = {
+    "array_contains",
+    "array_max",
+    "array_min",
+    "array_size",
+    "array_sort",
+    "cardinality",
+    "size",
+    "sort_array",
+}
 
 
 def inexact_sums(root: "exp.Expr", types: Mapping[str, str]) -> Iterator[Problem]:
@@ -171,49 +211,9 @@ def is_inexact(type_: str, *, mean: bool) -> bool:
 
 
 # another result each time
-_RANDOM = dict.fromkeys(
-    (
-        *("current_user", "input_file_name", "java_method", "monotonically_increasing_id", "rand", "randn", "random"),
-        *("randstr", "reflect", "session_user", "shuffle", "spark_partition_id", "try_reflect", "uniform", "user"),
-        "uuid",
-    ),
-    "chance, or on who computes it",
-)
-_CLOCK = dict.fromkeys(
-    ("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"), "the clock"
-)
 # some by the parser's name; they pick any of equal rows, or add up doubles
-_ORDER_FUNCTIONS = dict.fromkeys(
-    (
-        *("any_value", "array_agg", "array_unique_agg", "first", "first_value", "group_concat", "last", "last_value"),
-        *("approx_quantile", "arg_max", "arg_min", "histogram_numeric", "mode"),
-        *("corr", "covar_pop", "covar_samp", "kurtosis", "skewness", "std", "stddev", "stddev_pop", "stddev_samp"),
-        *("regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
-        *("variance", "variance_pop"),
-    ),
-    "the order of rows",
-)
-UNREPEATABLE = _RANDOM | _CLOCK | _ORDER_FUNCTIONS
-"""The functions whose result may differ if it is computed again, with what it depends on."""
-SAME_EACH_TIME = "Remove it. The result must be the same each time."
-_SPARK_NAMES = {"array_agg": "collect_list", "array_unique_agg": "collect_set", "group_concat": "listagg"}
 _SPARK_NAMES |= {"arg_max": "max_by", "arg_min": "min_by", "approx_quantile": "percentile_approx"}
-_ALTERNATIVES = {
-    "arg_max": "It picks any of equal rows. Write max(struct(by, value)).value.",
-    "arg_min": "It picks any of equal rows. Write min(struct(by, value)).value.",
-}
-_COLLECTING = {"array_agg", "array_unique_agg", "group_concat"}
 # functions whose result does not depend on the order of an array
-_ORDER_FREE = {
-    "array_contains",
-    "array_max",
-    "array_min",
-    "array_size",
-    "array_sort",
-    "cardinality",
-    "size",
-    "sort_array",
-}
 
 
 def condition_problems(sql: str, columns: Mapping[str, str]) -> Iterator[Problem]:

@@ -184,9 +184,9 @@ def refuse_former(declared_class: type[T]) -> type[T]:
             values = {**dict(zip(positions, arguments, strict=False)), **options}
             kind = declared_class.__name__
             message = f"{', '.join(names)} {'is not an option' if len(names) == 1 else 'are not options'} of {kind}"
-            new_lines = " and ".join(_new_lines({name: former_options[name] for name in names}, values))
+            action = " and ".join(_new_lines({name: former_options[name] for name in names}, values))
             subject = f"{kind.removeprefix('Stream')} {values.get('name')!r}"
-            raise DeclarationError(f"{subject}: {message}", action=f"Write {new_lines}.")
+            raise DeclarationError(f"{subject}: {message}", action=f"{action[0].upper()}{action[1:]}.")
         init(self, *arguments, **options)
 
     setattr(declared_class, "__init__", checked_init)  # noqa: B010 - a type checker keeps the arguments of the dataclass
@@ -196,18 +196,31 @@ def refuse_former(declared_class: type[T]) -> type[T]:
 def _new_lines(former_options: Mapping[str, tuple[str, str]], values: Mapping[str, Any]) -> list[str]:
     """What to write in place of these options, with the values that are given."""
     lines: dict[str, list[str]] = {}
+    removed_names: list[str] = []
+    topics, source = values.get("topics"), values.get("source")
+    origin = topics or source
+    kind = "Topics" if isinstance(origin, list | tuple) else type(origin).__name__ if origin else "Topic"
     for option, (former_group, argument) in former_options.items():
-        group = former_group
-        first = values.get("rows_from") if group == "rows_from=Explode" else None
-        if group.startswith("source="):
-            source = values.get("topics") or values.get("source")
-            kind = "Topics" if isinstance(source, list | tuple) else type(source).__name__ if source else "Topic"
-            group, first = f"source={kind}", source or values.get("topic", ...)
+        is_of_source = former_group.startswith("source=")
+        if is_of_source and not _has_option(kind, argument):
+            removed_names.append(option)
+            continue
+        group = f"source={kind}" if is_of_source else former_group
+        first = {"source": values.get("topics") or values.get("topic") or ...}.get(group.partition("=")[0])
+        first = values.get("rows_from", ...) if group == "rows_from=Explode" else first
         parts = lines.setdefault(group, [] if first is None else [_show(first)])
         parts += [f"{argument}={_show(values[option])}"] if argument else []
     if "Computed" in lines:
-        return [f"Computed({values['name']!r}, {values.get('type')!r}, {', '.join(lines['Computed'])}, doc=...)"]
-    return [f"{group}({', '.join(parts)})" for group, parts in lines.items()]
+        return [f"write Computed({values['name']!r}, {values.get('type')!r}, {', '.join(lines['Computed'])}, doc=...)"]
+    new_lines = [f"write {group}({', '.join(parts)})" for group, parts in lines.items()]
+    return [*new_lines, *([f"remove {', '.join(removed_names)}"] if removed_names else [])]
+
+
+def _has_option(kind: str, argument: str) -> bool:
+    """Whether a kind of source has an argument that was an option of the table."""
+    return (
+        argument == "order" if kind in ("Files", "TableRows", "Generated") else kind == "Topic" or argument != "order"
+    )
 
 
 def _show(value: object) -> str:

@@ -3,7 +3,7 @@
 import datetime
 import importlib
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -44,7 +44,7 @@ def line_of(make: Any, **options: Any) -> str:
     """What the error of a former spelling says to write."""
     with pytest.raises(DeclarationError) as raised:
         make(**options)
-    return raised.value.action.removeprefix("Write ").removesuffix(".")
+    return raised.value.action.removeprefix("Write ").removesuffix(".").replace(" and write ", " and ")
 
 
 @pytest.mark.parametrize("option", FORMER_OPTIONS["StreamTable"])
@@ -66,6 +66,21 @@ def test_several_former_options_of_a_table_become_one_line_each_group() -> None:
     assert line_of(declare, topics=pattern, gaps="accept") == "source=TopicPattern('a.*', gaps='accept')"
     files = lakehouse.Files("ratings" * 20)
     assert line_of(declare, topic="", source=files, order="offset") == "source=Files(..., order='offset')"
+
+
+def test_a_former_option_that_a_source_cannot_have_is_to_be_removed() -> None:
+    rows = lakehouse.TableRows("movies")
+    assert line_of(declare, source=rows, order="offset") == "source=TableRows(..., order='offset')"
+    assert line_of(declare, source=rows, gaps="accept") == "Remove gaps"
+    assert line_of(declare, topics=["a", "b"], order="offset") == "source=Topics(['a', 'b']) and remove order"
+    assert line_of(declare, single_object=True) == "rows_from=Explode(..., single_object=True)"
+
+
+def test_sources_that_number_their_records_themselves_have_an_order() -> None:
+    for source in (lakehouse.Files("a"), lakehouse.TableRows("a"), lakehouse.Generated()):
+        by_time, by_number = (declare(source=replace(source, order=order)) for order in ("timestamp", "offset"))
+        assert (by_time.order, by_number.order) == ("timestamp", "offset")
+        assert by_time.fingerprint != by_number.fingerprint
 
 
 @pytest.mark.parametrize("option", FORMER_OPTIONS["Column"])

@@ -17,6 +17,7 @@ from lakehouse.ingest.batches import Request, merge_all, plan_next
 from lakehouse.ingest.decode import decode_records
 from lakehouse.kafka import create_topic, delete_topic, read_records
 from lakehouse.settings.addresses import bootstrap_servers
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 WARM_UP_RECORDS = 500_000  # records that are merged twice before the measurement
 PLACES = 114  # five million records are five years of hours at each
@@ -60,7 +61,7 @@ def _measure(world: World, table: StreamTable, turns: int) -> dict[str, Measurem
 def backlog(world: World, count: int, partitions: int, *, is_scattered: bool) -> Iterator[StreamTable]:
     """Yield a new table whose topic has ``count`` records, published by Spark in order; delete the topic afterwards."""
     topic = f"backlog-{uuid4().hex[:8]}"
-    table = replace(temperatures, topic=topic, base=None, references=(), rollups=())
+    table = redeclare(temperatures, topic=topic, base=None, references=(), rollups=())
     create_topic(world.settings, table, partitions)
     options = {"kafka.bootstrap.servers": bootstrap_servers(world.settings), "topic": topic, **_PRODUCER_OPTIONS}
     number_sql = f"id * {_STEP} % {count}" if is_scattered else "id"

@@ -35,7 +35,7 @@ class Consumer:
 
     async def _values(self, consumer: AIOKafkaConsumer) -> list[bytes]:
         table = self._world.table
-        partitions = [TopicPartition(table.topic, number) for number in range(table.partitions)]
+        partitions = [TopicPartition(table.topic, number) for number in range(table.topic_options.partitions)]
         consumer.assign(partitions)
         ends = await consumer.end_offsets(partitions)
         values: list[bytes] = []

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import fastavro
 
-from lakehouse.declaration import Avro, Csv, Debezium, Protobuf, StreamTable
+from lakehouse.declaration import Avro, Csv, Debezium, Protobuf, StreamTable, Time
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.formats.writer_schemas import writer_schema
@@ -37,10 +37,15 @@ message Temperature {
   optional double temperature_2m = 4;
 }"""
 _SOURCE_TYPES = {"connector": "string", "ts_ms": "int64", "snapshot": "string", "db": "string", "lsn": "int64"}
-_TEXT_COLUMNS = [column if column.pattern else replace(column, written="text") for column in temperatures.columns]
-_ISO_COLUMNS = [replace(column, pattern="iso8601") if column.pattern else column for column in temperatures.columns]
-_HELD_COLUMNS = [replace(column, source=("payload", column.field.source)) for column in temperatures.columns]
-_UNKEPT_COLUMNS = [replace(column, keep=False) for column in temperatures.columns]
+_TEXT_COLUMNS = [
+    column if column.time.pattern else replace(column, written="text") for column in temperatures.record_columns
+]
+_ISO_COLUMNS = [
+    replace(column, written=Time("iso8601")) if column.time.pattern else column
+    for column in temperatures.record_columns
+]
+_HELD_COLUMNS = [replace(column, source=("payload", column.field.source)) for column in temperatures.record_columns]
+_UNKEPT_COLUMNS = [replace(column, keep=False) for column in temperatures.record_columns]
 _CHANGES = replace(temperatures, base=None, columns=_UNKEPT_COLUMNS, format=Debezium(decimal_handling_mode="double"))
 READINGS = 5
 """Readings in each record of the form with several."""

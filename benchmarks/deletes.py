@@ -6,7 +6,7 @@ from dataclasses import replace
 from benchmarks.batches import ROWS, WARM_UP_ROUNDS
 from benchmarks.turns import Measurement, rotate
 from benchmarks.world import World, new_worlds
-from lakehouse.declaration import FieldIs
+from lakehouse.declaration import Deletes, FieldIs
 
 BASELINE = "no deletes declared"
 _WAYS = (BASELINE, "declared, none in the batch", "a tenth of the batch deletes")
@@ -43,7 +43,7 @@ def _declare(name: str, world: World) -> World:
     if name == BASELINE:
         return world
     kind = World if name == _WAYS[1] else DeletingWorld
-    table = replace(world.table, apply_as_deletes=_DELETED)
+    table = replace(world.table, deletes=Deletes(when=_DELETED))
     return kind(world.settings, world.spark, world.places, table)
 
 

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.batches import append, copy_merged_table
@@ -21,6 +21,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.engine import engine_folder, read_address
 from lakehouse.spark.sessions import build_session, stop_session
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 RECORDS, APPENDED_RECORDS = 5, 5_000
 _LAKEHOUSE = [sys.executable, "-c", "from lakehouse.cli.main import main; main()"]
@@ -145,7 +146,7 @@ def _prepared_homes() -> Iterator[Homes]:
                 home.home_folder.mkdir(parents=True)
             spark = build_session(root)
             try:
-                floor = World(root, spark, table=replace(temperatures, topic="appended"))
+                floor = World(root, spark, table=redeclare(temperatures, topic="appended"))
                 floor.fill(APPENDED_RECORDS)
                 copy_merged_table(floor)
                 yield Homes(warm, cold, stack, floor, World(warm, spark))

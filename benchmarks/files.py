@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.turns import Measurement, take_turns
 from benchmarks.world import START
-from lakehouse.declaration import Column, Files, StreamTable
+from lakehouse.declaration import Column, Files, StreamTable, Time
 from lakehouse.ingest.batches import merge_all
 from lakehouse.settings import Settings
 from lakehouse.spark.sessions import build_session, stop_session
@@ -32,7 +32,7 @@ READINGS = StreamTable(
     columns=[
         Column("latitude", "DECIMAL(9,6)", "Degrees north.", required=True),
         Column("longitude", "DECIMAL(9,6)", "Degrees east.", required=True),
-        Column("time", "TIMESTAMP", "Hour of the reading.", required=True, pattern="%Y-%m-%dT%H:%M"),
+        Column("time", "TIMESTAMP", "Hour of the reading.", required=True, written=Time("%Y-%m-%dT%H:%M")),
         Column("temperature_2m", "DOUBLE", "Degrees Celsius, two metres above the ground."),
     ],
 )

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from benchmarks.turns import Measurement, rotate
 from benchmarks.world import new_worlds
+from lakehouse.declaration import Topic
 
 RECORDS = 5_000
 COUNTS = (1, 12, 200)
@@ -17,7 +18,7 @@ def run(turns: int) -> dict[str, Measurement]:
     measurements = {name: Measurement() for name in names.values()}
     with new_worlds(list(names.values()), _PLACES) as worlds:
         for count, name in names.items():
-            worlds[name].table = replace(worlds[name].table, partitions=count)
+            worlds[name].table = replace(worlds[name].table, source=Topic(worlds[name].table.topic, partitions=count))
             worlds[name].fill(_ROWS)
         for number in range(_WARM_UP_ROUNDS + turns):
             for name in rotate(number, names.values()):

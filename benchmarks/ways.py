@@ -64,7 +64,10 @@ class PlainLoop:
 
     def _read(self) -> DataFrame:
         table = self.world.table
-        offsets = {str(partition): self.position.get(partition, _EARLIEST) for partition in range(table.partitions)}
+        offsets = {
+            str(partition): self.position.get(partition, _EARLIEST)
+            for partition in range(table.topic_options.partitions)
+        }
         options = {**_topic_options(self.world), "startingOffsets": json.dumps({table.topic: offsets})}
         return self.world.spark.read.format("kafka").options(**options).load()
 

@@ -4,7 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.spark.sessions import build_session, stop_session
 from lakehouse.storage.row_order import ORDER, merged_layout
 from lakehouse.storage.table_context import TableContext
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 START = datetime(2019, 1, 1, tzinfo=UTC)
 HOURS = 24 * 31  # of January, the month of all batches
@@ -136,7 +137,7 @@ def new_worlds(names: Sequence[str], places: int) -> Iterator[dict[str, World]]:
                 Settings(home=home, kafka_bootstrap_servers=servers),
                 shared_world.spark,
                 places,
-                replace(temperatures, topic=home.name),
+                redeclare(temperatures, topic=home.name),
             )
             for name, home in zip(names, homes, strict=True)
         }

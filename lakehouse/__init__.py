@@ -77,6 +77,8 @@ def _get_public(name: str) -> Any:
     declared_names = import_module("lakehouse.declaration").__all__
     if name == "__all__":
         return sorted([*_MODULES_BY_NAME, *declared_names])
+    if name in (moved := import_module("lakehouse.declaration.names").FORMER_NAMES):
+        raise ImportError(f"{name} is in {moved[name]}: write from {moved[name]} import {name}", name=__name__)
     if name not in declared_names:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("lakehouse.declaration"), name)

@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -29,6 +28,7 @@ from lakehouse_tests.helpers.databases.postgres import Postgres, program, runnin
 from lakehouse_tests.helpers.engines import running_engine
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.log_tables import log_table
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 # The imports and the collected tests are objects that live until the end. With Python's own thresholds, it searches for
 # garbage among them again and again.
@@ -156,7 +156,7 @@ def spark(home: Settings) -> Iterator[SparkSession]:
 @pytest.fixture
 def table() -> StreamTable:
     """The table temperatures with a topic that no other test uses."""
-    return replace(temperatures, topic=f"t-{uuid4().hex[:12]}")
+    return redeclare(temperatures, topic=f"t-{uuid4().hex[:12]}")
 
 
 @pytest.fixture

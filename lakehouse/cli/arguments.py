@@ -135,7 +135,7 @@ def select_topic(table: "StreamTable", name: str | None, hint: str = "--topic") 
     """
     from lakehouse.ingest.topics import reads_topic_of
 
-    if (table.topic or table.source) and name in (None, table.topic or None):
+    if (table.topic or not table.has_topics) and name in (None, table.topic or None):
         return table
     if name is not None and reads_topic_of(table, name):
         return table.in_topic(name)

@@ -208,7 +208,7 @@ class _Path:
 
     def prepare(self) -> None:
         """Create the topic; load the base files, if there are any, and materialize everything derived from them."""
-        from lakehouse.declaration import BaseSamples
+        from lakehouse.declaration.samples import BaseSamples
         from lakehouse.local.dagster_home import migrate_dagster_storage
 
         self._create_topic()

@@ -131,7 +131,7 @@ def _valid_declarations(settings: "Settings") -> "Sequence[StreamTable]":
     from lakehouse.discovery import declared_tables
 
     try:
-        return [table for table in declared_tables(settings) if not table.source]
+        return [table for table in declared_tables(settings) if table.has_topics]
     except LakehouseError:
         return ()
 

@@ -136,7 +136,7 @@ class _Follower:
 
     @property
     def _embedded_advice(self) -> str:
-        if self.context.settings.kafka_bootstrap_servers or self.context.table.source:
+        if self.context.settings.kafka_bootstrap_servers or not self.context.table.has_topics:
             return ""
         return " If this command started the broker, nothing restarts it: stop with Ctrl-C."
 

@@ -164,7 +164,7 @@ def _warn(table: "StreamTable", name: str) -> None:
         print_notice(f"The next merge restores the version of it that counts for {table.name}.")
     if name == table.name and table.delete_rule:
         print_notice("Deletes that were merged after that version no longer count, until they are merged again.")
-    if name == table.name and table.gaps == "accept":
+    if name == table.name and table.topic_options.gaps == "accept":
         print_notice('The table declares gaps="accept": undone records that expired are lost without a stop.')
 
 

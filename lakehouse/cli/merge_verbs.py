@@ -168,7 +168,7 @@ def _print_plan(table: "StreamTable", plan: "Plan") -> None:
     for problem in plan.gap.shown_facts if plan.gap else ():
         print_notice(f"{problem}. {table.name} accepts the gap: it is recorded, and the batch continues after it.")
     if plan.left_out is not None:
-        is_whole = table.source is not None
+        is_whole = not table.has_topics
         subject = f"Topic {plan.stream} is new" if table.topics else f"{table.name} is new and has a start"
         subject = f"{table.name} is new" if is_whole else subject
         print_notice(f"{subject}: {describe_left_out(plan.left_out, plan.source)}.")
@@ -213,7 +213,7 @@ def _describe_place(table: "StreamTable") -> str:
     """Where the unmapped fields of records are."""
     from lakehouse.declaration import UnmappedFields
 
-    stores = [column.name for column in table.columns if isinstance(column.source, UnmappedFields)]
+    stores = [column.name for column in table.record_columns if isinstance(column.source, UnmappedFields)]
     return f"Fields stored in column {stores[0]}" if stores else "Fields that no column reads"
 
 

@@ -31,7 +31,7 @@ TopicsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--from-topic",
-        metavar="TOPIC",
+        metavar="TOPIC_NAME",
         help="Read the newest records of this topic. Repeat it for a table of several topics.",
     ),
 ]
@@ -105,20 +105,18 @@ def _require_columns(proposal: "Proposal", values: "Sequence[bytes | None]", pla
 
 def _table_of(proposal: "Proposal", new: str, topics: "Sequence[str]") -> "StreamTable":
     """The proposed table; raises ``DeclarationError`` if its options contradict each other."""
-    from lakehouse.declaration import Month, StreamTable
+    from lakehouse.declaration import Explode, Month, StreamTable, Topic, Topics
 
     return StreamTable(
         new,
-        topics[0] if len(topics) == 1 else "",
-        "",
-        proposal.columns,
-        proposal.key,
-        Month(proposal.month_of) if proposal.month_of else None,
+        doc="",
+        columns=proposal.columns,
+        key=proposal.key,
+        source=Topics(topics) if len(topics) > 1 else Topic(topics[0]),
+        partition_by=Month(proposal.month_of) if proposal.month_of else None,
         where=proposal.where,
-        rows_from=proposal.rows_from,
-        single_object=proposal.single_object,
+        rows_from=None if proposal.rows_from is None else Explode(proposal.rows_from, proposal.single_object),
         format=proposal.form,
-        topics=topics if len(topics) > 1 else (),
     )
 
 
@@ -153,7 +151,7 @@ def _explain_unreadable(proposal: "Proposal", lines: "Sequence[bytes | None]") -
 
 
 def _require_condition(where: str | None) -> None:
-    from lakehouse.declaration.inference.chosen_records import read_conditions
+    from lakehouse.declaration.inference.readable_records import read_conditions
 
     if where is not None and not read_conditions(where):
         raise typer.BadParameter(f"{where!r} is neither FIELD=VALUE nor header:NAME=VALUE", param_hint="--where")
@@ -161,14 +159,14 @@ def _require_condition(where: str | None) -> None:
 
 def _require_names(new: str, topics: "Sequence[str]", sample: str | None) -> None:
     from lakehouse.declaration.names import SHAPE, is_name
-    from lakehouse.declaration.rules.topic_rules import TOPIC
+    from lakehouse.declaration.rules.source_rules import TOPIC_NAME
 
     if not is_name(new):
         raise typer.BadParameter(f"{new!r}: {SHAPE}", param_hint="NAME")
     if bool(topics) == (sample is not None):
         raise typer.BadParameter("use either --from-topic or --from-sample", param_hint="--from-topic")
     for topic in topics:
-        if not TOPIC.fullmatch(topic):
+        if not TOPIC_NAME.fullmatch(topic):
             raise typer.BadParameter(f"{topic} is not a valid topic name", param_hint="--from-topic")
 
 

@@ -47,7 +47,9 @@ _WITHOUT_VERSION = {
 @commands.command(epilog=examples("lakehouse peek temperatures", "lakehouse peek some.topic --limit 3 --json"))
 @starts_broker
 def peek(
-    name: Annotated[str, typer.Argument(metavar="TABLE|TOPIC", help="A declared table, or any topic of the broker.")],
+    name: Annotated[
+        str, typer.Argument(metavar="TABLE|TOPIC_NAME", help="A declared table, or any topic of the broker.")
+    ],
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Show the newest N records.")] = 10,
     json: JsonOption = False,
 ) -> None:
@@ -57,15 +59,15 @@ def peek(
     Merges and changes nothing. For a topic that no declared table reads, shows only the records. Leaves out a file of
     declarations that fails, with a warning.
     """
-    from lakehouse.declaration.rules.topic_rules import TOPIC
+    from lakehouse.declaration.rules.source_rules import TOPIC_NAME
 
     settings = load_settings()
     table = _find_table(settings, name)
-    if table is None and not TOPIC.fullmatch(name):
+    if table is None and not TOPIC_NAME.fullmatch(name):
         problem = f"{name!r} is neither a declared table nor a valid topic name; lakehouse topics lists the tables"
-        raise typer.BadParameter(problem, param_hint="TABLE|TOPIC")
-    table = select_topic(table, None if name == table.name else name, "TABLE|TOPIC") if table else None
-    place = table.topic_text if table and table.source else f"topic {table.topic if table else name}"
+        raise typer.BadParameter(problem, param_hint="TABLE|TOPIC_NAME")
+    table = select_topic(table, None if name == table.name else name, "TABLE|TOPIC_NAME") if table else None
+    place = table.topic_text if table and not table.has_topics else f"topic {table.topic if table else name}"
     with broker(settings, table, with_registry=table is not None and table.has_schemas):
         records = _newest_records(settings, table, name, limit)
         rules = _find_rules(settings, table, records) if table else None
@@ -97,7 +99,7 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
     """The newest records of a topic, of the files in a folder, or of a generator."""
     from lakehouse.declaration import Files, Generated
 
-    if table is None or table.source is None:
+    if table is None or table.has_topics:
         from lakehouse.kafka import newest_records
 
         return newest_records(settings, table.topic if table else name, limit)
@@ -112,7 +114,9 @@ def _newest_records(settings: "Settings", table: "StreamTable | None", name: str
 
         state = source_of(settings, table).read_state(ledger_of(settings, table.name), 0)
         return newest_of_generator(table.source, state, limit)
-    raise typer.BadParameter(f"{name} reads another table; query it instead: lakehouse query", param_hint="TABLE|TOPIC")
+    raise typer.BadParameter(
+        f"{name} reads another table; query it instead: lakehouse query", param_hint="TABLE|TOPIC_NAME"
+    )
 
 
 def _find_table(settings: "Settings", name: str) -> "StreamTable | None":
@@ -141,7 +145,7 @@ def _find_left_out(settings: "Settings", table: "StreamTable") -> "Sequence[Rang
     from lakehouse.kafka import read_topic
     from lakehouse.ledger.ledger import ledger_of
 
-    if table.source:
+    if not table.has_topics:
         return ()
     try:
         ledger = ledger_of(settings, table.name)

@@ -13,18 +13,17 @@ import typer
 
 from lakehouse.cli.output import count_text
 from lakehouse.cli.table_session import broker, registry
-from lakehouse.declaration.inference.column_lines import column_line, source_text
+from lakehouse.declaration.inference.proposed_types import column_line, source_text
 from lakehouse.decoding.formats.shown_options import quote
-from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakehouse.declaration import FieldIs, HeaderIs
-    from lakehouse.declaration.inference.chosen_records import RecordParts
     from lakehouse.declaration.inference.proposal import Proposal
     from lakehouse.declaration.inference.proposed_changes import KeyedValue
+    from lakehouse.declaration.inference.readable_records import RecordParts
     from lakehouse.decoding.formats import Format
     from lakehouse.decoding.formats.format import Schemas
     from lakehouse.decoding.formats.parser import Parser
@@ -43,15 +42,14 @@ _TOPIC_NAME = (
     ' and to key=: Column("topic", "STRING", doc="", required=True, source=TopicName()). If records of the same key'
     " come in several topics, declare version=."
 )
-_PATTERN = "To read each topic whose name begins with {}, also later ones, write topics=TopicPattern({})."
+_PATTERN = "To read each topic whose name begins with {}, also later ones, write source=TopicPattern({})."
 _WIDTH = 120
-_SOURCES = (ParentField, RecordHeader, RecordKey)
 
 
 def propose_for_lines(lines: "Sequence[bytes | None]", where: str | None) -> "Proposal":
     """Propose columns for those lines of a sample that meet a condition, or for all."""
-    from lakehouse.declaration.inference.chosen_records import RecordParts
     from lakehouse.declaration.inference.proposal import DEFAULT_FORMAT, propose
+    from lakehouse.declaration.inference.readable_records import RecordParts
 
     condition = None
     if where:
@@ -66,7 +64,7 @@ def choose(
     records: "Sequence[AnyRecord]", parts: "Sequence[RecordParts]", condition_text: str, parser: "Parser"
 ) -> "tuple[list[AnyRecord], FieldIs | HeaderIs]":
     """Return the records that meet a condition, and the condition; raises ``LakehouseError`` if none meets it."""
-    from lakehouse.declaration.inference.chosen_records import choose_records, read_conditions
+    from lakehouse.declaration.inference.readable_records import choose_records, read_conditions
 
     chosen_records, condition = choose_records(records, parts, read_conditions(condition_text), parser)
     if condition is None:
@@ -156,9 +154,9 @@ def _propose(
     reading: "tuple[Format, Schemas]",
 ) -> "Proposal":
     """Propose columns for the values and the keys of the records that are wished for."""
-    from lakehouse.declaration.inference.chosen_records import RecordParts, header_notes
     from lakehouse.declaration.inference.proposal import propose
     from lakehouse.declaration.inference.proposed_changes import KeyedValue, propose_changes
+    from lakehouse.declaration.inference.readable_records import RecordParts, header_notes
 
     form, schemas = reading
     condition = None
@@ -231,31 +229,24 @@ def _topic_notes(topics: Sequence[str]) -> Iterator[str]:
 def declaration_text(table: str, topics: "Sequence[str]", proposal: "Proposal") -> str:
     """The text of a file with the proposed declaration, formatted as a person would write it."""
     format_text = proposal.form.declared_as
-    uses = {"Column": True, "Month": proposal.month_of, "StreamTable": True}
-    uses |= dict.fromkeys(re.findall(r"(\w+)\(", format_text), True)
-    uses |= {type(proposal.where).__name__: True} if proposal.where else {}
-    uses |= {type(column.source).__name__: isinstance(column.source, _SOURCES) for column in proposal.columns}
-    imported_names = sorted(name for name, is_used in uses.items() if is_used)
     records = f"topic{'s' if len(topics) > 1 else ''} {', '.join(topics)}"
     doc = f"Records of {records}: one row for each {', '.join(proposal.key) or 'record'}."
-    topic_text = f"topics=[{', '.join(map(quote, topics))}]" if len(topics) > 1 else f"topic={quote(topics[0])}"
+    topic_names = ", ".join(map(quote, topics))
+    topic_text = f"source=Topics([{topic_names}])" if len(topics) > 1 else f"topic={topic_names}"
     parts = [f"name={quote(table)}", topic_text, f"doc={quote(doc)}", "file=__file__"]
     # a line may break between two options or columns of a format, whose names in a proposal contain no spaces
     format_lines = wrap(f"format={format_text}", _WIDTH - 5, subsequent_indent="        ", break_long_words=False)
     parts += ["\n".join(format_lines)] if format_text else []
     parts += [f"where={_condition(proposal.where)}"] if proposal.where else []
-    parts += (
-        []
-        if proposal.rows_from is None
-        else [f"rows_from={source_text(proposal.rows_from) if proposal.rows_from else ()}"]
-    )
-    parts += ["single_object=True"] if proposal.single_object else []
+    parts += [] if proposal.rows_from is None else [f"rows_from={_rows_from(proposal)}"]
     columns = "".join(f"        {column_line(column)},\n" for column in proposal.columns)
     parts += [f"columns=[\n{columns}    ]", f"key=[{', '.join(map(quote, proposal.key))}]"]
     if proposal.month_of:
         parts.append(f"partition_by=Month({quote(proposal.month_of)})")
     comment = _comment(proposal) if proposal.warnings else ""
     body = "".join(f"    {part},\n" for part in parts)
+    calls = set(re.findall(r"\b([A-Z]\w+)\(", re.sub(r'"[^"]*"', "", body)))
+    imported_names = sorted({"StreamTable", *calls})
     head = f'"""The table of {records}."""\n\nfrom lakehouse import {", ".join(imported_names)}\n\n'
     return f"{head}{comment}{table} = StreamTable(\n{body})\n"
 
@@ -266,6 +257,11 @@ def _comment(proposal: "Proposal") -> str:
     texts = [f"Proposed from {records}. Check these points:", *(f"- {warning}" for warning in proposal.warnings)]
     lines = [wrap(text, _WIDTH - 2, subsequent_indent="  ", break_long_words=False) for text in texts]
     return "".join(f"# {line}\n" for text_lines in lines for line in text_lines)
+
+
+def _rows_from(proposal: "Proposal") -> str:
+    path = source_text(proposal.rows_from) if proposal.rows_from else "()"
+    return f"Explode({path}, single_object=True)" if proposal.single_object else path
 
 
 def _condition(condition: "FieldIs | HeaderIs") -> str:

@@ -56,7 +56,7 @@ SubjectOption = Annotated[
     str | None,
     typer.Option(
         metavar="SUBJECT",
-        help="Subject of the schema at the registry, if it is not TOPIC-value: RECORD or TOPIC-RECORD.",
+        help="Subject of the schema at the registry, if it is not TOPIC_NAME-value: RECORD or TOPIC_NAME-RECORD.",
     ),
 ]
 
@@ -173,15 +173,15 @@ def send_raw(settings: "Settings", name: str, topic: str | None, file: str, rate
 
 def _topic_of(settings: "Settings", name: str, topic: str | None) -> str:
     """The topic of the declared table of that name, or the topic of that name."""
-    from lakehouse.declaration.rules.topic_rules import TOPIC
+    from lakehouse.declaration.rules.source_rules import TOPIC_NAME
 
     table = find_declared(settings, name)
     if table:
         selected = select_topic(table, topic)
-        if selected.source:
+        if not selected.has_topics:
             raise typer.BadParameter(f"{name} reads no topic", param_hint="TABLE")
         return selected.topic
-    if not TOPIC.fullmatch(name) or topic is not None:
+    if not TOPIC_NAME.fullmatch(name) or topic is not None:
         problem = f"{name!r} is not a declared table" + ("" if topic else ", nor a valid topic name")
         raise typer.BadParameter(problem, param_hint="TABLE")
     return name
@@ -277,7 +277,7 @@ def _refuse_options(values: Mapping[str, object]) -> None:
 
 def _select_topic_of(settings: "Settings", table: str, topic: str | None) -> "StreamTable":
     stream_table = select_topic(select_table(settings, table, _RAW_ADVICE), topic)
-    if stream_table.source:
+    if not stream_table.has_topics:
         problem = f"{stream_table.name} reads {stream_table.topic_text}, not a topic"
         raise typer.BadParameter(problem, param_hint="TABLE")
     return stream_table
@@ -330,7 +330,7 @@ def _samples(table: "StreamTable", kind: str) -> Iterable[bytes]:
 
 def schema_of_samples(table: "StreamTable", kind: str | None) -> str | None:
     """The schema that encodes samples of a kind, if they have one."""
-    from lakehouse.declaration import AvroSamples
+    from lakehouse.declaration.samples import AvroSamples
 
     return table.samples.schemas.get(kind or "") if isinstance(table.samples, AvroSamples) else None
 

@@ -75,7 +75,7 @@ def _create_topics(settings: "Settings") -> None:
     for part in (
         part
         for table in find_readable_tables(settings, lambda _: None)
-        if not table.source
+        if table.has_topics
         for part in named_topics(table)
     ):
         if create_topic(settings, part):

@@ -127,7 +127,7 @@ def broker(settings: "Settings", table: "StreamTable | None" = None, *, with_reg
 
     An embedded one that does not run is started, and stopped at the end.
     """
-    if table and table.source:
+    if table and not table.has_topics:
         yield ""
         return
     from lakehouse.local.servers import running_broker

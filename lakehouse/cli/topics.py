@@ -23,7 +23,7 @@ _DEFAULT_PARTITIONS = 3
 TableOrTopicArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="TABLE|TOPIC",
+        metavar="TABLE|TOPIC_NAME",
         help="A declared table, or with --create a topic that no table needs to read; default: all tables.",
         show_default=False,
     ),
@@ -45,17 +45,17 @@ def topics(
     earliest_offsets and end_offsets are sums over the partitions. producer_time is true if the times of records come
     from producers, not from the broker.
     """
-    from lakehouse.declaration.rules.topic_rules import TOPIC
+    from lakehouse.declaration.rules.source_rules import TOPIC_NAME
     from lakehouse.ingest.topics import named_topics
     from lakehouse.kafka import create_topic
 
     settings = load_settings()
     if partitions and not create:
         raise typer.BadParameter("needs --create", param_hint="--partitions")
-    if create and name is not None and find_declared(settings, name) is None and TOPIC.fullmatch(name):
+    if create and name is not None and find_declared(settings, name) is None and TOPIC_NAME.fullmatch(name):
         _note_similar_table(settings, name)
         return _create_undeclared(settings, name, partitions or _DEFAULT_PARTITIONS, as_json=json)
-    stream_tables = [selected for selected in select_tables(settings, name) if not selected.source]
+    stream_tables = [selected for selected in select_tables(settings, name) if selected.has_topics]
     with broker(settings) as address:
         if create:
             for part in (part for stream_table in stream_tables for part in named_topics(stream_table)):

@@ -1,36 +1,38 @@
 """The classes with which a user declares a table. A declaration is checked when it is created.
 
-``table`` defines ``StreamTable`` on top of ``table_parts`` (``table_options``, ``table_names``), ``view`` defines
-``View``, and ``export`` defines ``Export``. ``vocabulary`` and ``partitions`` define the classes of its parts,
-``table_inputs`` what it reads, ``conditions`` which records delete, belong to the table or are rejected, ``references``
-what they refer to. ``rules`` lists what is refused, ``names`` which names are reserved and which one the user meant,
-``sql`` what may be computed, ``widening`` which types can replace another type. ``snapshot`` describes a declaration as
-JSON, so that a later one can be compared with it. ``inference`` proposes a declaration from records.
+``table`` defines ``StreamTable`` on top of ``table_parts`` and ``table_options``, ``view`` defines ``View``, and
+``export`` defines ``Export``. ``columns``, ``sources``, ``conditions``, ``samples`` and ``vocabulary`` define the
+classes of its parts. ``rules`` lists what is refused, ``names`` which names are reserved, which one the user meant, and
+what replaces former ones, ``sql`` what may be computed. ``snapshot`` describes a declaration as JSON, so that a later
+one can be compared with it. ``inference`` proposes a declaration from records.
 
-A new class belongs into ``vocabulary``, and its restrictions into ``rules``. The package does no input or output. Every
-package above may import it; it imports ``lakehouse.decoding``, ``lakehouse.errors`` and, from ``lakehouse.settings``,
-what a path is.
+A new option belongs into the group of its subject, and its restrictions into ``rules``. The package does no input or
+output. Every package above may import it; it imports ``lakehouse.decoding``, ``lakehouse.errors`` and, from
+``lakehouse.settings``, what a path is.
 """
 
-from lakehouse.declaration.conditions import FieldIs, HeaderIs, Reject, SchemaIs, Tombstone
+from lakehouse.declaration.columns import Column, Computed, Time
+from lakehouse.declaration.conditions import Deletes, FieldIs, HeaderIs, Reject, SchemaIs, Tombstone
 from lakehouse.declaration.export import Export
-from lakehouse.declaration.partitions import Day, Hour, Month, Value, Year
-from lakehouse.declaration.references import Reference
+from lakehouse.declaration.samples import Rows, SampleRecords, Samples
+from lakehouse.declaration.sources import Files, Generated, TableRows, Topic, TopicPattern, Topics
 from lakehouse.declaration.table import StreamTable
-from lakehouse.declaration.table_inputs import Files, Generated, TableRows, TopicPattern
 from lakehouse.declaration.view import View
 from lakehouse.declaration.vocabulary import (
-    AvroSamples,
-    BaseSamples,
     Check,
-    Column,
+    Day,
+    Explode,
+    Hour,
     Late,
     Measure,
+    Month,
+    Promise,
+    Reference,
     Rollup,
-    Rows,
-    SampleRecords,
-    Samples,
+    Upkeep,
+    Value,
     Version,
+    Year,
 )
 from lakehouse.decoding.deletes import Delete, Truncate
 from lakehouse.decoding.fields import Rejection
@@ -46,7 +48,6 @@ from lakehouse.decoding.formats import (
     Protobuf,
     Text,
 )
-from lakehouse.decoding.generated import Choice, Counter, Hash
 from lakehouse.decoding.record_parts import (
     BrokerTime,
     Element,
@@ -63,27 +64,25 @@ from lakehouse.decoding.zones import Zone
 
 __all__ = [
     "Avro",
-    "AvroSamples",
-    "BaseSamples",
     "BigEndian",
     "BrokerTime",
     "Check",
-    "Choice",
     "Column",
     "Compressed",
+    "Computed",
     "ConnectJson",
-    "Counter",
     "Csv",
     "Day",
     "Debezium",
     "Delete",
+    "Deletes",
     "Element",
     "ElementIndex",
+    "Explode",
     "Export",
     "FieldIs",
     "Files",
     "Generated",
-    "Hash",
     "HeaderIs",
     "Hour",
     "Json",
@@ -93,6 +92,7 @@ __all__ = [
     "Measure",
     "Month",
     "ParentField",
+    "Promise",
     "Protobuf",
     "RecordHeader",
     "RecordKey",
@@ -109,11 +109,15 @@ __all__ = [
     "Text",
     "TextBoolean",
     "TextNumber",
+    "Time",
     "Tombstone",
+    "Topic",
     "TopicName",
     "TopicPattern",
+    "Topics",
     "Truncate",
     "UnmappedFields",
+    "Upkeep",
     "Value",
     "ValueOrObject",
     "Version",

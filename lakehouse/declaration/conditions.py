@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from lakehouse.decoding.deletes import DeleteValue
 from lakehouse.decoding.record_filter import RecordFilter
@@ -71,6 +72,20 @@ class SchemaIs:
 
 Condition = FieldIs | HeaderIs | SchemaIs
 """What a record meets or not."""
+
+
+@dataclass(frozen=True)
+class Deletes:
+    """Which records delete rows, and how long that is remembered.
+
+    ``when`` says which records delete the row of their key; an older record that arrives later does not bring the row
+    back. ``truncates`` says which records delete every older row. ``purge`` is for how long deletes are remembered at
+    least; without it, they are never forgotten.
+    """
+
+    when: Tombstone | FieldIs | None = None
+    truncates: FieldIs | None = None
+    purge: timedelta | None = None
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from lakehouse.declaration.names import is_name, name_problems, spelling_hint
-from lakehouse.declaration.partitions import Day, Hour, Month, Year
 from lakehouse.declaration.rules.field_types import field_problems
-from lakehouse.declaration.vocabulary import fingerprint_of
+from lakehouse.declaration.vocabulary import Day, Hour, Month, Year, fingerprint_of
 from lakehouse.decoding.column_types import Problem
 from lakehouse.errors import DeclarationError
 from lakehouse.settings.store import Store

@@ -1,15 +1,19 @@
-"""Which names a declaration may use, and which ones are reserved: those of columns that the project adds itself."""
+"""Names in a declaration: which ones are reserved, which one the user meant, and what former ones are now."""
 
 import keyword
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
+from functools import wraps
 from inspect import signature
 from types import ModuleType
+from typing import Any, TypeVar
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import Format
+from lakehouse.errors import DeclarationError
 
 MAX_LENGTH = 200  # a folder, a lock and a partition with such a name still fit into a file name
 SHAPE = f"a name has at most {MAX_LENGTH} lower-case letters, digits and _, and starts with a letter"
@@ -130,3 +134,95 @@ def array_step(names: Sequence[str]) -> re.Match[str] | None:
 def json_names(names: Sequence[str], form: Format) -> Sequence[str]:
     """The names of a path that are fields of JSON: the name of a field of a text format may be any."""
     return names[1:] if form.is_text else names
+
+
+FORMER_NAMES = {
+    "AvroSamples": "lakehouse.declaration.samples",
+    "BaseSamples": "lakehouse.declaration.samples",
+    "Choice": "lakehouse.declaration.sources",
+    "Counter": "lakehouse.declaration.sources",
+    "Hash": "lakehouse.declaration.sources",
+}
+"""The modules of names that the package had at its top."""
+
+_OF_TOPICS = ("start", "gaps", "order", "partitions", "replay_from", "may_forget")
+FORMER_OPTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "StreamTable": {
+        "topics": ("source=Topics", ""),
+        **{name: ("source=Topic", name) for name in _OF_TOPICS},
+        "apply_as_deletes": ("deletes=Deletes", "when"),
+        "apply_as_truncates": ("deletes=Deletes", "truncates"),
+        "purge_deletes": ("deletes=Deletes", "purge"),
+        "single_object": ("rows_from=Explode", "single_object"),
+        "fresh": ("promise=Promise", "fresh"),
+        "max_lag": ("promise=Promise", "max_lag"),
+        "retention": ("upkeep=Upkeep", "retention"),
+        "maintain_every": ("upkeep=Upkeep", "every"),
+        "cluster_by": ("upkeep=Upkeep", "cluster_by"),
+    },
+    "Column": {
+        "pattern": ("written=Time", "pattern"),
+        "epoch": ("written=Time", "epoch"),
+        "zone": ("written=Time", "zone"),
+        "sql": ("Computed", "sql"),
+    },
+}
+"""The former options of each class: what has each of them now, and the name that it has there."""
+_MAX_SHOWN = 60  # characters of a value
+T = TypeVar("T")
+
+
+def refuse_former(declared_class: type[T]) -> type[T]:
+    """Let a class refuse its former options with an error that says what to write."""
+    former_options, init = FORMER_OPTIONS[declared_class.__name__], declared_class.__init__
+    positions = [field.name for field in fields(declared_class)]  # type: ignore[arg-type]
+
+    @wraps(init)
+    def checked_init(self: T, *arguments: Any, **options: Any) -> None:
+        names = [name for name in options if name in former_options]
+        if names:
+            values = {**dict(zip(positions, arguments, strict=False)), **options}
+            kind = declared_class.__name__
+            message = f"{', '.join(names)} {'is not an option' if len(names) == 1 else 'are not options'} of {kind}"
+            action = " and ".join(_new_lines({name: former_options[name] for name in names}, values))
+            subject = f"{kind.removeprefix('Stream')} {values.get('name')!r}"
+            raise DeclarationError(f"{subject}: {message}", action=f"{action[0].upper()}{action[1:]}.")
+        init(self, *arguments, **options)
+
+    setattr(declared_class, "__init__", checked_init)  # noqa: B010 - a type checker keeps the arguments of the dataclass
+    return declared_class
+
+
+def _new_lines(former_options: Mapping[str, tuple[str, str]], values: Mapping[str, Any]) -> list[str]:
+    """What to write in place of these options, with the values that are given."""
+    lines: dict[str, list[str]] = {}
+    removed_names: list[str] = []
+    topics, source = values.get("topics"), values.get("source")
+    origin = topics or source
+    kind = "Topics" if isinstance(origin, list | tuple) else type(origin).__name__ if origin else "Topic"
+    for option, (former_group, argument) in former_options.items():
+        is_of_source = former_group.startswith("source=")
+        if is_of_source and not _has_option(kind, argument):
+            removed_names.append(option)
+            continue
+        group = f"source={kind}" if is_of_source else former_group
+        first = {"source": values.get("topics") or values.get("topic") or ...}.get(group.partition("=")[0])
+        first = values.get("rows_from", ...) if group == "rows_from=Explode" else first
+        parts = lines.setdefault(group, [] if first is None else [_show(first)])
+        parts += [f"{argument}={_show(values[option])}"] if argument else []
+    if "Computed" in lines:
+        return [f"write Computed({values['name']!r}, {values.get('type')!r}, {', '.join(lines['Computed'])}, doc=...)"]
+    new_lines = [f"write {group}({', '.join(parts)})" for group, parts in lines.items()]
+    return [*new_lines, *([f"remove {', '.join(removed_names)}"] if removed_names else [])]
+
+
+def _has_option(kind: str, argument: str) -> bool:
+    """Whether a kind of source has an argument that was an option of the table."""
+    return (
+        argument == "order" if kind in ("Files", "TableRows", "Generated") else kind == "Topic" or argument != "order"
+    )
+
+
+def _show(value: object) -> str:
+    text = repr(getattr(value, "pattern", value))
+    return "..." if value is ... or len(text) > _MAX_SHOWN else text

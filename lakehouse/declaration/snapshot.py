@@ -5,17 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from lakehouse.declaration.columns import Column, Computed
 from lakehouse.declaration.conditions import Reject
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Check, Column
+from lakehouse.declaration.vocabulary import Check
 from lakehouse.decoding.nested_types import as_spark_says
 
 Snapshot = Mapping[str, Mapping[str, str]]
 """Per part (``column pieces``, ``check few``, ``reject unpaid``, ``table``): its options by name."""
 
 _TABLE = "table"
-_TABLE_OPTIONS = ("format", "partition_by", "version", "order", "late", "gaps", "cluster_by")
+_TABLE_OPTIONS = ("format", "partition_by", "order", "late")
 _IGNORED_OPTIONS = ("name", "doc", "widened_from")  # they do not affect the rows that follow
+_EFFECTS = {"apply_as_deletes": "deletes.when", "apply_as_truncates": "deletes.truncates"}
+"""What the snapshot calls the conditions of deletes, and how a sentence names them."""
 _TAKES = "takes"
 _COLUMN = "column "
 _FORMER = "former "
@@ -25,16 +28,17 @@ _FORMER = "former "
 def facts_of(table: TableParts) -> str:
     """The options that decide which rows a table gets, as JSON; not documentation, samples or limits of a batch."""
     table_options = {name: _show_value(getattr(table, name)) for name in _TABLE_OPTIONS}
-    table_options["version"] = _show_value(table.version_column)
+    table_options |= {"version": _show_value(table.version_column), "gaps": _show_value(table.topic_options.gaps)}
+    table_options |= {"cluster_by": _show_value(table.upkeep.cluster_by)}
     table_options |= {} if table.version_nulls == "oldest" else {"version_nulls": table.version_nulls}
     framing = {"framed": "True"} if table.format.framed else {}
     where = table.conditions if len(table.conditions) > 1 else next(iter(table.conditions), None)
-    effects = (("apply_as_deletes", table.apply_as_deletes), ("apply_as_truncates", table.apply_as_truncates))
+    effects = zip(_EFFECTS, (table.deletes.when, table.deletes.truncates), strict=True)
     deletes = {name: _show_value(value) for name, value in (*effects, ("where", where)) if value}
     rows = {} if table.rows_path is None else {"rows_from": _show_value(table.rows_path)}
     rows |= {"single_object": "True"} if table.single_object else {}
     topics = {"topics": _show_value(table.topics)} if table.topics else {}
-    topics |= {"source": _show_value(table.source)} if table.source else {}
+    topics |= {} if table.has_topics else {"source": _show_value(table.source)}
     snapshot: dict[str, dict[str, str]] = {_TABLE: table_options | framing | deletes | rows | topics}
     snapshot |= {f"{_COLUMN}{column.name}": _column_options(column) for column in table.columns}
     snapshot |= {f"check {check.name}": _set_options(check, Check) for check in table.checks}
@@ -87,7 +91,7 @@ def differences(before: str, now: str) -> Iterator[tuple[str, str]]:
             for option in sorted({*old[part], *new[part]}):
                 old_value, new_value = old[part].get(option, "not set"), new[part].get(option, "not set")
                 if old_value != new_value:
-                    yield part, f"{part}: {option} was {old_value}, is {new_value}"
+                    yield part, f"{part}: {_EFFECTS.get(option, option)} was {old_value}, is {new_value}"
 
 
 def find_renamed_columns(before: str, now: str) -> Iterator[tuple[str, str]]:
@@ -128,11 +132,16 @@ def read_snapshot(text: str) -> Snapshot:
     }
 
 
-def _column_options(column: Column) -> dict[str, str]:
-    options = _set_options(column, Column) | {"type": as_spark_says(column.type)}
-    options |= {"zone": repr(column.field.zone)} if column.field.zone else {}  # the same for a name and a Zone
+def _column_options(column: Column | Computed) -> dict[str, str]:
+    options = _set_options(column, type(column)) | {"type": as_spark_says(column.type)}
+    if isinstance(column, Computed):
+        return options
     options.pop("source", None)
-    return options if column.sql else options | {_TAKES: _show_value(column.source or column.name)}
+    options.pop("written", None)
+    times = {"pattern": column.time.pattern, "epoch": column.time.epoch, "written": column.form}
+    options |= {name: _show_value(value) for name, value in times.items() if value is not None}
+    options |= {"zone": repr(column.field.zone)} if column.field.zone else {}  # the same for a name and a Zone
+    return options | {_TAKES: _show_value(column.source or column.name)}
 
 
 def _set_options(part: Any, kind: type[Any]) -> dict[str, str]:

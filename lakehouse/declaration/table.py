@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakehouse.declaration.export import Export
+from lakehouse.declaration.names import refuse_former
 from lakehouse.declaration.rules.table_rules import table_problems
+from lakehouse.declaration.sources import Topic
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.view import View
 from lakehouse.decoding.deletes import Delete, Truncate
@@ -25,38 +27,27 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="StreamTable | View | Export")
 
 
+@refuse_former
 @dataclass(frozen=True)
 class StreamTable(TableParts):
-    """A table that is kept up to date from a topic, with everything that is derived from it.
+    """A table that is kept up to date from a source, with everything that is derived from it.
 
     Grain: one row per ``key``. If the key is empty, one row per record: this is a log table, to which each record is
-    added once. A log table has no change feed, because it is one. ``version`` names a column that decides which record
-    is newer, before the broker's timestamp does; ``Version(...)`` also says what a NULL in it means. ``order="offset"``
-    uses offsets alone instead, for topics whose producers set the timestamps and whose keys stay in one partition. The
-    topic must never get more partitions: keys would move to partitions with lower offsets, and their updates would
-    count as older. ``gaps`` decides what happens if records expire in the topic before they are merged: stop with an
-    error, or record the gap and continue. Any other loss stops until a person accepts it. ``cluster_by`` names columns;
-    nightly compaction stores rows with similar values in the same files. It requires a table without partitions.
-    ``max_records`` is how many positions a batch takes at most, unless a run requests another number. ``fresh``
-    promises that no record waits longer than that to be merged, and ``max_lag`` that at most so many positions wait:
-    checks in Dagster fail while a promise is broken. ``retention`` is how far back every table of the declaration can
-    at least be read as of an earlier time. ``replay_from`` is the first day whose records can be replayed in Dagster;
-    without it, there is no asset for that. ``apply_as_deletes`` says which records delete the row of their key; an
-    older record that arrives later does not bring the row back. ``apply_as_truncates`` says which records delete every
-    older row. ``purge_deletes`` is for how long deletes are remembered at least; without it, they are never forgotten.
-    ``where`` says which records of the topic belong to the table, in one condition or in several that must all hold;
-    others are counted as filtered, and not stored. ``start`` is where a new table begins: a time with a zone,
-    ``"latest"``, or an offset for each partition. A table that has read its topic ignores it. ``rows_from`` is the name
-    of the field whose value is an array of rows, or its path; ``()`` if each record is such an array. Each element is
-    then a row. ``topics``, in place of ``topic``, are the topics of a table that reads several: their names, or a
-    ``TopicPattern``. Each has its own progress. ``rejects`` are rules that reject records by the values of their rows.
-    ``maintain_every`` is how often Dagster compacts and vacuums its tables. With ``single_object``, an object in the
-    place of the array of ``rows_from`` is its only element. ``may_forget`` accepts that values of kept columns are lost
-    if a topic is compacted before they are merged.
+    added once. A log table has no change feed, because it is one. ``topic`` is short for ``source=Topic(...)``.
+    ``version`` names a column that decides which record is newer, before the broker's timestamp does; ``Version(...)``
+    also says what a NULL in it means. ``max_records`` is how many positions a batch takes at most, unless a run
+    requests another number. ``where`` says which records of the source belong to the table, in one condition or in
+    several that must all hold; others are counted as filtered, and not stored. ``rows_from`` is the name of the field
+    whose value is an array of rows, or its path; ``()`` if each record is such an array, and ``Explode(...)`` with
+    options. Each element is then a row. ``rejects`` are rules that reject records by the values of their rows.
     """
 
     def __post_init__(self) -> None:
         """Refuse a declaration that would corrupt its tables or fail later."""
+        if self.source is None and self.topic:
+            object.__setattr__(self, "source", Topic(self.topic))
+        if isinstance(self.source, Topic) and not self.topic:
+            object.__setattr__(self, "topic", self.source.name)
         for message, action in table_problems(self):
             raise DeclarationError(f"Table {self.name!r}: {message}", action=action)
 

@@ -1,12 +1,13 @@
 """What follows from the options of a declaration; the rules check them before a ``StreamTable`` exists."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 
+from lakehouse.declaration.columns import Column, Computed
 from lakehouse.declaration.conditions import Condition, Tombstone
-from lakehouse.declaration.table_inputs import TopicPattern
+from lakehouse.declaration.sources import Files, Generated, TableRows, TopicPattern
 from lakehouse.declaration.table_options import TableOptions
-from lakehouse.declaration.vocabulary import Column, fingerprint_of
+from lakehouse.declaration.vocabulary import fingerprint_of
 from lakehouse.decoding.deletes import DeleteRule
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
@@ -28,22 +29,33 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.unmapped_values import taken_fields
 
 
-def columns_by_type(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns, with each nested type as Spark writes it."""
-    return tuple(replace(c, type=as_spark_says(c.type)) if c.is_nested else c for c in columns)
+class _ColumnText(str):
+    """A text that is its own representation."""
+
+    __repr__ = str.__str__
 
 
-def column_options(columns: Sequence[Column]) -> Iterator[object]:
+def _column_text(column: Column | Computed) -> _ColumnText:
+    """The options that every column has in the fingerprint; a nested type is as Spark writes it."""
+    options: dict[str, object] = {
+        "name": column.name,
+        "type": as_spark_says(column.type) if column.is_nested else column.type,
+    }
+    read = column if isinstance(column, Column) else Column(column.name, column.type, column.doc)
+    options |= {name: getattr(read, name) for name in ("doc", "required", "between", "source")}
+    options |= {"pattern": read.time.pattern, "keep": read.keep}
+    return _ColumnText(f"Column({', '.join(f'{name}={value!r}' for name, value in options.items())})")
+
+
+def _column_options(columns: Sequence[Column]) -> Iterator[object]:
     """Yield the options of columns that their representation does not contain."""
-    yield from ((c.name, c.epoch, c.default) for c in columns if c.epoch is not None or c.default is not None)
-    yield from ((c.name, c.sql) for c in columns if c.sql is not None)
     yield from ((c.name, c.field.former) for c in columns if c.formerly is not None)
     yield from ((c.name, "null", tuple(c.null_values)) for c in columns if c.null_values)
     yield from ((c.name, "null_erases") for c in columns if c.null_erases)
     yield from ((c.name, "invalid", c.invalid) for c in columns if c.invalid is not None)
     yield from ((c.name, "rounding", c.rounding) for c in columns if c.rounding is not None)
     yield from ((c.name, "zone", *astuple(c.field.zone)) for c in columns if c.field.zone)
-    yield from ((c.name, "written", c.written) for c in columns if c.written is not None)
+    yield from ((c.name, "written", c.form) for c in columns if c.form is not None)
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class TableParts(TableOptions):
     @property
     def has_schemas(self) -> bool:
         """Whether its records, or their keys, are decoded by schemas of a registry."""
-        keys = (column.source for column in self.columns if isinstance(column.source, RecordKey))
+        keys = (column.source for column in self.record_columns if isinstance(column.source, RecordKey))
         return self.format.needs_schemas or any(key.written in TYPED_ENCODINGS for key in keys)
 
     @property
@@ -93,7 +105,7 @@ class TableParts(TableOptions):
     @property
     def all_conditions(self) -> tuple[tuple[str, Condition | Tombstone | None], ...]:
         """Every condition on a record, after the option that has it."""
-        effects = (("apply_as_deletes", self.apply_as_deletes), ("apply_as_truncates", self.apply_as_truncates))
+        effects = (("deletes: when", self.deletes.when), ("deletes: truncates", self.deletes.truncates))
         return (*effects, *(("where", condition) for condition in self.conditions))
 
     @property
@@ -105,27 +117,27 @@ class TableParts(TableOptions):
         if self.has_changes:
             return DeleteRule((), (), tuple(self.key))
         names = (*self.key, *([self.version_column] if self.version_column else []))
-        if isinstance(self.apply_as_deletes, Tombstone):
+        when, truncates = self.deletes.when, self.deletes.truncates
+        if isinstance(when, Tombstone):
             return DeleteRule((), (), names)
-        if self.apply_as_deletes:
-            path = self.apply_as_deletes.path
-            is_inner = self.has_elements and not isinstance(self.apply_as_deletes.source, ParentField)
-            path = (ELEMENT, *path) if is_inner else path
-            return DeleteRule(path, tuple(self.apply_as_deletes.values), names)
-        return DeleteRule(self.apply_as_truncates.path, (), names) if self.apply_as_truncates else None
+        if when:
+            is_inner = self.has_elements and not isinstance(when.source, ParentField)
+            path = (ELEMENT, *when.path) if is_inner else when.path
+            return DeleteRule(path, tuple(when.values), names)
+        return DeleteRule(truncates.path, (), names) if truncates else None
 
     @property
     def has_truncates(self) -> bool:
         """Whether a record may delete every older row."""
-        return self.has_changes or self.apply_as_truncates is not None
+        return self.has_changes or self.deletes.truncates is not None
 
     @property
     def truncate_rule(self) -> DeleteRule | None:
         """The rule by which records delete every older row; ``None`` if none does, or if the format says which do."""
-        if self.apply_as_truncates is None:
+        if self.deletes.truncates is None:
             return None
         names = (self.version_column,) if self.version_column else ()
-        return DeleteRule(self.apply_as_truncates.path, tuple(self.apply_as_truncates.values), names)
+        return DeleteRule(self.deletes.truncates.path, tuple(self.deletes.truncates.values), names)
 
     def rules(self, schemas: Schemas = NO_SCHEMAS) -> Rules:
         """Return the rules by which its records are judged; ``schemas`` are those of their values and keys."""
@@ -166,7 +178,10 @@ class TableParts(TableOptions):
     def fingerprint(self) -> str:
         """A hash of what decides how a record is decoded and merged."""
         late = (self.late,) if self.late else ()
-        options: list[object] = [*self.format.fingerprint_parts, *column_options(self.columns)]
+        columns = self.record_columns
+        options: list[object] = [*self.format.fingerprint_parts]
+        options += [(c.name, c.time.epoch, c.default) for c in columns if (c.time.epoch, c.default) != (None, None)]
+        options += [*((c.name, c.sql) for c in self.computed_columns), *_column_options(columns)]
         options += [("deletes", self.delete_rule)] if self.delete_rule else []
         options += [("truncates", self.truncate_rule)] if self.truncate_rule else []
         filters = [condition.record_filter for condition in self.conditions]
@@ -176,11 +191,12 @@ class TableParts(TableOptions):
         options += [] if self.version_nulls == "oldest" else [("version", self.version_nulls)]
         topics = self.topics if isinstance(self.topics, TopicPattern) else tuple(self.topics)
         options += [("topics", topics)] if topics else []
-        options += [self.source.fingerprint_parts] if self.source else []
+        options += [self.source.fingerprint_parts] if isinstance(self.source, Files | TableRows | Generated) else []
         options += [("rejects", rule.reason, rule.when, rule.unknown, *rule.by) for rule in self.rejects]
-        topic, columns = "" if topics else self.topic, columns_by_type(self.columns)
+        texts = tuple(map(_column_text, self.columns))
+        topic = "" if topics else self.topic
         return fingerprint_of(
-            topic, self.format, columns, tuple(self.key), self.version_column, self.order, *late, *options
+            topic, self.format, texts, tuple(self.key), self.version_column, self.order, *late, *options
         )
 
 

@@ -1,144 +1,21 @@
-"""The classes of a declaration's parts: columns, lateness, checks, rollups, base rows and samples."""
+"""The classes of a declaration's parts: order, lateness, upkeep, checks, rollups, references and partitions."""
 
 import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal
 
-from lakehouse.decoding.fields import Epoch, Field
-from lakehouse.decoding.nested_types import nested, with_inner
-from lakehouse.decoding.record_parts import (
-    ELEMENT,
-    VALUE,
-    WINDOW_TIMES,
-    BrokerTime,
-    Element,
-    ElementIndex,
-    ParentField,
-    RecordHeader,
-    RecordKey,
-    TopicName,
-    UnmappedFields,
-    ValueOrObject,
-)
+from lakehouse.declaration.columns import Column
+from lakehouse.decoding.fields import Field
+from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.times import Lateness
-from lakehouse.decoding.written_forms import Written
-from lakehouse.decoding.zones import Zone, zone_of
 
 
 def fingerprint_of(*parts: object) -> str:
     """A short hash of values, the same in every process."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
-
-
-Source = (
-    str
-    | Sequence[str]
-    | ValueOrObject
-    | RecordKey
-    | RecordHeader
-    | BrokerTime
-    | TopicName
-    | UnmappedFields
-    | ParentField
-    | Element
-    | ElementIndex
-)
-"""What a column is read from."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a declared table.
-
-    ``source`` is the name of the field in the record, if it differs from that of the column. For a field within
-    objects, it is the path, for example ``("customer", "address", "city")``, and for one that is a value or an object
-    ``ValueOrObject(...)``. It can also be ``RecordKey()``, ``RecordHeader(...)``, ``BrokerTime()``, ``TopicName()``, or
-    ``UnmappedFields()`` for the rest of the record. In a table with ``rows_from``, a name or path begins in the element
-    that is the row, ``ParentField(...)`` in the record around it, ``Element()`` is the element as a whole, and
-    ``ElementIndex()`` its place in the record. ``between`` is the smallest and the largest allowed value. ``pattern``
-    is the format of a time that is a text: ``iso8601``, or directives of strptime. It is in UTC, unless it has an
-    offset. ``zone`` is the time zone of texts without an offset: a name, or ``Zone(...)`` with what happens if clocks
-    change. ``epoch`` is the unit of a time that is a number since 1970, UTC: of a TIMESTAMP, which is rounded to
-    microseconds, or days of a DATE. ``default`` replaces a missing field or null, and is written as a record would
-    contain it. ``formerly`` is the name or path of the field before it was renamed, which is read if the field is
-    missing. ``widened_from`` is the narrower type that the column had: tables with that type are rewritten once with
-    the wider one. ``null_values`` are texts that mean that there is no value; if they are numbers, also those numbers.
-    ``keep`` merges the column on its own: a missing value leaves the stored one unchanged. With ``null_erases`` this
-    holds only for a missing field and for ``null_values``; a null replaces the stored value. ``sql`` computes the
-    column from other columns of the same record, NULL if it cannot be computed. ``written`` is how the record writes
-    the value, if not in JSON's own form: a number as ``"text"``, bytes as ``"base64"``, attributes as ``"otlp"``, for
-    example. ``invalid="null"`` reads a value that is wrong as NULL, if another column has its text.
-    ``rounding="reject"`` rejects a number that the DECIMAL of the column would round, which loses digits.
-    """
-
-    name: str
-    type: str
-    doc: str
-    required: bool = False
-    between: tuple[float, float] | None = None
-    source: Source | None = None
-    pattern: str | None = None
-    epoch: Epoch | None = field(default=None, repr=False)
-    default: str | bool | float | None = field(default=None, repr=False)
-    keep: bool = False
-    sql: str | None = field(default=None, repr=False)
-    formerly: str | Sequence[str] | None = field(default=None, repr=False)
-    widened_from: str | None = field(default=None, repr=False)
-    null_values: Sequence[str] = field(default=(), repr=False)
-    null_erases: bool = field(default=False, repr=False)
-    zone: str | Zone | None = field(default=None, repr=False)
-    written: Written | None = field(default=None, repr=False)
-    invalid: Literal["null"] | None = field(default=None, repr=False)
-    rounding: Literal["reject"] | None = field(default=None, repr=False)
-
-    @property
-    def field(self) -> Field:
-        """The rule for the field of a record that the column is read from."""
-        bounds: tuple[Decimal | float | None, ...] = self.between or (None, None)
-        if self.type.startswith("DECIMAL"):  # the number as written, not the nearest binary fraction
-            bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
-        minimum, maximum = bounds
-        key = self.source if isinstance(self.source, RecordKey) else RecordKey()
-        epoch: Epoch | None = "microseconds" if isinstance(self.source, BrokerTime) else self.epoch
-        epoch = "milliseconds" if key.written in WINDOW_TIMES else epoch
-        shown_name, path, part = self._place
-        former = _path_of(self.formerly or ())
-        rules = (self.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
-        rule = Field(
-            self.name, shown_name, self.type, self.required, minimum, maximum, *rules, null_erases=self.null_erases
-        )
-        written = "json" if isinstance(self.source, UnmappedFields) else self.written
-        whole_depth = len(self.source.whole_path) if isinstance(self.source, ValueOrObject) else 0
-        rule = rule._replace(key_encoding=key.written, key_window=key.key_window, whole_depth=whole_depth)
-        rule = rule._replace(nulls_invalid=self.invalid is not None, rejects_rounding=self.rounding is not None)
-        return with_inner(rule._replace(written=written, zone=zone_of(self.zone)))
-
-    @property
-    def is_nested(self) -> bool:
-        """Whether its type is an array, a map or a struct."""
-        return nested(self.type) is not None
-
-    @property
-    def _place(self) -> tuple[str, tuple[str, ...], str]:
-        """The shown name of its field, the path to it, and the part of the record that contains it."""
-        source = self.source or self.name
-        if isinstance(source, RecordKey | RecordHeader | BrokerTime | TopicName | UnmappedFields | ElementIndex):
-            return source.shown_name, source.names if isinstance(source, RecordKey) else (), source.part
-        if isinstance(source, Element):
-            return "element", (ELEMENT,), VALUE
-        if isinstance(source, ValueOrObject):
-            return ".".join(source.whole_path), source.path, VALUE
-        path = source.path if isinstance(source, ParentField) else _path_of(source)
-        return ".".join(path), path, VALUE
-
-
-def _path_of(source: str | Sequence[str]) -> tuple[str, ...]:
-    return (source,) if isinstance(source, str) else tuple(source)
 
 
 VersionNulls = Literal["oldest", "newest", "reject"]
@@ -219,67 +96,142 @@ class Rollup:
         return fingerprint_of(tuple(self.by), *measures)
 
 
-@runtime_checkable
-class Rows(Protocol):
-    """A reader of base rows from the files of a folder; ``OpenMeteoFiles`` is an example."""
+@dataclass(frozen=True)
+class Explode:
+    """The elements of an array in each record are rows: ``rows_from`` of a table with options.
 
-    @property
-    def default_folder(self) -> Path:
-        """The folder that is read unless another one is given."""
-        ...
+    ``path`` is the name of the field with the array, or its path; ``()`` if each record is the array. With
+    ``single_object``, an object in the place of the array is its only element.
+    """
 
-    def read(self, spark: Any, folder: Path, fields: Sequence[Field]) -> Any:
-        """Return a DataFrame of this session with one row per row of each file.
-
-        Its columns are ``_file``, the name of the file (STRING), ``_place``, the number of the row in the file (BIGINT,
-        from 0), and one column per field, with its ``name`` and ``type``; NULL if the file has no value.
-        """
-        ...
-
-
-@runtime_checkable
-class Samples(Protocol):
-    """Deterministic sample records of a table, for the demo, the tests and benchmarks."""
-
-    def stream(self) -> Iterator[bytes]:
-        """Records, in the order in which they are sent; they follow the base, if there is one."""
-        ...
-
-    def update(self) -> Iterator[bytes]:
-        """Records of which most change existing rows; none if there is nothing to show."""
-        ...
-
-
-@runtime_checkable
-class BaseSamples(Samples, Protocol):
-    """Sample records of a table with base rows, and base files for it."""
-
-    def write_base(self, folder: Path) -> None:
-        """Write base files into the folder; a second run writes the same bytes."""
-        ...
-
-
-@runtime_checkable
-class AvroSamples(Samples, Protocol):
-    """Sample records of a table in Avro, and the schemas with which they are written."""
-
-    @property
-    def schemas(self) -> Mapping[str, str]:
-        """The text of the schema of the records of ``stream``, and of those of ``update``."""
-        ...
+    path: str | Sequence[str]
+    single_object: bool = False
 
 
 @dataclass(frozen=True)
-class SampleRecords:
-    """Sample records as objects, each sent as JSON: first the ``new`` ones, then the ``changed`` ones."""
+class Promise:
+    """What a table promises: checks in Dagster fail while a promise is broken.
 
-    new: Sequence[Mapping[str, Any]]
-    changed: Sequence[Mapping[str, Any]] = ()
+    ``fresh``: no record waits longer than that to be merged. ``max_lag``: at most so many positions wait.
+    """
 
-    def stream(self) -> Iterator[bytes]:
-        """The new records, in their order."""
-        return (json.dumps(record).encode() for record in self.new)
+    fresh: timedelta | None = None
+    max_lag: int | None = None
 
-    def update(self) -> Iterator[bytes]:
-        """The changed records, in their order."""
-        return (json.dumps(record).encode() for record in self.changed)
+
+@dataclass(frozen=True)
+class Upkeep:
+    """How a table is maintained: compacted, and cleared of old files by VACUUM.
+
+    ``retention`` is how far back every table of the declaration can at least be read as of an earlier time. ``every``
+    is how often Dagster maintains the tables. ``cluster_by`` names columns: compaction stores rows with similar values
+    in the same files. It requires a table without partitions.
+    """
+
+    retention: timedelta = timedelta(days=7)
+    every: timedelta = timedelta(days=1)
+    cluster_by: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A small table that describes what the records refer to, loaded as a whole from a file.
+
+    Each line of the file is a row, in the ``format``. ``header`` is the first line of the file, which is not a row.
+    """
+
+    name: str
+    file: Path
+    columns: Sequence[Column]
+    key: Sequence[str]
+    doc: str
+    format: Format = field(default_factory=Json)
+    header: str = ""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The rules for the fields of a line."""
+        return tuple(column.field._replace(reads_text=self.format.is_text) for column in self.columns)
+
+
+@dataclass(frozen=True)
+class _Period:
+    """Partition by a period of a TIMESTAMP or DATE column, in UTC: a separate DATE column holds its first day."""
+
+    column: str
+    types: ClassVar[tuple[str, ...]] = ("TIMESTAMP", "DATE")
+
+    @property
+    def unit(self) -> str:
+        """The name of the period in SQL, which is the lower-case name of the class."""
+        return type(self).__name__.lower()
+
+    @property
+    def name(self) -> str:
+        """Name of the partition column."""
+        return f"{self.column.removesuffix('_at')}_{self.unit}"
+
+    @property
+    def expression(self) -> str:
+        """The partition column in SQL."""
+        return f"CAST(date_trunc('{self.unit.upper()}', `{self.column}`) AS DATE)"
+
+    @property
+    def doc(self) -> str:
+        """What the partition column means."""
+        return f"First day of the {self.unit}, UTC; partition column."
+
+
+@dataclass(frozen=True)
+class Day(_Period):
+    """Partition by the day of a TIMESTAMP column, in UTC."""
+
+    types: ClassVar[tuple[str, ...]] = ("TIMESTAMP",)
+
+    @property
+    def expression(self) -> str:
+        """The day in SQL."""
+        return f"CAST(`{self.column}` AS DATE)"
+
+    @property
+    def doc(self) -> str:
+        """What the partition column means."""
+        return "The day, UTC; partition column."
+
+
+@dataclass(frozen=True)
+class Hour(_Period):
+    """Partition the files of an export by the hour of a TIMESTAMP column, in UTC; tables have no such partitions."""
+
+    types: ClassVar[tuple[str, ...]] = ("TIMESTAMP",)
+
+
+@dataclass(frozen=True)
+class Month(_Period):
+    """Partition by the month of a TIMESTAMP or DATE column, as the first day of it, in UTC."""
+
+
+@dataclass(frozen=True)
+class Year(_Period):
+    """Partition by the year of a TIMESTAMP or DATE column, as the first day of it, in UTC."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """Partition by the values of a column with few distinct values: dates or integers.
+
+    Strings are not supported: they may be too long for the name of a folder, and an empty one is read back as NULL.
+    """
+
+    column: str
+    types: ClassVar[tuple[str, ...]] = ("DATE", "INT", "BIGINT")
+
+    @property
+    def name(self) -> str:
+        """Name of the partition column: the declared column itself."""
+        return self.column
+
+    @property
+    def expression(self) -> str:
+        """The value in SQL."""
+        return f"`{self.column}`"

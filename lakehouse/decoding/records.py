@@ -52,7 +52,7 @@ def _parse_value(value: bytes | None, options: JsonOptions) -> Any:
 def require_value(value: bytes | None) -> bytes:
     """Return the value of a record; raises ``Rejection`` if the record has none."""
     if value is None:
-        raise Rejection("tombstone", "the record has no value, and apply_as_deletes is not Tombstone()")
+        raise Rejection("tombstone", "the record has no value, and deletes have no Tombstone()")
     if not value:
         raise Rejection("empty_value", "the value is empty")
     return value

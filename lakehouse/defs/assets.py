@@ -162,7 +162,7 @@ def build_assets(entry: CatalogEntry) -> list[Asset]:
         merged_asset(entry),
         *([] if table.is_log else [changes_asset(entry)]),
         *(rollup_asset(entry, rollup) for rollup in table.rollups),
-        *([replayed_asset(entry)] if table.replay_from else []),
+        *([replayed_asset(entry)] if table.topic_options.replay_from else []),
     ]
 
 

@@ -257,7 +257,7 @@ def _tick(
             raise
         reporter.report(instance, lakehouse.settings, location)
         return dg.SensorResult(skip_reason=str(error), cursor=cursor.text)
-    next_cursor = cursor.after(waiting, now, entry.table.fresh)
+    next_cursor = cursor.after(waiting, now, entry.table.promise.fresh)
     report_freshness(instance, entry, next_cursor, now)
     report_lag(instance, entry, waiting.span + waiting.held_count)
     report_held(instance, entry, waiting, next_cursor, now)

@@ -29,7 +29,7 @@ LAG = "lag_within_limit"
 
 def can_hold(entry: CatalogEntry) -> bool:
     """Whether the source of a table may have something that no batch can read."""
-    return entry.table.source is None or entry.table.reads_files
+    return entry.table.has_topics or entry.table.reads_files
 
 
 def report_held(
@@ -72,13 +72,13 @@ def _problems(waiting: Waiting, cursor: SensorCursor, now: float) -> Iterator[st
 
 def report_lag(instance: dg.DagsterInstance, entry: CatalogEntry, lag: int | None) -> None:
     """Report whether at most the declared number of offsets waits, if that changed; ``None`` if it is unknown."""
-    if entry.table.max_lag is not None:
+    if entry.table.promise.max_lag is not None:
         report_if_changed(instance, _lag_finding(entry.table, lag), entry.merged_key)
 
 
 def report_freshness(instance: dg.DagsterInstance, entry: CatalogEntry, cursor: SensorCursor, now: float) -> None:
     """Report whether no record waits longer than declared, if that changed; ``cursor`` is from the newest tick."""
-    if entry.table.fresh is not None:
+    if entry.table.promise.fresh is not None:
         report_if_changed(instance, _fresh_finding(entry.table, cursor, now), entry.merged_key)
 
 
@@ -115,37 +115,44 @@ def _find_lag(settings: Settings, table: StreamTable) -> int | None:
 
 def _docs(table: StreamTable) -> dict[str, str]:
     docs = {}
-    if table.fresh is not None:
+    if table.promise.fresh is not None:
         docs[FRESH] = (
-            f"No record of {table.topic_text} waits longer than {table.fresh} to be merged. The sensor measures from"
-            " when it first saw a record. It fails if runs fail or are too slow, if the broker does not answer, and if"
-            " records are held back."
+            f"No record of {table.topic_text} waits longer than {table.promise.fresh} to be merged. The sensor"
+            " measures from when it first saw a record. It fails if runs fail or are too slow, if the broker does not"
+            " answer, and if records are held back."
         )
-    if table.max_lag is not None:
-        docs[LAG] = f"At most {table.max_lag:,} {table.position_noun}s of {table.topic_text} wait to be merged."
+    if table.promise.max_lag is not None:
+        docs[LAG] = f"At most {table.promise.max_lag:,} {table.position_noun}s of {table.topic_text} wait to be merged."
     return docs
 
 
 def _lag_finding(table: StreamTable, lag: int | None) -> Finding:
     if lag is None:
         return Finding(LAG, False, "The lag is unknown: no batch can be planned. See the last tick of the sensor.")
-    return Finding(LAG, lag <= (table.max_lag or 0), f"Offsets to merge: {lag:,}; declared max_lag: {table.max_lag:,}.")
+    return Finding(
+        LAG,
+        lag <= (table.promise.max_lag or 0),
+        f"Offsets to merge: {lag:,}; declared max_lag: {table.promise.max_lag:,}.",
+    )
 
 
 def _fresh_finding(table: StreamTable, cursor: SensorCursor, now: float) -> Finding:
-    limit = table.fresh.total_seconds() if table.fresh else 0
+    limit = table.promise.fresh.total_seconds() if table.promise.fresh else 0
     oldest = min((sighting.at for sighting in cursor.sightings), default=now)
     held_since = min(cursor.held_times.values(), default=now)
     if cursor.seen_at is None:
         text = f"No tick of the sensor has seen {table.topic_text} yet. See the sensor's last tick."
     elif now - oldest > limit:
-        text = f"Records wait since {_utc(oldest)}, longer than {table.fresh}. See the runs of merge_{table.name}."
+        text = (
+            f"Records wait since {_utc(oldest)}, longer than {table.promise.fresh}. See the runs of merge_{table.name}."
+        )
     elif now - held_since > limit:
-        text = f"What no batch can read waits since {_utc(held_since)}, longer than {table.fresh}. See {HELD_CHECK}."
+        time = _utc(held_since)
+        text = f"What no batch can read waits since {time}, longer than {table.promise.fresh}. See {HELD_CHECK}."
     elif now - cursor.seen_at > limit:
         text = f"No tick of the sensor has seen {table.topic_text} since {_utc(cursor.seen_at)}. See its last tick."
     else:
-        return Finding(FRESH, True, f"No record waits longer than {table.fresh}.")
+        return Finding(FRESH, True, f"No record waits longer than {table.promise.fresh}.")
     return Finding(FRESH, False, text)
 
 

@@ -43,10 +43,10 @@ def build_maintenance(entry: CatalogEntry) -> dg.Definitions:
         name=table.maintenance_schedule,
         job=job,
         execution_fn=evaluate,
-        cron_schedule=_cron_of(table.maintain_every),
+        cron_schedule=_cron_of(table.upkeep.every),
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"Requests a run of {job.name} {_period_of(table.maintain_every)}. Without it, old files stay"
+        description=f"Requests a run of {job.name} {_period_of(table.upkeep.every)}. Without it, old files stay"
         " beyond the retention.",
     )
     return dg.Definitions(jobs=[job], schedules=[schedule])
@@ -111,5 +111,5 @@ def _log(context: dg.OpExecutionContext, table: Maintained) -> None:
 
 
 def _days_or_hours(entry: CatalogEntry) -> str:
-    hours = entry.table.retention.total_seconds() / 3600
+    hours = entry.table.upkeep.retention.total_seconds() / 3600
     return f"{hours / 24:g} days" if hours >= 48 else f"{hours:g} hours"

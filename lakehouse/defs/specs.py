@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from lakehouse.declaration import Column, Export, Reference, Rollup, StreamTable, View
+from lakehouse.declaration import Column, Computed, Export, Reference, Rollup, StreamTable, View
 from lakehouse.declaration.sql import named_columns
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import INDEX, TIME, UNMAPPED, VALUE, WINDOW_TIMES
@@ -136,7 +136,7 @@ def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
         TableColumn(c.field.source, _record_type(c, is_text=is_text and len(c.field.names) == 1), c.doc)
         for c in table.record_columns
     ]
-    system = "" if table.source else "Kafka "
+    system = "Kafka " if table.has_topics else ""
     text = f"{system}{table.topic_text}"
     doc = f"{text[0].upper()}{text[1:]}. Its records are merged into {table.name}."
     return _spec(entry, Layout(entry.topic_name, "", doc, fields), kinds={_SOURCE_KINDS[table.source_suffix]})
@@ -156,11 +156,9 @@ def merged_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """The merged table: the newest base row or record of each key; in a log table, every record."""
     table = entry.table
     origins = {column.name: [(entry.topic_name, column.field.source)] for column in table.record_columns}
-    for column in table.columns:
-        if column.sql is not None:
-            origins[column.name] = [
-                pair for name in _referenced_columns(column.sql, table.record_columns) for pair in origins[name]
-            ]
+    for computed in table.computed_columns:
+        names = _referenced_columns(computed.sql, table.record_columns)
+        origins[computed.name] = [pair for name in names for pair in origins[name]]
     if table.base:
         for name, pairs in origins.items():
             pairs.append((table.base_name, name))
@@ -215,7 +213,7 @@ def table_specs(entry: CatalogEntry) -> list[dg.AssetSpec]:
 def replayed_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """The days of records that can be replayed, from the declared first day to today, UTC."""
     table = entry.table
-    days = dg.DailyPartitionsDefinition(start_date=f"{table.replay_from}", timezone="UTC", end_offset=1)
+    days = dg.DailyPartitionsDefinition(start_date=f"{table.topic_options.replay_from}", timezone="UTC", end_offset=1)
     return dg.AssetSpec(
         entry.key(table.replayed_name),
         deps=entry.keys(table.name),
@@ -263,7 +261,7 @@ def code_references(declaration: StreamTable | View | Export) -> dg.CodeReferenc
         return dg.CodeReferencesMetadataValue(code_references=[file])
 
 
-def _referenced_columns(sql: str, columns: Sequence[Column]) -> list[str]:
+def _referenced_columns(sql: str, columns: Sequence[Column | Computed]) -> list[str]:
     """The columns that a SQL expression refers to."""
     return sorted(named_columns(sql) & {column.name for column in columns})
 
@@ -282,28 +280,24 @@ def _columns(columns: Sequence[Column]) -> list[TableColumn]:
 
 def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
     """Convert a column for Dagster, with the constraints of its declaration."""
-    declared_column = table.by_name.get(column.name)
-    limits = (
-        [f"{declared_column.between[0]} to {declared_column.between[1]}"]
-        if declared_column and declared_column.between
-        else []
-    )
-    constraints = dg.TableColumnConstraints(nullable=not (declared_column and declared_column.required), other=limits)
+    read_column = next((read for read in table.record_columns if read.name == column.name), None)
+    limits = [f"{read_column.between[0]} to {read_column.between[1]}"] if read_column and read_column.between else []
+    constraints = dg.TableColumnConstraints(nullable=not (read_column and read_column.required), other=limits)
     return dg.TableColumn(column.name, as_spark_says(column.type), column.doc, constraints)
 
 
 def _record_type(column: Column, *, is_text: bool) -> str:
     """The type of a field in a record, as JSON names it. Parts other than its value are text, or bytes, or the time."""
-    is_bytes = column.type == "BINARY" and column.written is None
+    is_bytes = column.type == "BINARY" and column.form is None
     if column.field.part != VALUE and column.field.key_encoding != "json":
         if column.field.part in (UNMAPPED, INDEX):
             return "object" if column.field.part == UNMAPPED else "number"
         text_type = "bytes" if column.field.key_encoding in ("big_endian", *WINDOW_TIMES) or is_bytes else "string"
         return "timestamp" if column.field.part == TIME else text_type
     if column.is_nested:
-        return "array" if column.type.startswith("ARRAY") or column.written is not None else "object"
-    if column.written is not None:
-        return "|".join(written_kinds(column.written)) or "any"
-    if is_text or column.type == "STRING" or column.pattern is not None:
+        return "array" if column.type.startswith("ARRAY") or column.form is not None else "object"
+    if column.form is not None:
+        return "|".join(written_kinds(column.form)) or "any"
+    if is_text or column.type == "STRING" or column.time.pattern is not None:
         return "string"
     return "bytes" if is_bytes else "boolean" if column.type == "BOOLEAN" else "number"

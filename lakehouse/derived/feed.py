@@ -212,7 +212,7 @@ def changes_layout(table: StreamTable, settings: Settings) -> Layout:
         doc,
         columns,
         statistics=["source_version"],
-        retention=table.retention,
+        retention=table.upkeep.retention,
         anchors=[column.name for column in (*keys, *change_columns)],
         declaration=table.fingerprint,
         declaration_name=table.name,

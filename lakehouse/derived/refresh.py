@@ -92,7 +92,7 @@ def rollup_layout(table: StreamTable, rollup: Rollup, settings: Settings) -> Lay
         rollup.doc,
         columns,
         statistics=rollup.by,
-        retention=table.retention,
+        retention=table.upkeep.retention,
         declaration=rollup.fingerprint,
         declaration_name=table.name,
         sync=settings.sync,

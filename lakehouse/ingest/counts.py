@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from lakehouse.declaration import Column as DeclaredColumn
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Computed, StreamTable
 from lakehouse.decoding import staged
 from lakehouse.errors import AccountingError
 from lakehouse.ingest.newest_per_key import with_equal_versions
@@ -210,7 +210,7 @@ def _text_size(table: StreamTable) -> Column:
     return F.expr(sizes or "0")
 
 
-def _size_sql(column: DeclaredColumn) -> str:
+def _size_sql(column: DeclaredColumn | Computed) -> str:
     """Return SQL of the bytes of a value; bytes that are cast to a STRING would be copied."""
     value = f"`{column.name}`" if column.type == "BINARY" else f"CAST(`{column.name}` AS STRING)"
     return f"coalesce(octet_length({value}), 0)"

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import StreamTable, Upkeep
 from lakehouse.declaration.names import RECORD
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.decoding import staged
@@ -73,12 +73,11 @@ def _as_table(table: StreamTable) -> TableParts:
         "",
         columns,
         table.key,
+        table.source,
         version=table.version,
-        order=table.order,
-        retention=table.retention,
+        upkeep=Upkeep(retention=table.upkeep.retention),
         format=table.format,
         rows_from=table.rows_from,
-        topics=table.topics,
     )
 
 

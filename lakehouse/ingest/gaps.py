@@ -64,10 +64,10 @@ def plan_table(table: StreamTable, state: SourceState, ledger: Ledger, bounds: B
     require_comparable(table, ledger)
     if table.has_changes and state.is_compacted is not False:
         raise _compacted_error(table, is_known=state.is_compacted is not None)
-    if table.keep and state.is_compacted and not table.may_forget:
+    if table.keep and state.is_compacted and not table.topic_options.may_forget:
         raise _kept_error(table)
     plan = plan_next_of(ledger, state, bounds)
-    if plan.gap and not (table.gaps == "accept" and plan.gap.expired):
+    if plan.gap and not (table.topic_options.gaps == "accept" and plan.gap.expired):
         raise data_loss_error(plan.gap, table)
     return plan
 
@@ -95,7 +95,7 @@ def _kept_error(table: StreamTable) -> DeclarationError:
         " may be gone before it is merged, once its key has a record without a value",
         where=table.place_text,
         action="Nothing was merged. Set cleanup.policy=delete. Or set min.compaction.lag.ms to longer than any merge"
-        " may be late, and declare may_forget=True.",
+        " may be late, and declare may_forget=True of the topic.",
     )
 
 
@@ -183,18 +183,18 @@ def shows_deletes(table: StreamTable) -> bool:
     Only a tombstone removes a key. If a version or a header decides, it may have been one that deletes nothing.
     """
     is_decided = table.version_column or any(not part.record_filter.is_about_value for part in table.conditions)
-    return bool(table.key) and isinstance(table.apply_as_deletes, Tombstone) and not is_decided
+    return bool(table.key) and isinstance(table.deletes.when, Tombstone) and not is_decided
 
 
 def _after_lost_changes(table: StreamTable) -> str:
     """Say what a table has after changes of the table that it reads were lost."""
     if not table.key:
         return "The log has no record of the lost changes then"
-    if table.apply_as_truncates:
+    if table.deletes.truncates:
         return "It replaces all rows by those that the other table has now"
     return (
         "It reads the rows that the other table has now; rows that were deleted meanwhile stay, unless you declare"
-        ' apply_as_truncates=FieldIs("_change_type", ["truncate"]) first'
+        ' deletes=Deletes(truncates=FieldIs("_change_type", ["truncate"])) first'
     )
 
 

@@ -142,9 +142,9 @@ def purge_deletes(context: TableContext, now: datetime | None = None) -> None:
     if not table.delete_rule:
         return
     deletes = settle_deletes(context, ledger)
-    if table.purge_deletes is None or not deletes.ledger.exists or not ledger.exists:
+    if table.deletes.purge is None or not deletes.ledger.exists or not ledger.exists:
         return
-    begin = (now or datetime.now(UTC)) - table.purge_deletes
+    begin = (now or datetime.now(UTC)) - table.deletes.purge
     is_recent = f"t.{RECORD}.time >= timestamp_micros({round(begin.timestamp() * 1_000_000)}L)"
     rows, fields = context.merged.rows(ledger.version), order_fields(table, "t")
     stored_deletes = deletes.stored_table.rows(deletes.ledger.version).alias("t")

@@ -93,7 +93,7 @@ def require_tombstones(table: StreamTable) -> None:
     if not shows_deletes(table):
         raise DeclarationError(
             f"That the topic of {table.name} no longer has a key does not show that its row was deleted: only with"
-            " apply_as_deletes=Tombstone(), without a version, and without a header that decides",
+            " deletes=Deletes(when=Tombstone()), without a version, and without a header that decides",
             where=f"table {table.name}",
             action="Nothing was deleted. A table with another name reads the topic from its beginning.",
         )

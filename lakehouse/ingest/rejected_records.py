@@ -144,7 +144,7 @@ def rejected_layout(table: StreamTable, settings: Settings) -> Layout:
         doc,
         rejected_columns(table),
         statistics=["position"],
-        retention=table.retention,
+        retention=table.upkeep.retention,
         anchors=["position", "value"],
         sync=settings.sync,
     )

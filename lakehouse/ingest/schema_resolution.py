@@ -43,7 +43,7 @@ def schemas_layout(table: StreamTable, settings: Settings) -> Layout:
         uri,
         doc,
         COLUMNS,
-        retention=table.retention,
+        retention=table.upkeep.retention,
         anchors=["id", "schema"],
         sync=settings.sync,
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from lakehouse.declaration import StreamTable, TopicPattern
-from lakehouse.declaration.table_inputs import start_time
+from lakehouse.declaration.sources import start_time
 from lakehouse.errors import DeclarationError, TopicError
 from lakehouse.kafka import PATIENCE, offsets_at, topic_names
 from lakehouse.ledger.commit_infos import progress_by_stream
@@ -22,14 +22,14 @@ def split_by_topic(settings: Settings, table: StreamTable, limit: float = PATIEN
     broker is asked only then, for at most ``limit`` seconds. Raises ``BrokerError``, and ``TopicError`` if no topic
     matches.
     """
-    if table.source or table.topic or not isinstance(table.topics, TopicPattern):
+    if table.topic or not isinstance(table.topics, TopicPattern):
         return named_topics(table)
     names = {*topic_names(settings, limit), *topics_with_progress(ledger_of(settings, table.name))}
     matching_names = table.topics.matching(names)
     if not matching_names:
         raise TopicError(
             f"No topic on this broker matches {table.topics.pattern}",
-            action="Correct topics= in the declaration or the broker's address, or create a topic.",
+            action="Correct TopicPattern(...) in the declaration or the broker's address, or create a topic.",
         )
     return _each_topic(table, matching_names)
 
@@ -44,7 +44,7 @@ def known_topics(settings: Settings, table: StreamTable) -> list[StreamTable]:
 def named_topics(table: StreamTable) -> list[StreamTable]:
     """Return the declaration for each topic that it names; none for a pattern."""
     names = () if isinstance(table.topics, TopicPattern) else table.topics
-    return [table] if table.topic or table.source else _each_topic(table, names)
+    return [table] if table.topic or not table.has_topics else _each_topic(table, names)
 
 
 def _each_topic(table: StreamTable, names: Sequence[str]) -> list[StreamTable]:

@@ -190,7 +190,7 @@ def create_topic(settings: Settings, table: StreamTable, partitions: int | None 
 
     Returns whether the topic was created. An existing topic stays as it is, and needs no permission to create topics.
     """
-    return create_named_topic(settings, table.topic, partitions or table.partitions)
+    return create_named_topic(settings, table.topic, partitions or table.topic_options.partitions)
 
 
 def create_named_topic(settings: Settings, topic: str, partitions: int) -> bool:

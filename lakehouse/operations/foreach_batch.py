@@ -50,7 +50,7 @@ def foreach_batch(
     raises ``LakehouseError`` if the columns differ, ``TopicError`` if the query reads other topics, and what a merge
     raises, such as ``DataLossError``: the query then stops at this micro-batch.
     """
-    if table.source:
+    if not table.has_topics:
         raise DeclarationError(
             f"Table {table.name} does not read a topic, so a streaming query cannot feed it",
             where=table.place_text,

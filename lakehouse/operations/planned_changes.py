@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from lakehouse.declaration import Rollup, StreamTable, TopicPattern
+from lakehouse.declaration import Files, Generated, Rollup, StreamTable, TableRows, TopicPattern
 from lakehouse.declaration.snapshot import differences
 from lakehouse.derived.feed import changes_layout
 from lakehouse.derived.refresh import is_as_declared, rollup_layout
@@ -148,7 +148,7 @@ def _topic_changes(settings: Settings, table: StreamTable) -> Iterator[Change]:
         yield from _left_topics(table, topics_with_progress(ledger))
         return
     merged_topic = ledger.last_commit.stream if ledger.last_commit else None
-    declared_name = table.source.stream if table.source else table.topic
+    declared_name = table.source.stream if isinstance(table.source, Files | TableRows | Generated) else table.topic
     if merged_topic is not None and merged_topic != declared_name:
         problem = f"the table has records of {merged_topic}, but the declaration has {table.topic_text}"
         advice = f"Declare {merged_topic} again, or a table of another name"

@@ -145,7 +145,7 @@ class VacuumReaders:
         return next(self._reasons(), None)
 
     def _reasons(self) -> Iterator[str]:
-        retention = self.table.retention
+        retention = self.table.upkeep.retention
         if self.name == self.table.name:
             consumptions = _derived_consumptions(self.settings, self.table, ledger_of(self.settings, self.name))
             for name, consumption in consumptions.items():

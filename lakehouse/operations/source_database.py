@@ -15,7 +15,7 @@ from decimal import Decimal
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, Computed, StreamTable
 from lakehouse.decoding.column_types import digits_of
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.errors import LakehouseError, SetupError
@@ -286,12 +286,13 @@ def _compared_columns(
     return ComparedColumns(key, texts, tuple(c.name for c in table.columns if c.name not in texts))
 
 
-def _text(column: Column, columns: Mapping[str, DatabaseColumn]) -> str | None:
+def _text(column: Column | Computed, columns: Mapping[str, DatabaseColumn]) -> str | None:
     """Return the SQL of the text of a column; ``None`` if the declaration makes it differ from the database."""
+    if isinstance(column, Computed) or column.field.part != VALUE:
+        return None
     field = column.field
-    is_changed = column.sql is not None or field.part != VALUE
     names = [path[0] for path in (field.names, field.former) if len(path) == 1 and path[0] in columns]
-    return None if is_changed or not names else canonical_sql(columns[names[0]], column.type)
+    return None if not names else canonical_sql(columns[names[0]], column.type)
 
 
 def _quoted(name: str) -> str:

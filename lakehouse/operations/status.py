@@ -135,7 +135,7 @@ def status(settings: Settings, table: StreamTable, exports: Sequence[Export] = (
         derived=derived_status(settings, table, ledger),
         source_text=table.topic_text,
         position_noun=table.position_noun,
-        exports=tuple(export_status(settings, export, table.retention) for export in exports),
+        exports=tuple(export_status(settings, export, table.upkeep.retention) for export in exports),
         held_parts=tuple(held_parts),
     )
 
@@ -144,7 +144,7 @@ def _find_parts(settings: Settings, table: StreamTable) -> tuple[str | None, Seq
     """Return the address of the broker, the declaration of each topic, and a problem, with the known topics then."""
     servers = None
     try:
-        servers = None if table.source else bootstrap_servers(settings)
+        servers = None if not table.has_topics else bootstrap_servers(settings)
         return servers, split_by_topic(settings, table, _LOOK_LIMIT), None
     except LakehouseError as error:
         return servers, known_topics(settings, table), str(error)

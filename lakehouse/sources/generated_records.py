@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 
 from lakehouse import decoding
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.table_inputs import Generated
+from lakehouse.declaration.sources import Generated
 from lakehouse.decoding.generated import microseconds_of, value_writer
 from lakehouse.decoding.record_schema import HEADERS_TYPE, RECORD_SCHEMA, RECORD_TYPE, TIME_TYPE
 from lakehouse.errors import DataLossError, SourceError

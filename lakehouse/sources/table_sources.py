@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from lakehouse.declaration import StreamTable, Tombstone
-from lakehouse.declaration.table_inputs import Generated, TableRows
+from lakehouse.declaration.sources import Files, Generated, TableRows
 from lakehouse.kafka import MergedEnds, TopicState, read_failures, read_records, read_topic, read_topics, with_lost_ends
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.ledger import Ledger
@@ -108,15 +108,13 @@ def read_states(
     settings: Settings, parts: Sequence[StreamTable], ledgers: Sequence[Ledger], limit: float
 ) -> Sequence[SourceState]:
     """Look ahead at each source of a table, one for each declaration: the broker is asked once about all topics."""
-    if all(part.source is None for part in parts):
+    if all(part.has_topics for part in parts):
         return read_topic_states(settings, [_topic_source(settings, part) for part in parts], ledgers, limit)
     return [source_of(settings, part).preview_state(ledger, limit) for part, ledger in zip(parts, ledgers, strict=True)]
 
 
 def source_of(settings: Settings, table: StreamTable) -> Source:
     """Return the source of a table; of one that reads several topics, the declaration of one of them is needed."""
-    if table.source is None:
-        return _topic_source(settings, table)
     if isinstance(table.source, TableRows):
         from lakehouse.sources.tables.source import TableSource  # noqa: PLC0415
 
@@ -125,14 +123,15 @@ def source_of(settings: Settings, table: StreamTable) -> Source:
         from lakehouse.sources.generated_records import GeneratedSource  # noqa: PLC0415
 
         return GeneratedSource(settings, table, table.source)
-    from lakehouse.sources.files.source import FilesSource  # noqa: PLC0415
+    if isinstance(table.source, Files):
+        from lakehouse.sources.files.source import FilesSource  # noqa: PLC0415
 
-    return FilesSource(settings, table, table.source)
+        return FilesSource(settings, table, table.source)
+    return _topic_source(settings, table)
 
 
 def _topic_source(settings: Settings, table: StreamTable) -> "TopicSource":
-
-    return TopicSource(settings, table.topic, isinstance(table.apply_as_deletes, Tombstone))
+    return TopicSource(settings, table.topic, isinstance(table.deletes.when, Tombstone))
 
 
 def read_topic_states(

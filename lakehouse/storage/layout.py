@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
+from lakehouse.declaration.columns import Column, Computed
 from lakehouse.declaration.snapshot import with_former
 from lakehouse.declaration.sql import quoted
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.nested_types import nested
 
 CHANGE_DATA = "delta.enableChangeDataFeed"
@@ -46,7 +46,7 @@ class TableColumn:
     is_recomputed: bool = False
 
     @classmethod
-    def from_declaration(cls, column: Column, name: str = "", doc: str = "") -> "TableColumn":
+    def from_declaration(cls, column: Column | Computed, name: str = "", doc: str = "") -> "TableColumn":
         """Make the column of a declared one, or a derived column with another name and meaning."""
         return cls(name or column.name, column.type, doc or column.doc, can_widen=column.widened_from is not None)
 

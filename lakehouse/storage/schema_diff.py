@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
+from lakehouse.declaration.columns import is_recast, is_widened
 from lakehouse.declaration.names import RECORD
-from lakehouse.declaration.partitions import Day, Month, Value, Year
 from lakehouse.declaration.snapshot import find_redeclared_columns, find_renamed_columns
-from lakehouse.declaration.widening import is_recast, is_widened
+from lakehouse.declaration.vocabulary import Day, Month, Value, Year
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import ELEMENT
 from lakehouse.errors import TableError, restore_advice

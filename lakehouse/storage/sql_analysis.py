@@ -72,12 +72,11 @@ def _is_computable(rows: DataFrame, sql: str) -> bool:
 
 
 def _check_columns(rows: DataFrame, table: StreamTable) -> Iterator[_Problem]:
-    for name, sql in table.computed.items():
+    for column in table.computed_columns:
         try:
-            _ = rows.selectExpr(sql).schema
+            _ = rows.selectExpr(table.computed[column.name]).schema
         except (AnalysisException, ParseException) as error:
-            column = table.by_name[name]
-            yield _Problem(f"column {name}", _first_sentence(error), column.sql or "", column.type)
+            yield _Problem(f"column {column.name}", _first_sentence(error), column.sql, column.type)
     for rule in table.rejects:
         try:
             _ = rows.selectExpr(table.condition_of(rule) or "true").schema

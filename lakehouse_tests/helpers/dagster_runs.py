@@ -1,7 +1,6 @@
 """Run the Dagster definitions of one table and read the metadata of a run."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -11,6 +10,7 @@ from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 LINES = [line for line, _ in zip(temperatures.samples.stream(), range(90), strict=False)]
 UNMAPPED_LINE = LINES[59].rstrip()[:-1] + b', "station": "north"}'  # an unmapped field
@@ -23,7 +23,7 @@ class Lakehouse:
     def __init__(self, settings: Settings, instance: dg.DagsterInstance, topic: str, **changes: Any) -> None:
         self.settings = settings
         self.instance = instance
-        self.table = replace(temperatures, topic=topic, **changes)
+        self.table = redeclare(temperatures, topic=topic, **changes)
         self.resources = {"lakehouse": LakehouseResource.with_settings(settings)}
         self.defs = build_defs([self.table], self.resources)
 

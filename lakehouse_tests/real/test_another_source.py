@@ -76,7 +76,9 @@ def test_a_rejected_record_keeps_its_position_until_it_is_redriven(context: Tabl
     merge_all(context)
     (row,) = rows_of(context.settings, context.table.rejected_name)
     assert row["position"] == position_row(4, 0, 7)
-    columns = [replace(c, between=(-100, 100)) if c.name == "temperature_2m" else c for c in context.table.columns]
+    columns = [
+        replace(c, between=(-100, 100)) if c.name == "temperature_2m" else c for c in context.table.record_columns
+    ]
     wider_context = replace(context, table=replace(context.table, columns=columns))
     (outcome,) = redrive(wider_context)
     assert counts(outcome.entry)["inserted"] == 1

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from uuid import uuid4
 
@@ -16,6 +15,7 @@ from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.pages import read_steps
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.rows import rows_of
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 FIELDS = ("userId", "name", "city", "operation", "sequenceNum")
 CHANGES = (
@@ -46,7 +46,7 @@ def merged_rows(
 ) -> set[tuple[int, str, str]]:
     """The rows after these records were merged, in batches of this many."""
     name = f"t_{uuid4().hex[:12]}"
-    stream = Stream(spark, broker, replace(table, name=name, topic=name, partitions=1))
+    stream = Stream(spark, broker, redeclare(table, name=name, topic=name, partitions=1))
     create_topic(broker, stream.table)
     stream.send(*records)
     stream.merge(max_records=batch)

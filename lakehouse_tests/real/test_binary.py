@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Measure, Protobuf, RecordKey, Rollup, StreamTable
+from lakehouse.declaration import Column, Measure, Protobuf, RecordKey, Rollup, StreamTable, Topic
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.kafka import create_topic, publish
 from lakehouse.ledger.commits import Entry
@@ -36,7 +36,9 @@ COLUMNS = (
 def binary_stream(spark: SparkSession, settings: Settings) -> Stream:
     name = f"items_{uuid4().hex[:8]}"
     rollup = Rollup(f"{name}_by_id", by=["id"], measures={"n": Measure("count(*)", "BIGINT", "")}, doc="By number.")
-    table = StreamTable(name, name, "Items.", COLUMNS, ["id"], rollups=[rollup], partitions=1)
+    table = StreamTable(
+        name, source=Topic(name, partitions=1), doc="Items.", columns=COLUMNS, key=["id"], rollups=[rollup]
+    )
     create_topic(settings, table)
     return Stream(spark, settings, table)
 

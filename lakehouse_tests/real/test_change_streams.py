@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from lakehouse.cli.doctor import examine_topic
-from lakehouse.declaration import Column, Debezium, Json, StreamTable
+from lakehouse.declaration import Column, Debezium, Json, StreamTable, Topic
 from lakehouse.errors import DeclarationError, LedgerError
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import plan_next
@@ -35,7 +35,7 @@ INCREMENTAL = {"snapshot": "incremental"}
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["by deltalake", "by Spark"])
 def stream(request: pytest.FixtureRequest, spark: SparkSession, broker: Settings) -> Iterator[Stream]:
     name = f"t_{uuid4().hex[:12]}"
-    table = StreamTable(name, name, "", COLUMNS, ["id"], format=Debezium(), partitions=1)
+    table = StreamTable(name, source=Topic(name, partitions=1), doc="", columns=COLUMNS, key=["id"], format=Debezium())
     create_topic(broker, table)
     with by_spark(request.param):
         yield Stream(spark, broker, table)

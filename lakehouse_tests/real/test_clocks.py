@@ -7,6 +7,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from pyspark.sql import SparkSession
 
+from lakehouse.declaration import Deletes
 from lakehouse.decoding import staged
 from lakehouse.ingest.order_times import _last_of_each, _last_of_few
 from lakehouse.ingest.redrive import redrive
@@ -18,6 +19,7 @@ from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, rec
 from lakehouse_tests.helpers.histories.surroundings import make_topic
 from lakehouse_tests.helpers.tables.rejected import HOT
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
+from lakehouse_tests.helpers.tables.tables import column_of
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -25,7 +27,7 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def stream(spark: SparkSession, broker: Settings) -> Stream:
     """A table with deletes, in whose topic the tests set the broker's clock."""
-    stream = Stream(spark, broker, unique_table(base=None, apply_as_deletes=DELETES))
+    stream = Stream(spark, broker, unique_table(base=None, deletes=Deletes(when=DELETES)))
     make_topic(broker, stream.table.topic, 2)
     return stream
 
@@ -101,8 +103,8 @@ def test_a_rejected_record_keeps_the_time_that_orders_it(stream: Stream) -> None
     stream.merge()
     ((time, order_time),) = stream.sql("SELECT time, order_time FROM {rejected} WHERE resolved_number IS NULL")
     assert order_time - time == timedelta(minutes=10)
-    column = replace(stream.table.by_name["temperature_2m"], between=(-100, HOT))
-    table = replace(stream.table, columns=[*stream.table.columns[:3], column])
+    column = replace(column_of(stream.table, "temperature_2m"), between=(-100, HOT))
+    table = replace(stream.table, columns=[*stream.table.record_columns[:3], column])
     corrected_stream = replace(stream, table=table)
     redrive(corrected_stream.context)
     assert corrected_stream.temperatures()[hour] == HOT

@@ -14,12 +14,13 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lakehouse.declaration import Column, Measure, Rollup, StreamTable, Value
+from lakehouse.declaration import Column, Computed, Measure, Rollup, StreamTable, Time, Value
 from lakehouse.declaration.sql import computed_sql
 from lakehouse.kafka import create_topic
 from lakehouse.operations.verify import verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
 from lakehouse_tests.helpers.expressions import BENIGN, KINDS, ROWS, TYPES, expression
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 
 def failing_expressions(rows: DataFrame, expressions: Sequence[str]) -> list[str]:
@@ -98,11 +99,11 @@ def test_computed_values_equal_those_that_spark_computes_from_the_declared_sql(s
         assert column.to_pylist() == finite, f"{sql}: {computed_expression}"
 
 
-def orders(*extra_columns: Column, **changes: Any) -> StreamTable:
+def orders(*extra_columns: Column | Computed, **changes: Any) -> StreamTable:
     name = f"orders_{uuid4().hex[:8]}"
     columns = [
         Column("id", "BIGINT", required=True, doc="Number."),
-        Column("sold_at", "TIMESTAMP", epoch="seconds", doc="When."),
+        Column("sold_at", "TIMESTAMP", written=Time(epoch="seconds"), doc="When."),
         Column("pieces", "INT", doc="How many."),
         Column("note", "STRING", doc="Note."),
         *extra_columns,
@@ -110,14 +111,14 @@ def orders(*extra_columns: Column, **changes: Any) -> StreamTable:
     rollup = Rollup(
         f"{name}_by_size", by=["size"], measures={"rows": Measure("count(*)", "BIGINT", "")}, doc="By size."
     )
-    arguments: dict[str, Any] = dict(key=["id"], rollups=[rollup], partitions=1)
-    return StreamTable(name, name, "Orders.", columns, **(arguments | changes))
+    arguments: dict[str, Any] = dict(key=["id"], rollups=[rollup])
+    return redeclare(StreamTable(name, name, "Orders.", columns, **(arguments | changes)), partitions=1)
 
 
-SIZE = Column("size", "STRING", sql="CASE WHEN pieces > 99 THEN 'large' ELSE 'small' END", doc="In words.")
-SOLD_ON = Column("sold_on", "DATE", sql="CAST(sold_at AS DATE)", doc="Day.")
-PER_PIECE = Column("per_piece", "INT", sql="CAST(1000 / pieces AS INT)", doc="Of a thousand.")
-NUMBER = Column("number", "INT", sql="CAST(note AS INT)", doc="The note, if it is a number.")
+SIZE = Computed("size", "STRING", sql="CASE WHEN pieces > 99 THEN 'large' ELSE 'small' END", doc="In words.")
+SOLD_ON = Computed("sold_on", "DATE", sql="CAST(sold_at AS DATE)", doc="Day.")
+PER_PIECE = Computed("per_piece", "INT", sql="CAST(1000 / pieces AS INT)", doc="Of a thousand.")
+NUMBER = Computed("number", "INT", sql="CAST(note AS INT)", doc="The note, if it is a number.")
 
 
 def order(number: int, **fields: Any) -> bytes:

@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, FieldIs, Files, Late, Month, Reject, StreamTable
+from lakehouse.declaration import Column, Computed, FieldIs, Files, Late, Month, Reject, StreamTable, Time
 from lakehouse.errors import TableError
 from lakehouse.ingest import batches, merge
 from lakehouse.ingest.batches import merge_all
@@ -30,6 +30,7 @@ from lakehouse_tests.helpers.attacks.deaths import dying
 from lakehouse_tests.helpers.attacks.worker import Point
 from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.histories.upsets import mounted
+from lakehouse_tests.helpers.tables.tables import column_of
 from lakehouse_tests.helpers.waiting import wait_until
 
 COLUMNS = [
@@ -41,8 +42,8 @@ COLUMNS = [
     Column("is_open", "BOOLEAN", "Whether it is open."),
     Column("name", "STRING", "Name."),
     Column("photo", "BINARY", "Bytes.", written="hex"),
-    Column("day", "DATE", "Day.", pattern="%Y-%m-%d"),
-    Column("at", "TIMESTAMP", "Time.", pattern="iso8601"),
+    Column("day", "DATE", "Day.", written=Time("%Y-%m-%d")),
+    Column("at", "TIMESTAMP", "Time.", written=Time("iso8601")),
 ]
 TABLE = StreamTable(
     "things",
@@ -169,7 +170,7 @@ def ids(context: TableContext) -> list[int]:
 def test_after_a_death_a_record_that_is_valid_by_now_is_stored_and_resolved_once(
     context: TableContext, commits: list[int]
 ) -> None:
-    strict = replace(TABLE.by_name["id"], between=(0, 3))
+    strict = replace(column_of(TABLE, "id"), between=(0, 3))
     with dying(Point("ingest.batches._store_rows"), TABLE.name):
         merge_all(replace(context, table=replace(TABLE, columns=[strict, *COLUMNS[1:]])))
     left_files = files_in(context)
@@ -268,7 +269,7 @@ def test_a_disk_that_is_full_while_workers_write_changes_nothing(
     [
         {"key": ["id"]},
         {"columns": [*COLUMNS, Column("tags", "ARRAY<STRING>", "Tags.")]},
-        {"columns": [*COLUMNS, Column("total", "BIGINT", "Total.", sql="id + 1")]},
+        {"columns": [*COLUMNS, Computed("total", "BIGINT", sql="id + 1", doc="Total.")]},
         {"rejects": [Reject("no_name", when="name = '-'")]},
         {"partition_by": Month("day")},
     ],

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import FieldIs, RecordKey, Tombstone
+from lakehouse.declaration import Deletes, FieldIs, RecordKey, Tombstone
 from lakehouse.errors import TableError
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.operations.maintain import maintain
@@ -23,7 +23,7 @@ from lakehouse_tests.helpers.tables.rows import rows_of
 def stream(request: pytest.FixtureRequest, spark: SparkSession, broker: Settings) -> Iterator[Stream]:
     """A table whose records have a revision that orders them."""
     with by_spark(request.param):
-        yield stream_with_revisions(spark, broker, apply_as_deletes=DELETES)
+        yield stream_with_revisions(spark, broker, deletes=Deletes(when=DELETES))
 
 
 @pytest.mark.invariant("14.1")
@@ -154,7 +154,7 @@ def test_the_feed_and_the_rollup_follow_a_batch_that_deletes_updates_and_inserts
 def test_records_that_are_no_deletes_any_more_become_rows_by_a_replay(stream: Stream) -> None:
     (hour,) = stream.hours(1)
     table = stream.table
-    stream.table = replace(table, apply_as_deletes=FieldIs("operation", ["UPDATE"]))
+    stream.table = replace(table, deletes=Deletes(when=FieldIs("operation", ["UPDATE"])))
     assert outcome(stream, row(hour, 1), row(hour, 2, operation="UPDATE")) == {
         "read": 2,
         "duplicate": 1,
@@ -171,7 +171,7 @@ def test_records_that_are_no_deletes_any_more_become_rows_by_a_replay(stream: St
 def test_rows_that_are_deletes_by_a_corrected_declaration_are_deleted_by_a_replay(stream: Stream) -> None:
     first, second = stream.hours(2)
     table = stream.table
-    stream.table = replace(table, apply_as_deletes=None)
+    stream.table = replace(table, deletes=Deletes(when=None))
     outcome(stream, row(first, 1, temperature_2m=20.0), row(second, 1, temperature_2m=20.0))
     outcome(stream, row(first, 2, operation="DELETE"), row(second, 2, operation="DELETE"))
     outcome(stream, row(second, 3, temperature_2m=None))
@@ -231,8 +231,10 @@ def test_maintenance_keeps_the_deletes_that_count(stream: Stream, monkeypatch: p
 @pytest.mark.invariant("14.4")
 def test_a_tombstone_deletes_the_row_of_its_record_key(spark: SparkSession, broker: Settings) -> None:
     columns = [
-        replace(temperatures.columns[3], name="name", type="STRING", source=RecordKey(), required=True, between=None),
-        temperatures.columns[3],
+        replace(
+            temperatures.record_columns[3], name="name", type="STRING", source=RecordKey(), required=True, between=None
+        ),
+        temperatures.record_columns[3],
     ]
     columns = [replace(columns[0], keep=False), columns[1]]
     stream = Stream.create(
@@ -246,7 +248,7 @@ def test_a_tombstone_deletes_the_row_of_its_record_key(spark: SparkSession, brok
         checks=[],
         partition_by=None,
         samples=None,
-        apply_as_deletes=Tombstone(),
+        deletes=Deletes(when=Tombstone()),
         partitions=1,
     )
     stream.send(b'{"temperature_2m": 1.0}', key=b"first")

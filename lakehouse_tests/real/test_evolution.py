@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from lakehouse.declaration import Check, Column, StreamTable
+from lakehouse.declaration import Check, Column, Computed, StreamTable
 from lakehouse.errors import TableError
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.status import list_redeclarations
 from lakehouse_tests.helpers.brokers.streams import Stream
 from lakehouse_tests.helpers.tables.sales import ID, PIECES, PRICE, narrow_sales, sale
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 pytestmark = pytest.mark.slow  # each test continues from the previous one
 
@@ -17,7 +18,7 @@ NOTE = Column("note", "STRING", doc="A remark.")
 AMOUNT = replace(PIECES, source="amount", formerly="pieces")
 
 
-def with_columns(table: StreamTable, *columns: Column) -> StreamTable:
+def with_columns(table: StreamTable, *columns: Column | Computed) -> StreamTable:
     return replace(table, columns=columns)
 
 
@@ -113,7 +114,7 @@ def test_a_renamed_column_with_the_same_source_is_refused(stream: Stream) -> Non
 def test_another_topic_is_refused_with_advice(stream: Stream) -> None:
     table = stream.table
     try:
-        stream.table = replace(table, topic="elsewhere")
+        stream.table = redeclare(table, topic="elsewhere")
         (refusal,) = (detail for kind, detail in planned_changes(stream) if kind == "refuse")
     finally:
         stream.table = table

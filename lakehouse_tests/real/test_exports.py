@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Day, Export
+from lakehouse.declaration import Day, Deletes, Export
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import TableError
@@ -26,6 +26,7 @@ from lakehouse_tests.helpers.brokers.maintained_streams import MaintainedStream
 from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, record
 from lakehouse_tests.helpers.dagster_runs import FIRST, SECOND, facts
 from lakehouse_tests.helpers.tables.exported import read_version
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 KEY = ("latitude", "longitude", "observed_at")
 REMOVED = ("delete", "update_preimage")
@@ -67,7 +68,7 @@ def rows_of(stream: Stream) -> dict[tuple[Any, ...], Any]:
 
 @pytest.fixture(scope="module")
 def stream(spark: SparkSession, broker: Settings) -> MaintainedStream:
-    return MaintainedStream.create(spark, broker, apply_as_deletes=DELETES)
+    return MaintainedStream.create(spark, broker, deletes=Deletes(when=DELETES))
 
 
 @pytest.mark.invariant("10.12")
@@ -158,7 +159,7 @@ def test_a_run_of_all_assets_exports_what_it_merged(
     spark: SparkSession, broker: Settings, tmp_path_factory: pytest.TempPathFactory, instance: dg.DagsterInstance
 ) -> None:
     settings = Settings(home=tmp_path_factory.mktemp("home"), kafka_bootstrap_servers=bootstrap_servers(broker))
-    table = replace(temperatures, topic=f"exports-{uuid4().hex[:8]}", base=None, references=())
+    table = redeclare(temperatures, topic=f"exports-{uuid4().hex[:8]}", base=None, references=())
     export = Export("temperature_changes", of="temperatures", changes=True, by=Day("observed_at"))
     definitions = build_defs([table, export], {"lakehouse": LakehouseResource.with_settings(settings)})
     exporter = Exporter(settings, export)

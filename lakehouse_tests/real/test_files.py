@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Csv, Files, RecordHeader, StreamTable
+from lakehouse.declaration import Column, Csv, Files, RecordHeader, StreamTable, Time
 from lakehouse.decoding.files import contents
 from lakehouse.errors import DataLossError, SourceError
 from lakehouse.ingest.batches import merge_all
@@ -32,7 +32,7 @@ SOURCE = Files("heart", names="*.json*", each="element", settle=timedelta(0))
 CSV = Files("heart", names="*.csv", header="mrn,name", settle=timedelta(0))
 _COLUMNS = [
     Column("device_id", "INT", "Device.", required=True, written="text"),
-    Column("time", "TIMESTAMP", "Time of the reading.", required=True, epoch="seconds", written="text"),
+    Column("time", "TIMESTAMP", "Time of the reading.", required=True, written=Time(epoch="seconds", written="text")),
     Column("heartrate", "DOUBLE", "Beats per minute.", written="text"),
 ]
 
@@ -96,13 +96,7 @@ def array(readings: Sequence[object]) -> bytes:
 def landing(spark: SparkSession, tmp_path: Path) -> Landing:
     settings = Settings(home=tmp_path / "home", files=str(tmp_path / "files"))
     (tmp_path / "files" / "heart").mkdir(parents=True)
-    table = StreamTable(
-        name="heart",
-        doc="Readings.",
-        columns=_COLUMNS,
-        key=["device_id", "time"],
-        source=SOURCE,
-    )
+    table = StreamTable(name="heart", doc="Readings.", columns=_COLUMNS, key=["device_id", "time"], source=SOURCE)
     return Landing(spark, settings, table)
 
 
@@ -298,13 +292,7 @@ def test_a_file_that_loses_its_read_rights_stops_the_merge_and_is_merged_later(
 @pytest.mark.slow
 def test_lines_of_csv_with_a_header_become_a_log_table(landing: Landing) -> None:
     columns = [Column("mrn", "BIGINT", "Patient.", required=True), Column("name", "STRING", "Name.")]
-    landing.table = replace(
-        landing.table,
-        columns=columns,
-        key=[],
-        format=Csv(columns=["mrn", "name"]),
-        source=CSV,
-    )
+    landing.table = replace(landing.table, columns=columns, key=[], format=Csv(columns=["mrn", "name"]), source=CSV)
     landing.land("patients.csv", b'mrn,name\r\n1,Ann\r\n2,"B, ob"\r\n2,"B, ob"\r\n')
     landing.land("other.csv", b"name,mrn\nAnn,1\n")
     landing.merge()

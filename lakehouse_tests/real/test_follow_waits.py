@@ -1,7 +1,6 @@
 """Follow mode counts only the time in which the broker answers as idle, and ends if waiting cannot help."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,6 +15,7 @@ from lakehouse.kafka import create_topic, delete_topic
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.sockets import free_address
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 pytestmark = pytest.mark.invariant("12.3")
 
@@ -26,7 +26,7 @@ class OutageContext:
     """The context of follow mode on an empty topic; the broker is unreachable for a while after the first read."""
 
     def __init__(self, broker: Settings, home: Path, outage_seconds: float = 0.0) -> None:
-        self.table = replace(temperatures, topic=f"follow-{uuid4().hex[:12]}")
+        self.table = redeclare(temperatures, topic=f"follow-{uuid4().hex[:12]}")
         self.reachable = Settings(home=home, kafka_bootstrap_servers=bootstrap_servers(broker), _env_file=None)
         self.unreachable = self.reachable.model_copy(update={"kafka_bootstrap_servers": free_address()})
         self.outage_seconds = outage_seconds

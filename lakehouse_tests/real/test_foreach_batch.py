@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from lakehouse.declaration import Topics
 from lakehouse.errors import LakehouseError, TopicError
 from lakehouse.kafka import create_topic
 from lakehouse.operations.foreach_batch import foreach_batch
@@ -19,6 +20,7 @@ from lakehouse.spark.own_session import is_classic
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.queries import merger, micro_batch, run_query, start_query
 from lakehouse_tests.helpers.brokers.streams import Stream, record, send, unique_table
+from lakehouse_tests.helpers.tables.tables import redeclare
 from lakehouse_tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("_classic_session")
@@ -52,7 +54,7 @@ def progress(stream: Stream) -> dict[int, int]:
 @pytest.mark.invariant("7.9")
 def test_a_query_gives_the_table_of_a_merge(spark: SparkSession, broker: Settings, tmp_path: Path) -> None:
     stream = Stream.create(spark, broker, base=None, partitions=2)
-    merged = replace(stream, table=replace(unique_table(base=None), topic=stream.table.topic))
+    merged = replace(stream, table=redeclare(unique_table(base=None), topic=stream.table.topic))
     hours = stream.send_hours(5)
     stream.send(record(time=hours[0], temperature_2m=7.0), b"{", record(time=hours[0], temperature_2m=8.0), partition=1)
     run_query(stream, tmp_path / "checkpoint", foreach_batch(stream.table, stream.settings), maxOffsetsPerTrigger=3)
@@ -240,7 +242,7 @@ def test_a_time_that_spark_shifts_is_the_same_record(stream: Stream, broker: Set
     configs = {"message.timestamp.type": "CreateTime", "message.timestamp.before.max.ms": str(2**63 - 1)}
     topic = NewTopic(unique_table().topic, 1, 1, topic_configs=configs)
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([topic]))
-    old_stream = replace(stream, table=replace(unique_table(base=None), topic=topic.name))
+    old_stream = replace(stream, table=redeclare(unique_table(base=None), topic=topic.name))
 
     async def send_old(producer: AIOKafkaProducer) -> None:
         value = record(time="2023-01-01T00:00")
@@ -265,7 +267,7 @@ def test_each_topic_of_a_table_is_merged_as_far_as_the_query_has_come(
     spark: SparkSession, broker: Settings, tmp_path: Path
 ) -> None:
     topics = [unique_table().name, unique_table().name]
-    table = unique_table(base=None, topic="", topics=topics)
+    table = unique_table(base=None, source=Topics(topics))
     stream = Stream(spark, broker, table)
     for topic, hour_text in zip(topics, stream.hours(2), strict=True):
         create_topic(broker, table.in_topic(topic))

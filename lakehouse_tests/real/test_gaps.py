@@ -15,6 +15,7 @@ from lakehouse.operations.repair import propose_gap
 from lakehouse.operations.status import status
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, record
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def assert_stops(stream: Stream, *patterns: str) -> None:
 
 def accepting(stream: Stream) -> Stream:
     """The same table with a declaration that accepts gaps."""
-    return replace(stream, table=replace(stream.table, gaps="accept"))
+    return replace(stream, table=redeclare(stream.table, gaps="accept"))
 
 
 @pytest.mark.invariant("9.1", "9.6")

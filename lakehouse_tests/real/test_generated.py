@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import BrokerTime, Choice, Column, Counter, Generated, Hash, StreamTable
+from lakehouse.declaration import BrokerTime, Column, Generated, StreamTable
+from lakehouse.declaration.sources import Choice, Counter, Hash
 from lakehouse.errors import DataLossError
 from lakehouse.ingest.batches import Request, merge_all
 from lakehouse.ingest.outcomes import Outcome
@@ -77,7 +78,7 @@ def test_each_key_has_its_newest_value_and_a_replay_changes_nothing(spark: Spark
 def test_rejected_records_are_redriven(spark: SparkSession, tmp_path: Path) -> None:
     context = context_of(spark, tmp_path)
     merge(context)
-    columns = [replace(column, written="json") if column.name == "shop" else column for column in TABLE.columns]
+    columns = [replace(column, written="json") if column.name == "shop" else column for column in TABLE.record_columns]
     corrected = replace(context, table=replace(TABLE, columns=columns))
     redrive(corrected)
     values = [row["value"] for row in corrected.merged.rows().select("value").collect()]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, Computed, Time
 from lakehouse.errors import TableError
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.rejected_records import covered_sql
@@ -16,7 +16,7 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record
 from lakehouse_tests.helpers.tables.log_tables import COLUMNS, at_hours, is_right, list_rows, operations
 
-PARTS = [Column(part, "INT", sql=f"{part}(observed_at)", doc="UTC.") for part in ("year", "month", "day", "hour")]
+PARTS = [Computed(part, "INT", sql=f"{part}(observed_at)", doc="UTC.") for part in ("year", "month", "day", "hour")]
 LEAP = "2024-02-29T23:00"
 
 
@@ -119,7 +119,7 @@ def test_a_column_declared_later_is_null_in_rows_from_before(log_stream):
     log_stream.merge()
     new_columns = [
         Column("station", "STRING", doc="Its name."),
-        Column("sent_at", "TIMESTAMP", epoch="seconds", doc="When, UTC."),
+        Column("sent_at", "TIMESTAMP", written=Time(epoch="seconds"), doc="When, UTC."),
     ]
     log_stream.table = replace(log_stream.table, columns=[*COLUMNS, *new_columns])
     log_stream.send(record(time=hour(1), station="north", sent_at=0))

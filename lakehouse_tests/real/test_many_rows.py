@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, ElementIndex, FieldIs, Json, ParentField, StreamTable
+from lakehouse.declaration import Column, ElementIndex, Explode, FieldIs, Json, ParentField, StreamTable, Topic
 from lakehouse.ingest.redrive import redrive
 from lakehouse.kafka import create_topic
 from lakehouse.ledger.audit import audit
@@ -30,7 +30,14 @@ def item(sku: str, pieces: int) -> dict[str, Any]:
 
 def create(spark: SparkSession, settings: Settings, key: Sequence[str]) -> Stream:
     name = unique_table().name
-    table = StreamTable(name, name, "Items.", [ORDER_ID, SKU, PIECES], key, rows_from="items", partitions=1)
+    table = StreamTable(
+        name,
+        source=Topic(name, partitions=1),
+        doc="Items.",
+        columns=[ORDER_ID, SKU, PIECES],
+        key=key,
+        rows_from="items",
+    )
     create_topic(settings, table)
     return Stream(spark, settings, table)
 
@@ -85,7 +92,8 @@ def test_a_redrive_takes_a_single_object_for_the_array_and_keeps_the_place_of_el
     stream.merge()
     assert rejected(stream) == [(0, 1, "out_of_range", True, True), (1, None, "wrong_type", True, True)]
     columns = [ORDER_ID, place, SKU, replace(PIECES, between=(0, 100))]
-    stream.table = replace(stream.table, columns=columns, single_object=True)
+    rows_from = Explode(stream.table.rows_path or (), single_object=True)
+    stream.table = replace(stream.table, columns=columns, rows_from=rows_from)
     redrive(stream.context)
     expected_rows = [(1, "a", 1, 0, 0), (1, "a", 20, 0, 1), (1, "a", 1, 0, 2), (2, "b", 2, 1, 0)]
     assert rows(stream) == expected_rows
@@ -200,7 +208,9 @@ def test_rejected_elements_of_a_record_that_belongs_to_another_table_are_resolve
 def test_a_rejected_record_that_belongs_to_another_table_is_resolved(spark: SparkSession, broker: Settings) -> None:
     name = unique_table().name
     columns = [Column("id", "BIGINT", "Number.", required=True), Column("n", "INT", "How many.", between=(0, 9))]
-    stream = Stream(spark, broker, StreamTable(name, name, "Orders.", columns, ["id"], partitions=1))
+    stream = Stream(
+        spark, broker, StreamTable(name, source=Topic(name, partitions=1), doc="Orders.", columns=columns, key=["id"])
+    )
     create_topic(broker, stream.table)
     stream.send(b'{"id": 1, "n": 3}', b'{"id": 2, "n": 30, "type": "other"}')
     stream.merge()

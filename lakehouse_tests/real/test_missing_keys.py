@@ -9,7 +9,17 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, FieldIs, HeaderIs, RecordHeader, RecordKey, StreamTable, Tombstone, Version
+from lakehouse.declaration import (
+    Column,
+    Deletes,
+    FieldIs,
+    HeaderIs,
+    RecordHeader,
+    RecordKey,
+    StreamTable,
+    Tombstone,
+    Version,
+)
 from lakehouse.errors import ConflictError, DataLossError, DeclarationError, LakehouseError
 from lakehouse.ingest.missing_keys import delete_missing, find_missing_keys, require_tombstones
 from lakehouse.settings import Settings
@@ -35,7 +45,7 @@ def table_of_names(**changes: object) -> StreamTable:
         partition_by=None,
         samples=None,
         rollups=[],
-        apply_as_deletes=Tombstone(),
+        deletes=Deletes(when=Tombstone()),
         partitions=1,
         **changes,
     )
@@ -131,7 +141,7 @@ def test_a_row_that_changed_since_is_not_deleted(stream: Stream) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"apply_as_deletes": FieldIs("operation", ["DELETE"])},
+        {"deletes": Deletes(when=FieldIs("operation", ["DELETE"]))},
         {"columns": [NAME, REVISION], "version": Version("revision", nulls="oldest")},
         {"where": HeaderIs("type", ["a"])},
     ],

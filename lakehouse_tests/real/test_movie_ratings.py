@@ -13,6 +13,7 @@ from lakehouse.ledger.audit import audit
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.operations.verify import verify_keys, verify_rollup, verify_rows
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 pytestmark = [pytest.mark.invariant("7.1", "8.9", "8.13"), pytest.mark.slow]
 
@@ -24,7 +25,7 @@ IS_APPROVED = "is_approved = (rating >= 7) AND rating_date = CAST(rating_timesta
 def stream(spark, registry) -> Stream:
     name = f"r_{uuid4().hex[:8]}"
     rollups = [replace(rollup, name=f"{name}_by_movie") for rollup in movie_ratings.rollups]
-    table = replace(movie_ratings, name=name, topic=f"{name}.v1", rollups=rollups, partitions=2)
+    table = redeclare(movie_ratings, name=name, topic=f"{name}.v1", rollups=rollups, partitions=2)
     stream = Stream(spark, registry, table)
     create_topic(registry, table)
     return stream

@@ -11,12 +11,13 @@ import polars
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Avro, Check, Column, Measure, Rollup, StreamTable
+from lakehouse.declaration import Avro, Check, Column, Measure, Rollup, StreamTable, Time, Topic
 from lakehouse.derived.refresh import refresh_changes, refresh_rollup
 from lakehouse.errors import TableError
 from lakehouse.kafka import create_topic, publish
 from lakehouse.operations.verify import verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
+from lakehouse_tests.helpers.tables.tables import redeclare
 from lakehouse_tests.helpers.tables.wide_tables import wide_records, wide_table
 
 COLUMNS = (
@@ -25,7 +26,7 @@ COLUMNS = (
     Column("address", "STRUCT<zip: STRING, country: STRING>", doc="Where to."),
     Column("labels", "MAP<STRING, STRING>", doc="Labels by name."),
     Column("lines", "ARRAY<STRUCT<sku: STRING, price: DECIMAL(10,2), by: MAP<STRING, INT>>>", doc="What."),
-    Column("paid_at", "ARRAY<TIMESTAMP>", epoch="milliseconds", doc="When, UTC."),
+    Column("paid_at", "ARRAY<TIMESTAMP>", written=Time(epoch="milliseconds"), doc="When, UTC."),
     Column("score", "MAP<STRING, DOUBLE>", keep=True, doc="Kept by itself."),
 )
 LINES = [{"sku": "x", "price": 1.005, "by": {"b": 2, "a": 1}}, None, {"price": 2}]
@@ -39,8 +40,8 @@ def orders(**changes: Any) -> StreamTable:
     }
     rollup = Rollup(f"{name}_by_id", by=["id"], measures=measures, doc="By number.")
     check = Check("priced", "exists(lines, each -> each.price > 0)", "Something is sold.")
-    arguments: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], checks=[check], partitions=1)
-    return StreamTable(name, name, "Orders.", **(arguments | changes))
+    arguments: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], checks=[check])
+    return redeclare(StreamTable(name, name, "Orders.", **(arguments | changes)), partitions=1)
 
 
 def order(number: int, **fields: Any) -> bytes:
@@ -112,7 +113,11 @@ def test_a_log_table_stores_nested_values_and_polars_reads_them(spark, broker) -
     columns = [replace(column, keep=False) for column in COLUMNS]
     measures = {"rows": Measure("count(*)", "BIGINT", "")}
     rollup = Rollup(f"{name}_by_id", by=["id"], measures=measures, doc="By number.")
-    stream = stream_of(spark, broker, StreamTable(name, name, "Log.", columns, key=[], rollups=[rollup], partitions=1))
+    stream = stream_of(
+        spark,
+        broker,
+        StreamTable(name, source=Topic(name, partitions=1), doc="Log.", columns=columns, key=[], rollups=[rollup]),
+    )
     fields = dict(tags=["a", None], address={"zip": "1"}, paid_at=[1_000], score={"a": 0.5})
     stream.send(order(1, lines=LINES, labels={"a": "b"}, **fields), order(1, labels={"a": "b"}), order(1))
     stream.merge()
@@ -142,7 +147,7 @@ def test_another_inner_type_is_refused(spark, broker) -> None:
 
 @pytest.mark.slow
 def test_avro_records_with_a_schema_derived_from_the_declaration_have_nested_values(spark, registry) -> None:
-    columns = [replace(c, epoch=None) for c in COLUMNS]
+    columns = [replace(c, written=Time(epoch=None)) for c in COLUMNS]
     stream = stream_of(spark, registry, orders(format=Avro(), columns=columns))
     records = [
         {"id": 1, "tags": ["a"], "lines": [{"sku": "x", "price": 1.25, "by": {"a": 1}}], "labels": {"a": "b"}},

@@ -22,6 +22,7 @@ from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.storage.table_context import TableContext, merged_ledger
 from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.brokers.streams import record, unique_table
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 NO_SPARK: Any = None
 
@@ -29,7 +30,7 @@ NO_SPARK: Any = None
 @pytest.fixture
 def table(settings):
     """A table with a topic of five records in its first partition."""
-    table = replace(unique_table(), order="offset", partitions=1)
+    table = redeclare(unique_table(), order="offset", partitions=1)
     create_topic(settings, table)
     publish(settings, table, [record()] * 5)
     return table
@@ -66,7 +67,7 @@ def test_a_gap_before_offsets_that_restart_cannot_be_accepted(settings, table, c
     with pytest.raises(DataLossError, match=r'Declare order="timestamp" first') as refusal:
         repair.propose_gap(settings, table)
     assert "repair gap" not in str(refusal.value)
-    by_time = replace(table, order="timestamp")
+    by_time = redeclare(table, order="timestamp")
     assert repair.propose_gap(settings, by_time).positions == {0: 0}, (
         "each row has its broker time in addition to its offset"
     )

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, FieldIs, StreamTable, TableRows
+from lakehouse.declaration import Column, Deletes, FieldIs, StreamTable, TableRows
 from lakehouse.errors import DeclarationError
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.gaps import require_comparable
@@ -44,7 +44,7 @@ def follow(spark: SparkSession, folder: Path, uri: str, **changes: Any) -> Table
         columns=COLUMNS,
         key=["id"],
         source=TableRows(uri),
-        apply_as_deletes=FieldIs("_change_type", ["delete"]),
+        deletes=Deletes(when=FieldIs("_change_type", ["delete"])),
         **changes,
     )
     return TableContext(spark, Settings(home=folder / "home"), table)
@@ -100,7 +100,7 @@ def test_rows_of_a_table_that_was_created_again_are_newer(spark: SparkSession, t
     new_accounts.upsert({1: 101})
     merge_all(context)
     assert amounts(context) == {1: 101}
-    topic = replace(context.table, source=None, topic="accounts", apply_as_deletes=None)
+    topic = replace(context.table, source=None, topic="accounts", deletes=Deletes(when=None))
     with pytest.raises(DeclarationError, match="would seem older"):
         require_comparable(topic, context.ledger())
 

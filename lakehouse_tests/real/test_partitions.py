@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable, Value, Year
+from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable, Time, Value, Year
 from lakehouse.kafka import create_topic
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.attacks.writers import by_spark
@@ -23,8 +23,10 @@ def orders(partition_by: Any, key: list[str]) -> StreamTable:
     name = f"orders_{uuid4().hex[:8]}"
     columns = [
         Column("id", "BIGINT", required=True, doc="Number of the order."),
-        Column("paid_at", "TIMESTAMP", epoch="seconds", source=("payment", "at"), required=True, doc="UTC."),
-        Column("day", "DATE", epoch="days", required=True, doc="Day of delivery."),
+        Column(
+            "paid_at", "TIMESTAMP", written=Time(epoch="seconds"), source=("payment", "at"), required=True, doc="UTC."
+        ),
+        Column("day", "DATE", written=Time(epoch="days"), required=True, doc="Day of delivery."),
         Column("shop", "BIGINT", doc="Number of the shop; NULL if the order is sent."),
         Column("pieces", "INT", default=1, doc="How many; 1 if the field is missing."),
     ]

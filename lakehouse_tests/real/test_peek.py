@@ -19,9 +19,9 @@ from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 
 TABLE = """
-from lakehouse import Column, StreamTable
+from lakehouse import Column, Computed, StreamTable, Topic
 columns = [Column("id", "INT", "", required=True), Column("price", "DECIMAL(5,2)", "", between=(0, 9))]
-prices = StreamTable("prices", "{topic}", "", columns, ["id"], partitions=2)
+prices = StreamTable("prices", source=Topic("{topic}", partitions=2), doc="", columns=columns, key=["id"])
 """
 
 
@@ -147,7 +147,7 @@ def test_a_first_declaration_is_written_from_the_records_of_a_topic(settings, ca
     assert "from 3 records; 1 of them cannot be read as JSON objects: " in " ".join(capsys.readouterr().out.split())
     declaration = (Path(settings.declarations) / "orders.py").read_text()
     assert f'topic="{topic}"' in declaration and 'key=["id"]' in declaration
-    assert 'Column("at", "TIMESTAMP", doc="", required=True, pattern="%Y-%m-%dT%H:%M:%SZ")' in declaration
+    assert 'Column("at", "TIMESTAMP", doc="", required=True, written=Time("%Y-%m-%dT%H:%M:%SZ"))' in declaration
 
 
 def test_batches_that_would_fill_the_memory_are_not_read(settings, capsys, monkeypatch) -> None:
@@ -168,7 +168,7 @@ def test_a_project_without_a_declaration_peeks_at_any_topic(settings, capsys) ->
 
 def test_columns_that_only_a_merge_computes_are_listed(settings, capsys) -> None:
     send(settings, b'{"id": 1}')
-    computed_column = 'Column("dear", "BOOLEAN", "", sql="price > 5"), Column("id", '
+    computed_column = 'Computed("dear", "BOOLEAN", "price > 5", ""), Column("id", '
     declare(
         settings, TABLE.replace('Column("id", ', computed_column).replace("{topic}", declared_table(settings).topic)
     )

@@ -11,6 +11,7 @@ from lakehouse.declaration import Check, Column, Measure, StreamTable
 from lakehouse.errors import DeclarationError, TableError
 from lakehouse.operations.planned_changes import plan_changes, plan_types
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 STATION = Column("station", "STRING", doc="Its name.")
 
@@ -104,7 +105,7 @@ def test_the_plan_refuses_the_changes_at_which_a_run_would_stop(spark, broker):
     stream.merge()
     stream.refresh()
     assert planned_kinds(stream, stream.table) == [], "the run does not create a base table that was never loaded"
-    moved_table = replace(stream.table, topic="elsewhere", columns=[*stream.table.columns, STATION])
+    moved_table = redeclare(stream.table, topic="elsewhere", columns=[*stream.table.columns, STATION])
     assert [kind for _, kind in planned_kinds(stream, moved_table)] == ["refuse", "add column"]
     log = Path(stream.settings.table_uri(stream.table.changes_name), "_delta_log")
     (newest_commit,) = sorted(log.glob("*.json"))[-1:]
@@ -128,7 +129,7 @@ def test_sql_that_spark_cannot_compute_is_refused_before_anything_is_read(spark,
     if "measures" in changes:
         (rollup,) = stream.table.rollups
         changes = {"rollups": [replace(rollup, measures={**rollup.measures, **changes["measures"]})]}
-    stream.table = replace(stream.table, **changes)
+    stream.table = redeclare(stream.table, **changes)
     (change,) = plan_types(spark, stream.table)
     assert change.kind == "refuse"
     assert re.search(part, change.detail)

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Debezium, StreamTable
+from lakehouse.declaration import Column, Debezium, Deletes, StreamTable, Topic
 from lakehouse.ingest import horizon
 from lakehouse.ingest.horizon import purge_deletes
 from lakehouse.ingest.redrive import redrive
@@ -26,7 +26,7 @@ PERIOD = timedelta(days=30)
 @pytest.fixture
 def stream(spark: SparkSession, broker: Settings) -> Stream:
     """A table whose records have a revision that orders them."""
-    return stream_with_revisions(spark, broker, base=None, apply_as_deletes=DELETES, purge_deletes=PERIOD)
+    return stream_with_revisions(spark, broker, base=None, deletes=Deletes(when=DELETES, purge=PERIOD))
 
 
 def age(stream: Stream, received_before: datetime) -> None:
@@ -126,7 +126,7 @@ def test_a_record_that_a_stored_delete_decides_about_is_stale_and_not_rejected(s
 def test_a_value_from_before_its_column_was_kept_is_known(stream: Stream) -> None:
     first, second, third = stream.hours(3)
     kept_table = stream.table
-    columns = [replace(column, keep=False, null_erases=False) for column in kept_table.columns]
+    columns = [replace(column, keep=False, null_erases=False) for column in kept_table.record_columns]
     stream.table = replace(kept_table, columns=columns)
     outcome(stream, row(first, 6, temperature_2m=20.0), delete(second, 5))
     now = datetime.now(UTC)
@@ -144,7 +144,13 @@ def test_rows_of_the_newest_snapshot_are_merged_after_a_purge(spark: SparkSessio
     name = f"t_{uuid4().hex[:12]}"
     columns = [Column("id", "BIGINT", "Number.", required=True)]
     table = StreamTable(
-        name, name, "", columns, ["id"], format=Debezium(), partitions=1, purge_deletes=timedelta(days=1)
+        name,
+        source=Topic(name, partitions=1),
+        doc="",
+        columns=columns,
+        key=["id"],
+        format=Debezium(),
+        deletes=Deletes(purge=timedelta(days=1)),
     )
     create_topic(broker, table)
     stream = Stream(spark, broker, table)

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, FieldIs, Files, Json, Late, ParentField, Reject, StreamTable
+from lakehouse.declaration import (
+    Column,
+    Computed,
+    Deletes,
+    FieldIs,
+    Files,
+    Json,
+    Late,
+    ParentField,
+    Reject,
+    StreamTable,
+)
 from lakehouse.errors import BaseFileError
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.load import load_base
@@ -106,11 +117,11 @@ ITEMS = StreamTable(
         Column("id", "INT", "Order.", source=ParentField("id"), required=True),
         Column("sku", "STRING", "Article.", required=True),
         Column("pieces", "INT", "Pieces."),
-        Column("many", "BOOLEAN", "Whether there are many.", sql="pieces > 100"),
+        Computed("many", "BOOLEAN", sql="pieces > 100", doc="Whether there are many."),
     ],
     key=["id", "sku"],
     format=Json(),
-    apply_as_deletes=FieldIs("gone", [True]),
+    deletes=Deletes(when=FieldIs("gone", [True])),
     rejects=[Reject("no_pieces", when="pieces <= 0"), Reject("too_many", when="many")],
 )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Measure, Value, Version
+from lakehouse.declaration import Column, Measure, Time, Value, Version
 from lakehouse.errors import TableError
 from lakehouse.operations.planned_changes import plan_changes
 from lakehouse.operations.rewrite_tables import rewrite_tables
@@ -45,7 +45,7 @@ def test_a_rewrite_that_would_change_a_value_leaves_the_tables_unchanged(stream:
     ("column", "changes"),
     [
         (replace(ID, type="STRING"), {}),
-        (replace(PIECES, type="DATE", epoch="days"), {}),
+        (replace(PIECES, type="DATE", written=Time(epoch="days")), {}),
         (replace(PIECES, type="STRING"), {"version": Version("pieces", nulls="oldest")}),
     ],
     ids=["a key", "no such meaning", "a version"],

@@ -11,12 +11,13 @@ from lakehouse.ledger.audit import audit
 from lakehouse.operations.verify import rejected_share
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record, unique_table
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 
 @pytest.mark.invariant("7.1", "7.10")
 def test_two_tables_share_a_topic_and_account_for_each_record(spark: SparkSession, broker: Settings) -> None:
     readings = Stream.create(spark, broker, where=FieldIs("type", ["reading"]), base=None)
-    forecasts = Stream(spark, broker, replace(unique_table(base=None), topic=readings.table.topic))
+    forecasts = Stream(spark, broker, redeclare(unique_table(base=None), topic=readings.table.topic))
     forecasts.table = replace(forecasts.table, where=FieldIs("type", ["forecast"]))
     readings.send(
         record(time=hour(0), type="reading"),

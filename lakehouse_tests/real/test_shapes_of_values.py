@@ -17,6 +17,7 @@ from lakehouse.declaration import (
     RecordKey,
     StreamTable,
     Text,
+    Time,
     UnmappedFields,
 )
 from lakehouse.decoding.formats import Format
@@ -56,7 +57,7 @@ def test_wrong_values_are_null_next_to_their_text_and_base64_is_opened_by_the_wo
     columns = [
         Column("id", "BIGINT", "Which.", required=True),
         Column("log", "STRING", "A line."),
-        Column("at", "TIMESTAMP", "When.", source=("log", "at"), pattern="%d/%b/%Y %H:%M %z", invalid="null"),
+        Column("at", "TIMESTAMP", "When.", source=("log", "at"), written=Time("%d/%b/%Y %H:%M %z"), invalid="null"),
         Column("n", "INT", "A number.", source=("data_base64", "n")),
     ]
     name = f"lines_{uuid4().hex[:8]}"

@@ -20,6 +20,7 @@ from lakehouse.storage.row_order import merged_layout
 from lakehouse_tests.helpers.brokers.clients import delete_before, with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, record, unique_table
 from lakehouse_tests.helpers.histories.surroundings import make_topic
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 NOON = datetime(2023, 1, 1, 12, tzinfo=UTC)
 
@@ -38,7 +39,7 @@ def kinds(stream: Stream) -> list[str]:
 
 
 def with_other_start(stream: Stream, start: Any) -> Stream:
-    return replace(stream, table=replace(stream.table, start=start))
+    return replace(stream, table=redeclare(stream.table, start=start))
 
 
 @pytest.mark.invariant("2.2", "2.6", "2.7")
@@ -86,7 +87,7 @@ def test_a_table_starts_at_offsets_and_keeps_its_start(old_stream: Stream) -> No
 @pytest.mark.invariant("2.6")
 @pytest.mark.parametrize("key", [["latitude", "longitude", "observed_at"], []], ids=["a key", "a log table"])
 def test_a_table_starts_at_a_time_of_the_broker(spark: SparkSession, broker: Settings, key: list[str]) -> None:
-    columns = [replace(column, keep=False) for column in unique_table().columns]
+    columns = [replace(column, keep=False) for column in unique_table().record_columns]
     table = unique_table(base=None, start=NOON.isoformat(), key=key, rollups=[], columns=columns)
     stream = Stream(spark, broker, table)
     make_topic(broker, stream.table.topic, 3)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, FieldIs, StreamTable, TableRows
+from lakehouse.declaration import Column, Deletes, FieldIs, StreamTable, TableRows, Time
 from lakehouse.errors import DataLossError, ReadLossError, SourceError
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.outcomes import Outcome
@@ -72,12 +72,12 @@ def follower(spark: SparkSession, tmp_path: Path) -> Follower:
         columns=[
             Column("id", "INT", "Account.", required=True),
             Column("amount", "DECIMAL(20,4)", "Balance."),
-            Column("at", "TIMESTAMP", "Last change.", pattern="iso8601"),
+            Column("at", "TIMESTAMP", "Last change.", written=Time("iso8601")),
             Column("note", "STRING", "Note."),
         ],
         key=["id"],
         source=TableRows(uri, former_rows=True),
-        apply_as_deletes=FieldIs("_change_type", ["delete", "former"]),
+        deletes=Deletes(when=FieldIs("_change_type", ["delete", "former"])),
     )
     follower = Follower(spark, Settings(home=tmp_path / "home"), table, uri)
     follower.create()
@@ -124,7 +124,7 @@ def test_each_batch_ends_at_a_version(follower: Follower) -> None:
 
 @pytest.mark.slow
 def test_equal_rows_are_separate_records_of_a_log_table(follower: Follower) -> None:
-    follower.table = replace(follower.table, key=[], apply_as_deletes=None, source=TableRows(follower.uri))
+    follower.table = replace(follower.table, key=[], deletes=Deletes(when=None), source=TableRows(follower.uri))
     follower.merge()
     follower.run("INSERT INTO ACCOUNTS SELECT 7, 1, NULL, 'same' FROM range(3)")
     follower.merge()
@@ -140,7 +140,8 @@ def test_after_change_data_was_vacuumed_an_accepted_gap_reads_all_rows_again(
     follower: Follower, truncates: bool
 ) -> None:
     if truncates:
-        follower.table = replace(follower.table, apply_as_truncates=FieldIs("_change_type", ["truncate"]))
+        deletes = replace(follower.table.deletes, truncates=FieldIs("_change_type", ["truncate"]))
+        follower.table = replace(follower.table, deletes=deletes)
     follower.merge()
     follower.run("UPDATE ACCOUNTS SET amount = 5 WHERE id < 10")
     follower.run("DELETE FROM ACCOUNTS WHERE id BETWEEN 20 AND 24")
@@ -206,7 +207,7 @@ def test_a_table_follows_columns_that_are_renamed_and_dropped(follower: Follower
     follower.run("UPDATE ACCOUNTS SET total = 2 WHERE id BETWEEN 5 AND 15")
     follower.run("ALTER TABLE ACCOUNTS DROP COLUMN note")
     follower.run("UPDATE ACCOUNTS SET total = 3 WHERE id BETWEEN 12 AND 20")
-    id_, amount, at, _ = follower.table.columns
+    id_, amount, at, _ = follower.table.record_columns
     columns = [id_, replace(amount, source="total", formerly="amount"), at]
     follower.table = replace(follower.table, columns=columns)
     for act in (follower.merge, lambda: replay(follower.context)):

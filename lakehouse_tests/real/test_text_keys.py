@@ -97,7 +97,7 @@ DELETE_CONDITION = r"regexp_like(name, '\p{Cc}')"
 @pytest.mark.slow
 def test_rows_with_binary_keys_can_be_deleted_and_a_replay_rejects_their_records(spark, broker):
     def with_key_source(table: StreamTable, source: RecordKey) -> StreamTable:
-        return replace(table, columns=[replace(table.columns[0], source=source), table.columns[1]])
+        return replace(table, columns=[replace(table.record_columns[0], source=source), table.record_columns[1]])
 
     stream = Stream(spark, broker, with_key_source(named_things(), RecordKey("any_text")))
     create_topic(broker, stream.table)

@@ -1,12 +1,13 @@
 """Several topics in one table: each has its own progress, gaps and rejected records; all have one order."""
 
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, StreamTable, TopicName, TopicPattern
+from lakehouse.declaration import Column, StreamTable, Topic, TopicName, TopicPattern, Topics
 from lakehouse.errors import DataLossError, TopicError
 from lakehouse.ingest.redrive import redrive
 from lakehouse.ingest.topics import split_context
@@ -17,14 +18,16 @@ from lakehouse.operations.status import status
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, counts, hour, record, send, unique_table
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 SHOP = Column("topic", "STRING", source=TopicName(), doc="Topic of the newest record.")
 
 
-def create(spark: SparkSession, broker: Settings, *names: str, **changes: object) -> Stream:
+def create(spark: SparkSession, broker: Settings, *names: str, **changes: Any) -> Stream:
     """Return a table that reads all topics whose name begins with its own, and creates some."""
-    table = unique_table(base=None, partitions=1, **changes)
-    table = replace(table, topic="", topics=TopicPattern(f"{table.name}-.*"), columns=[*table.columns, SHOP])
+    table = unique_table(base=None)
+    source = TopicPattern(f"{table.name}-.*", partitions=1)
+    table = redeclare(table, source=source, columns=[*table.columns, SHOP], **changes)
     for name in names:
         create_topic(broker, table.in_topic(f"{table.name}-{name}"))
     return Stream(spark, broker, table)
@@ -84,7 +87,7 @@ def test_the_topic_decides_between_records_of_the_same_time(spark: SparkSession,
         send(broker, name, [record(time=hour(0), temperature_2m=value)])
     stream.merge()
     newest = rows(stream)
-    stream.table = replace(stream.table, topics=names[::-1])
+    stream.table = replace(stream.table, source=Topics(names[::-1]))
     stream.replay()
     assert rows(stream) == newest, "the order of the topics in the declaration does not decide"
 
@@ -98,7 +101,7 @@ def test_a_topic_that_was_created_again_stops_the_run_and_rejected_records_of_al
     strict = stream.table
     send_to(stream, "eu", record(time=hour(0), temperature_2m=1.0), record(time=hour(1), temperature_2m=61.0))
     send_to(stream, "us", record(time=hour(2), temperature_2m=62.0))
-    stream.table = replace(strict, columns=[_narrow(column) for column in strict.columns])
+    stream.table = replace(strict, columns=[_narrow(column) for column in strict.record_columns])
     stream.merge()
     assert rows(stream) == {hour(0): (1.0, "eu")}
     delete_topic(broker, f"{strict.name}-eu")
@@ -132,14 +135,16 @@ def _narrow(column: Column) -> Column:
 @pytest.mark.invariant("2.8", "4.5")
 def test_a_log_table_and_a_table_of_one_topic_continue_with_several(spark: SparkSession, broker: Settings) -> None:
     name = f"t_{uuid4().hex[:12]}"
-    table = StreamTable(name, name, "Log.", [Column("id", "BIGINT", "Number."), SHOP], key=[], partitions=1)
+    table = StreamTable(
+        name, source=Topic(name, partitions=1), doc="Log.", columns=[Column("id", "BIGINT", "Number."), SHOP], key=[]
+    )
     second = f"{name}-us"
     for topic in (name, second):
         create_topic(broker, table.in_topic(topic))
     send(broker, name, [b'{"id": 1}'])
     stream = Stream(spark, broker, table)
     stream.merge()
-    stream.table = replace(table, topic="", topics=[name, second])
+    stream.table = replace(table, topic="", source=Topics([name, second]))
     send(broker, second, [b'{"id": 1}', b'{"id": 2}'])
     send(broker, name, [b'{"id": 3}'])
     assert [outcome.entry.commit.kind for outcome in stream.merge()] == ["batch", "start", "batch"]

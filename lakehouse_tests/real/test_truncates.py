@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import FieldIs
+from lakehouse.declaration import Deletes, FieldIs
 from lakehouse.ingest import batches
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.attacks.dying_deletes import DiedError
@@ -14,17 +14,14 @@ from lakehouse_tests.helpers.attacks.writers import by_spark
 from lakehouse_tests.helpers.brokers.revised_streams import outcome, row, stream_with_revisions, truncate
 from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, record
 
-CONDITIONS: dict[str, Any] = {
-    "apply_as_deletes": DELETES,
-    "apply_as_truncates": FieldIs("operation", ["TRUNCATE"]),
-}
+CONDITIONS = Deletes(DELETES, truncates=FieldIs("operation", ["TRUNCATE"]))
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["by deltalake", "by Spark"])
 def stream(request: pytest.FixtureRequest, spark: SparkSession, broker: Settings) -> Iterator[Stream]:
     """A table whose records have a revision that orders them."""
     with by_spark(request.param):
-        yield stream_with_revisions(spark, broker, **CONDITIONS)
+        yield stream_with_revisions(spark, broker, deletes=CONDITIONS)
 
 
 @pytest.mark.invariant("14.7")
@@ -77,7 +74,7 @@ def test_a_batch_that_dies_after_its_truncate_loses_no_record(stream: Stream, mo
 
 @pytest.mark.slow
 def test_a_table_without_a_version_orders_truncates_by_the_broker(spark: SparkSession, broker: Settings) -> None:
-    stream = Stream.create(spark, broker, partitions=1, apply_as_truncates=CONDITIONS["apply_as_truncates"])
+    stream = Stream.create(spark, broker, partitions=1, deletes=Deletes(truncates=CONDITIONS.truncates))
     first, second = stream.hours(2)
     stream.send(record(time=first), b'{"operation": "TRUNCATE"}', record(time=second))
     stream.merge(max_records=1)
@@ -92,7 +89,7 @@ def test_a_table_without_a_version_orders_truncates_by_the_broker(spark: SparkSe
 @pytest.mark.slow
 @pytest.mark.invariant("14.7")
 def test_a_text_that_orders_records_cannot_change_a_statement(spark: SparkSession, broker: Settings) -> None:
-    stream = stream_with_revisions(spark, broker, "STRING", **CONDITIONS)
+    stream = stream_with_revisions(spark, broker, "STRING", deletes=CONDITIONS)
     first, second = stream.hours(2)
     stream.send(record(time=first, revision="a"), record(time=second, revision="z"))
     stream.merge()

@@ -8,7 +8,7 @@ from uuid import uuid4
 import dagster as dg
 import pytest
 
-from lakehouse.declaration import Check, Column, Measure, Rollup, StreamTable
+from lakehouse.declaration import Check, Column, Measure, Rollup, StreamTable, Time
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.kafka import publish
@@ -23,7 +23,7 @@ ORDERS = StreamTable(
     columns=[
         Column("id", "BIGINT", required=True, doc="Number of the order."),
         Column("city", "STRING", source=("to", "city"), doc="Where it is sent to."),
-        Column("paid_at", "TIMESTAMP", epoch="milliseconds", doc="UTC."),
+        Column("paid_at", "TIMESTAMP", written=Time(epoch="milliseconds"), doc="UTC."),
         Column("pieces", "INT", default=1, doc="How many."),
     ],
     key=["id"],

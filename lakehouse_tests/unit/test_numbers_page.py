@@ -12,7 +12,7 @@ from lakehouse_tests.helpers.places import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "numbers.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n+```json\n(.*?)\n```\n+```text\n(.*?)\n```", PAGE, re.DOTALL)
-NAMES = ("Column", "Json", "TextBoolean", "TextNumber", "ValueOrObject")
+NAMES = ("Column", "Json", "TextBoolean", "TextNumber", "Time", "ValueOrObject")
 PUBLIC_NAMES = {name: getattr(lakehouse, name) for name in NAMES}
 
 
@@ -37,7 +37,7 @@ def test_each_record_becomes_the_row_that_the_page_shows(source: str, record: st
 
 
 def test_every_form_has_an_example() -> None:
-    forms = [column.written for source, _, _ in EXAMPLES for column in names_in(source)["columns"] if column.written]
+    forms = [column.form for source, _, _ in EXAMPLES for column in names_in(source)["columns"] if column.form]
     words = {word for part in Written.__args__ for word in getattr(part, "__args__", (part,))}
     on_the_page_of_logs = {"otlp", KeyValues}
     assert {form if isinstance(form, str) else type(form) for form in forms} | on_the_page_of_logs == words

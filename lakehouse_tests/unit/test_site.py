@@ -1,7 +1,6 @@
 """The built site names everything that a user can name, shows only commands that exist, and asks no other host."""
 
 import re
-from dataclasses import replace
 from datetime import date, timedelta
 from functools import cache
 from html import unescape
@@ -13,7 +12,7 @@ from mkdocs.config import load_config
 from typer.main import get_command
 
 import lakehouse
-from lakehouse import errors
+from lakehouse import Promise, errors
 from lakehouse.cli.main import app
 from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.defs.build import build_defs
@@ -22,6 +21,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ledger.commits import Commit
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
 ERRORS = sorted(
@@ -76,7 +76,9 @@ def test_the_page_of_commits_has_every_field(site: Path) -> None:
 
 def test_each_check_has_a_link_to_its_section(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_DOCS_URL", "https://docs.example.com/lakehouse/")
-    table = replace(temperatures, fresh=timedelta(minutes=5), max_lag=100, replay_from=date(2026, 1, 1))
+    table = redeclare(
+        temperatures, promise=Promise(fresh=timedelta(minutes=5), max_lag=100), replay_from=date(2026, 1, 1)
+    )
     assets = build_defs([table]).resolve_asset_graph()
     specs = [assets.get_check_spec(key) for key in assets.asset_check_keys]
     sections = set(re.findall(r'\bid="([^"]+)"', (site / CHECKS_PAGE).read_text(encoding="utf-8")))

@@ -25,20 +25,20 @@ def declared_column(code: str) -> Column:
     exec(compile(code, "times.md", "exec"), names)  # noqa: S102 - the page's own example
     columns = [value for value in names.values() if isinstance(value, Column)]
     tables = [value for value in names.values() if isinstance(value, StreamTable)]
-    (column,) = columns or tables[0].columns
+    (column,) = columns or tables[0].record_columns
     StreamTable("t", "t", "A table.", [column], [])
     return column
 
 
 def test_the_page_shows_every_kind_of_time() -> None:
     columns = [declared_column(code) for code, _ in SECTIONS]
-    assert {(column.type, column.pattern, column.epoch, bool(column.zone)) for column in columns} >= {
+    assert {(column.type, column.time.pattern, column.time.epoch, bool(column.time.zone)) for column in columns} >= {
         ("TIMESTAMP", "iso8601", None, False),
         ("TIMESTAMP", "iso8601", None, True),
         ("TIMESTAMP", None, "nanoseconds", False),
         ("DATE", "iso8601", None, False),
     }
-    assert any("%z" in (column.pattern or "") for column in columns)
+    assert any("%z" in (column.time.pattern or "") for column in columns)
     assert len(EXAMPLES) > 20
 
 

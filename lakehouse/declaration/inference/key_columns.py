@@ -6,14 +6,13 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.declaration.inference.column_lines import column_line
+from lakehouse.declaration.columns import Column
 from lakehouse.declaration.inference.proposal import Proposal
 from lakehouse.declaration.inference.proposed_changes import KeyedValue
 from lakehouse.declaration.inference.proposed_key import value_at
-from lakehouse.declaration.inference.proposed_types import epoch_unit, type_of
+from lakehouse.declaration.inference.proposed_types import column_line, epoch_unit, type_of, with_type
 from lakehouse.declaration.inference.record_fields import field_paths, values_at
 from lakehouse.declaration.names import column_name
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KEY_FORMATS, BigEndian
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas
@@ -50,7 +49,7 @@ _UNKNOWN = (
 _OR_NUMBER = "If the keys are whole numbers of 8 bytes, write {}."
 _DELETES = (
     "Records with a key and without a value: {:,} of {:,}. If such a record deletes the row of its key, read the"
-    " columns of key= with RecordKey, and add apply_as_deletes=Tombstone()."
+    " columns of key= with RecordKey, and add deletes=Deletes(when=Tombstone())."
 )
 _EMPTY = "{:,} of {:,} keys are empty, which {} cannot be: their records are rejected."
 _WINDOW = "bytes that end with a time of present days, like the window of an aggregate (see docs/how-to/keys.md)"
@@ -176,7 +175,7 @@ def _json_columns(keys: Sequence[bytes | None], encoding: KeyEncoding) -> list[C
     names = {path: column_name("_".join(path)) for path in paths[:_MAX_FIELDS]}
     types = {path: type_of(values_at(path, objects)) for path in names}
     return [
-        Column(name, type_[0], "", source=RecordKey(encoding, path[0] if len(path) == 1 else path), pattern=type_[1])
+        with_type(Column(name, "STRING", "", source=RecordKey(encoding, path[0] if len(path) == 1 else path)), type_)
         for path, name in names.items()
         if name and (type_ := types[path]) and "<" not in type_[0]
     ]

@@ -7,17 +7,22 @@ from itertools import count as count_up
 from itertools import islice
 from typing import Any
 
+from lakehouse.declaration.columns import Column, Time
 from lakehouse.declaration.conditions import FieldIs, HeaderIs
-from lakehouse.declaration.inference.column_lines import column_line, source_text
 from lakehouse.declaration.inference.proposed_columns import propose_column
 from lakehouse.declaration.inference.proposed_key import is_event, is_event_time, is_id, proposed_key
-from lakehouse.declaration.inference.proposed_kinds import seen_kinds
-from lakehouse.declaration.inference.proposed_types import text_warnings
+from lakehouse.declaration.inference.proposed_types import column_line, source_text, text_warnings
 from lakehouse.declaration.inference.readable_records import encoding_warnings, most_common_reasons, read_objects
-from lakehouse.declaration.inference.record_fields import MAX_FIELDS, field_paths, open_fields, read_texts, values_at
+from lakehouse.declaration.inference.record_fields import (
+    MAX_FIELDS,
+    field_paths,
+    open_fields,
+    read_texts,
+    seen_kinds,
+    values_at,
+)
 from lakehouse.declaration.names import ARRAY_NAME, array_step, json_names
-from lakehouse.declaration.partitions import Month
-from lakehouse.declaration.vocabulary import Column
+from lakehouse.declaration.vocabulary import Month
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.debezium.position import MONGODB, is_of_mongodb
@@ -42,8 +47,8 @@ _ARRAY = (
 )
 _MAX_ARRAYS = 5
 _MIXED = (
-    "Some records are arrays of objects, or texts that hold JSON, and others are an object. With single_object=True,"
-    " each object is a row."
+    "Some records are arrays of objects, or texts that hold JSON, and others are an object. With single_object=True"
+    " of Explode, each object is a row."
 )
 _REQUIRED = "Columns that all these records have are required. Remove required=True if a record may come without one."
 _NOT_FINITE = "Some records have NaN or Infinity, which {} reads as null. Remove not_finite to reject such records."
@@ -121,7 +126,7 @@ def _with_event_time(columns: list[Column], objects: Sequence[dict[str, Any]]) -
     """The columns, with the time of events as their standard has it: also with a fraction or an offset."""
     if not objects or not all(map(is_event, objects)):
         return columns
-    return [replace(column, pattern=ISO8601) if is_event_time(column) else column for column in columns]
+    return [replace(column, written=Time(ISO8601)) if is_event_time(column) else column for column in columns]
 
 
 def _propose_columns(

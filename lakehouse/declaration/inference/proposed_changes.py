@@ -11,12 +11,12 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from lakehouse.declaration.columns import Column, Time
 from lakehouse.declaration.inference.proposal import Proposal
 from lakehouse.declaration.inference.proposed_key import proposed_key
 from lakehouse.declaration.inference.proposed_types import epoch_unit, epoch_warning, named_epoch_unit, type_of
 from lakehouse.declaration.inference.readable_records import most_common_reasons
 from lakehouse.declaration.names import ARRAY_NAME, array_step, column_name
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.debezium.values import iso_time
@@ -31,7 +31,7 @@ _FLAG = (
     " connector, take a snapshot, and declare BOOLEAN"
 )
 _OF_MYSQL = re.compile(rb'"(mysql|mariadb)"')
-_DAYS = "{}: numbers. If it is a date in the database, declare DATE with epoch='days'."
+_DAYS = "{}: numbers. If it is a date in the database, declare DATE with written=Time(epoch='days')."
 _UNKNOWN_KEY = "The keys of these records do not name columns. Declare the primary key of the database in place of {}."
 _LONG_TEXTS = (
     "{}: texts or bytes. If a row may exceed 2,000 bytes in PostgreSQL, declare keep=True and null_erases=True for its"
@@ -114,7 +114,7 @@ def _propose_column(source: str, rows: Sequence[dict[str, Any]], warnings: list[
         unit = named_epoch_unit(name, numbers)  # an id may be as large
     if unit in ("milliseconds", "microseconds", "nanoseconds"):
         warnings.append(epoch_warning(name, unit))
-        return Column(name, "TIMESTAMP", "", source=None if name == source else source, epoch=unit)
+        return Column(name, "TIMESTAMP", "", source=None if name == source else source, written=Time(epoch=unit))
     return Column(name, column_type, "", source=None if name == source else source)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lakehouse.declaration.inference.column_lines import column_line
+from lakehouse.declaration.columns import Column, Time
 from lakehouse.declaration.inference.proposed_forms import (
     encoded_form,
     find_form,
@@ -16,16 +16,17 @@ from lakehouse.declaration.inference.proposed_forms import (
 )
 from lakehouse.declaration.inference.proposed_key import are_like_times
 from lakehouse.declaration.inference.proposed_types import (
+    column_line,
     epoch_warning,
     fits,
     kind_of,
     named_epoch_unit,
     omitted_fields,
     type_of,
+    with_type,
 )
 from lakehouse.declaration.inference.record_fields import values_at
 from lakehouse.declaration.names import column_name
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.fields import UnrepresentableValue
 from lakehouse.decoding.formats.format import Path, SchemaField
 from lakehouse.decoding.formats.shown_options import quote
@@ -92,14 +93,14 @@ def _typed_column(
 ) -> Column:
     """The column with its type; warnings say what to check."""
     type_, pattern = column_type
-    typed_column = replace(column, type=type_, pattern=pattern)
+    typed_column = with_type(column, column_type)
     if type_ == "DATE" and pattern and _VERSION.fullmatch(column.name):
         warnings.append(_DATED.format(column.name, column_line(typed_column)))
         return column
     unit = named_epoch_unit(column.name, values) if values and type_ in ("INT", "BIGINT", "DOUBLE") else None
     if unit:
         warnings.append(epoch_warning(column.name, unit))
-        return replace(typed_column, type="TIMESTAMP", epoch=unit)
+        return replace(typed_column, type="TIMESTAMP", written=Time(epoch=unit))
     if schema_field is None and type_.startswith("DECIMAL") and not type_.endswith(",0)"):
         warnings.append(
             f"{column.name} has more digits than a DOUBLE, so it is {type_}. Further decimal places are rounded."
@@ -139,7 +140,7 @@ def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None, text_c
     if kinds == ["arrays", "objects"]:
         path = text_column.field.names
         rows_from = quote(path[0]) if len(path) == 1 else f"({', '.join(map(quote, path))})"
-        reason += f". For a row per object, write rows_from={rows_from}, single_object=True"
+        reason += f". For a row per object, write rows_from=Explode({rows_from}, single_object=True)"
     most_common = _most_common_line(values, text_column)
     return f"{reason}. {most_common}To store {form}, write {column_line(replace(text_column, written=written))}"
 
@@ -151,7 +152,7 @@ def _most_common_line(values: Sequence[Any], text_column: Column) -> str:
     type_ = type_of(common_values) if count >= least_common(len(values)) else None
     if type_ is None:
         return ""
-    line = column_line(replace(text_column, type=type_[0], pattern=type_[1]))
+    line = column_line(with_type(text_column, type_))
     return f"For the {count:,} {kind} of {len(values):,} values, write {line}: records with another one are rejected. "
 
 

@@ -9,12 +9,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from lakehouse.declaration.inference.column_lines import column_line, source_text
+from lakehouse.declaration.columns import Column, Time
 from lakehouse.declaration.inference.proposed_key import are_like_times
-from lakehouse.declaration.inference.proposed_types import epoch_unit, named_epoch_unit, type_of
-from lakehouse.declaration.vocabulary import Column
+from lakehouse.declaration.inference.proposed_types import (
+    column_line,
+    epoch_unit,
+    named_epoch_unit,
+    source_text,
+    type_of,
+    with_type,
+)
 from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.column_types import digits_of
 from lakehouse.decoding.fields import Epoch, Rejection
@@ -106,7 +112,7 @@ def form_advice(column: Column, values: Sequence[Any]) -> str | None:
     """
     if form := find_form(column, values):
         return form.warning()
-    if column.pattern:
+    if column.time.pattern:
         return None
     odd_texts = sorted({str(value) for value in values if _NO_VALUE.fullmatch(str(value))})
     if 0 < len(odd_texts) <= _MAX_ODD:
@@ -144,7 +150,7 @@ def _form_or_pattern(column: Column, values: Sequence[Any]) -> ProposedForm | No
     """The form of values, or of texts that are times of one pattern."""
     type_ = type_of(values) if values else None
     if type_ and type_[1]:
-        return ProposedForm("looks like a time", "times", replace(column, type=type_[0], pattern=type_[1]))
+        return ProposedForm("looks like a time", "times", with_type(column, type_))
     return find_form(column, values)
 
 
@@ -153,7 +159,7 @@ def find_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
 
     Identifiers stay as they are: their names say so, or they have a zero in front or more than 15 digits.
     """
-    is_whole = column.type in ("BIGINT", "STRING") and not column.pattern and not column.epoch
+    is_whole = column.type in ("BIGINT", "STRING") and column.time == Time()
     if not values or not is_whole or is_identifier(column.name):
         return None
     if not all(isinstance(value, str | Decimal) for value in values):
@@ -167,7 +173,7 @@ def _form_of_texts(column: Column, texts: Sequence[str]) -> ProposedForm | None:
     is_text = column.type == "STRING"
     if time_format := _format_of_digits(texts):
         type_, pattern = time_format
-        time_column = replace(column, type=type_, pattern=pattern, written=None if is_text else "number")
+        time_column = replace(column, type=type_, written=Time(pattern, written=None if is_text else "number"))
         return ProposedForm("looks like a time in digits", "times", time_column)
     epoch_form = _epoch_form(column, texts)
     if epoch_form or not is_text:
@@ -181,15 +187,18 @@ def _form_of_both(column: Column, values: Sequence[Any]) -> ProposedForm | None:
     The separators are those of the texts: the numbers of JSON have a decimal point.
     """
     form = _form_of_texts(column, [*map(str, values)])
-    if form is None or isinstance(form.column.written, TextNumber):
+    if form is None or isinstance(form.column.form, TextNumber):
         form = _form_of_texts(column, [value for value in values if isinstance(value, str)])
     if form is None:
         return None
-    written = form.column.written
+    written = form.column.form
+    form_of_both: TextNumber | Literal["text_or_number"] = "text_or_number"
+    if isinstance(written, TextNumber):
+        form_of_both = replace(written, or_number=True)
     column_of_both = replace(
         form.column,
         type=_with_fractions(form.column.type, [value for value in values if isinstance(value, Decimal)]),
-        written=replace(written, or_number=True) if isinstance(written, TextNumber) else "text_or_number",
+        written=form_of_both if form.column.time == Time() else replace(form.column.time, written=form_of_both),
     )
     return form._replace(column=column_of_both) if _reads(column_of_both, values) else None
 
@@ -217,7 +226,7 @@ def encoded_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
 
     The name of an identifier does not exclude bytes.
     """
-    is_text = column.type == "STRING" and not column.pattern
+    is_text = column.type == "STRING" and not column.time.pattern
     return _base64_form(column, values) if is_text else _attribute_form(column, values)
 
 
@@ -279,8 +288,8 @@ def _units_in(texts: Sequence[str]) -> list[Decimal]:
 
 
 def _form_of_unit(column: Column, unit: Epoch, looks: str) -> ProposedForm:
-    written: Written | None = "text" if column.type == "STRING" else None
-    time_column = replace(column, type="TIMESTAMP", epoch=unit, written=written)
+    time = Time(epoch=unit, written="text" if column.type == "STRING" else None)
+    time_column = replace(column, type="TIMESTAMP", written=time)
     return ProposedForm(
         f"{looks}, in {unit} since 1970", "times", time_column, _ROUNDED if unit == "nanoseconds" else ""
     )

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from lakehouse.declaration.columns import Column
 from lakehouse.declaration.inference.proposed_types import is_rounded, stored_time
-from lakehouse.declaration.vocabulary import Column
 
 _ID = re.compile(r"(.*_)?(id|key|uuid|guid)")
 _MESSAGE_ID = re.compile(
@@ -51,7 +51,7 @@ def is_event(content: Mapping[str, Any]) -> bool:
 
 def is_event_time(column: Column) -> bool:
     """Whether the column of an event is the time when it happened, as a text."""
-    return column.field.names == ("time",) and column.type == "TIMESTAMP" and column.pattern is not None
+    return column.field.names == ("time",) and column.type == "TIMESTAMP" and column.time.pattern is not None
 
 
 def _are_required(names: Sequence[str], columns: Sequence[Column]) -> bool:

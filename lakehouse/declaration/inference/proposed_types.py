@@ -1,17 +1,20 @@
-"""The type that the values of some records have in common, which is proposed for a column."""
+"""The types of columns that fit values of records, the units of times, and columns as a person writes them."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
 from math import isinf
 from typing import Any
 
-from lakehouse.declaration.vocabulary import Column
+from lakehouse.declaration.columns import Column, Time
 from lakehouse.decoding.column_types import column_type_problems, is_field_name
 from lakehouse.decoding.fields import WHOLE_LIMITS, Epoch, Field, Rejection
+from lakehouse.decoding.formats.shown_options import quote
 from lakehouse.decoding.nested_types import with_inner
+from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
 from lakehouse.decoding.time_texts import ISO8601
 from lakehouse.decoding.times import EPOCHS
 from lakehouse.decoding.values import convert, convert_value
@@ -162,6 +165,12 @@ def _is_integer(value: Decimal) -> bool:
     return int(value.as_tuple().exponent) >= 0 and value.adjusted() < _MAX_DIGITS
 
 
+def with_type(column: Column, column_type: tuple[str, str | None]) -> Column:
+    """The column with a type, and with the pattern of its times, if it has one."""
+    type_, pattern = column_type
+    return replace(column, type=type_, written=Time(pattern) if pattern else column.written)
+
+
 def fits(values: Sequence[Any], type_: str, pattern: str | None) -> bool:
     """Whether a column of a type accepts all these values."""
     if any(column_type_problems(type_)):
@@ -207,19 +216,20 @@ def epoch_warning(name: str, unit: Epoch) -> str:
 
 def is_rounded(column: Column, values: Iterable[Any]) -> bool:
     """Whether the values of a column are times with more digits than a TIMESTAMP stores."""
-    if column.epoch == "nanoseconds":
+    if column.time.epoch == "nanoseconds":
         return True
-    return column.pattern == ISO8601 and any(map(_LONG_FRACTION.search, values))
+    return column.time.pattern == ISO8601 and any(map(_LONG_FRACTION.search, values))
 
 
 def stored_time(value: Any, column: Column) -> Any:
     """The time that is stored for a value, if different values may mean the same time; otherwise the value."""
-    return convert_value(value, column.field) if column.pattern == ISO8601 or column.epoch == "nanoseconds" else value
+    is_shared = column.time.pattern == ISO8601 or column.time.epoch == "nanoseconds"
+    return convert_value(value, column.field) if is_shared else value
 
 
 def text_warnings(columns: Sequence[tuple[Column, Sequence[Any]]]) -> Iterator[str]:
     """What to check of columns of texts that are times, each with its values."""
-    times = [(column, values) for column, values in columns if column.pattern and column.type == "TIMESTAMP"]
+    times = [(column, values) for column, values in columns if column.time.pattern and column.type == "TIMESTAMP"]
     rounded_names = [column.name for column, values in times if is_rounded(column, values)]
     if rounded_names:
         yield (
@@ -230,5 +240,45 @@ def text_warnings(columns: Sequence[tuple[Column, Sequence[Any]]]) -> Iterator[s
     if local_names:
         yield (
             f"{', '.join(local_names)}: times without an offset are read as UTC. If they are local times, declare"
-            ' zone=, for example zone="Europe/Berlin".'
+            ' the zone too, for example Time(..., zone="Europe/Berlin").'
         )
+
+
+def column_line(column: Column) -> str:
+    """The expression for a proposed column."""
+    arguments = [quote(column.name), quote(column.type), "doc=" + quote(column.doc)]
+    arguments += ["required=True"] if column.required else []
+    arguments += [f"source={text}"] if (text := _source(column)) else []
+    arguments += [f"written={_written(column)}"] if column.written else []
+    arguments += [f"null_values=[{', '.join(map(quote, column.null_values))}]"] if column.null_values else []
+    arguments += [f"{option}=True" for option in ("keep", "null_erases") if getattr(column, option)]
+    return f"Column({', '.join(arguments)})"
+
+
+def _written(column: Column) -> str:
+    """The expression for how records write the values of a column."""
+    form = quote(column.form) if isinstance(column.form, str) else repr(column.form)
+    if not isinstance(column.written, Time):
+        return form
+    options = [quote(column.time.pattern)] if column.time.pattern else []
+    options += [f"epoch={quote(column.time.epoch)}"] if column.time.epoch else []
+    return f"Time({', '.join([*options, *([f'written={form}'] if column.form else [])])})"
+
+
+def _source(column: Column) -> str:
+    """The expression for the source of a column; empty if it is the field with the column's name."""
+    if isinstance(column.source, RecordHeader):
+        return f"RecordHeader({quote(column.source.name)})"
+    if isinstance(column.source, RecordKey):
+        written = [] if column.source == RecordKey() else [quote(column.source.written)]
+        path = [source_text(column.source.names)] if column.source.names else []
+        return f"RecordKey({', '.join([*written, *path])})"
+    if isinstance(column.source, ParentField):
+        return f"ParentField({source_text(column.source.path)})"
+    names = column.field.names
+    return source_text(names) if names != (column.name,) else ""
+
+
+def source_text(names: Sequence[str]) -> str:
+    """The expression for the name of a field, or for the path to it."""
+    return quote(names[0]) if len(names) == 1 else f"({', '.join(map(quote, names))})"

@@ -7,12 +7,16 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
+from lakehouse.declaration.columns import Column, Computed, is_widened
 from lakehouse.declaration.names import SHAPE, is_name
-from lakehouse.declaration.rules.key_rules import key_source_problems, reads_window_time, typed_key
 from lakehouse.declaration.rules.time_rules import time_problems
-from lakehouse.declaration.rules.written_rules import binary_problems, written_problems
-from lakehouse.declaration.vocabulary import Column
-from lakehouse.declaration.widening import is_widened
+from lakehouse.declaration.rules.written_rules import (
+    binary_problems,
+    key_source_problems,
+    reads_window_time,
+    typed_key,
+    written_problems,
+)
 from lakehouse.decoding.column_types import Problem, column_type_problems, digits_of
 from lakehouse.decoding.fields import WHOLE_LIMITS, Rejection, UnrepresentableValue, is_text
 from lakehouse.decoding.numbers import number_in
@@ -30,8 +34,22 @@ from lakehouse.decoding.record_parts import (
 from lakehouse.decoding.values import convert_value
 from lakehouse.decoding.written_forms import becomes_json
 
+_ALWAYS = ("default", "null_values", "keep", "written")
+_WINDOW_TIME: tuple[str, tuple[str, ...], tuple[str, ...]] = (
+    "a window's time",
+    ("TIMESTAMP",),
+    ("written", "null_values"),
+)
+_FIXED: dict[type, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    BrokerTime: ("a broker time", ("TIMESTAMP",), ("written", "null_values")),
+    UnmappedFields: ("unmapped fields", ("STRING",), ("required", "default", "null_values", "written")),
+    TopicName: ("the name of the topic", ("STRING",), _ALWAYS),
+    ElementIndex: ("the place of the element", ("INT", "BIGINT"), _ALWAYS),
+}
+"""Sources with values of their own: how messages name them, their types, and options that they do not have."""
 
-def columns_problems(columns: Sequence[Column], *, typed_by: str = "") -> Iterator[Problem]:
+
+def columns_problems(columns: Sequence[Column | Computed], *, typed_by: str = "") -> Iterator[Problem]:
     """What is wrong with the columns of one table; ``typed_by`` names the format if its values have types."""
     for column in columns:
         if not is_name(column.name):
@@ -43,23 +61,27 @@ def columns_problems(columns: Sequence[Column], *, typed_by: str = "") -> Iterat
             yield f"two columns have the same name: {name}", "Rename one, and set its source= to the name of the field."
 
 
-def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
+def column_problems(column: Column | Computed, *, typed_by: str = "") -> Iterator[Problem]:
     """What is wrong with one column, apart from its name."""
     yield from column_type_problems(column.type)
     if column.widened_from is not None and not is_widened(column.widened_from, column.type):
         message = f"{column.type} does not hold every value of widened_from {column.widened_from}"
         widening_text = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before the point, or a DECIMAL to more digits"
         yield message, f"Widen {widening_text}. For other types, remove widened_from and use lakehouse rewrite."
-    if column.is_nested and (column.sql is not None or column.field.part != VALUE):
+    if column.is_nested and (isinstance(column, Computed) or column.field.part != VALUE):
         message = f"type {column.type} is only allowed for a field of a record's value"
         yield message, "Declare another type, or read the column from a field."
+    if isinstance(column, Computed) and column.type == "BINARY":
+        yield "a computed column cannot be BINARY", "SQL computes no bytes. Read the column from a field."
+    if isinstance(column, Column):
+        yield from _read_problems(column, typed_by)
+
+
+def _read_problems(column: Column, typed_by: str) -> Iterator[Problem]:
     yield from binary_problems(column)
     typed_by = typed_key(column.source) if isinstance(column.source, RecordKey) else typed_by
-    if column.sql is not None:
-        yield from _computed_problems(column)
-        return
-    if isinstance(column.source, BrokerTime) or reads_window_time(column):
-        yield from _part_time_problems(column)
+    if type(column.source) in _FIXED or reads_window_time(column):
+        yield from _fixed_problems(column)
     else:
         yield from time_problems(column, typed_by)
     yield from written_problems(column, typed_by)
@@ -74,35 +96,7 @@ def column_problems(column: Column, *, typed_by: str = "") -> Iterator[Problem]:
         yield f"rounding is only allowed for a DECIMAL, but the column is {column.type}", "Remove rounding."
 
 
-def _computed_problems(column: Column) -> Iterator[Problem]:
-    """Options that describe how a record contains a value: they do not apply to a computed column."""
-    for option in (
-        "source",
-        "formerly",
-        "pattern",
-        "epoch",
-        "zone",
-        "default",
-        "null_values",
-        "between",
-        "required",
-        "keep",
-        "null_erases",
-        "written",
-        "invalid",
-        "rounding",
-    ):
-        if getattr(column, option) not in (None, False, ()):
-            yield (
-                f"sql and {option} cannot be combined",
-                "SQL alone determines a computed column. Remove one of the two.",
-            )
-    if not column.sql:
-        yield "sql is empty", "Write an expression over other columns, for example rating >= 7."
-
-
 def _keep_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with keeping and erasing the stored value."""
     if column.keep and column.required:
         action = "A record without a value leaves a kept column unchanged. Remove one of the two."
         yield "required and keep cannot be combined", action
@@ -116,15 +110,6 @@ def _keep_problems(column: Column) -> Iterator[Problem]:
         yield message, "A key, a header or a broker time is present or missing, but never null. Remove null_erases."
 
 
-def _part_time_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a column that is the broker time, or a time of the window in the key."""
-    options = (column.pattern, column.epoch, column.zone, column.null_values or None)
-    if column.type != "TIMESTAMP" or any(option is not None for option in options):
-        kind = "a broker time" if isinstance(column.source, BrokerTime) else "a time of a window"
-        message = f"{kind} must be a TIMESTAMP without pattern, epoch, zone and null_values"
-        yield message, "Declare the type TIMESTAMP, and remove pattern, epoch, zone and null_values."
-
-
 def _source_problems(column: Column) -> Iterator[Problem]:
     source = column.source.name if isinstance(column.source, RecordHeader) else column.source
     source = source.path if isinstance(source, ParentField) else source
@@ -135,8 +120,6 @@ def _source_problems(column: Column) -> Iterator[Problem]:
     yield from key_source_problems(column)
     if isinstance(column.source, RecordHeader) and not is_text(column.source.name):
         yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
-    yield from _unmapped_problems(column)
-    yield from _known_value_problems(column)
     if column.formerly is None:
         return
     if column.field.part != VALUE:
@@ -148,33 +131,16 @@ def _source_problems(column: Column) -> Iterator[Problem]:
         yield f"formerly is the current name of the field: {column.field.source}", "Write the name that it had before."
 
 
-def _unmapped_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a column that takes the fields that no other column reads."""
-    if not isinstance(column.source, UnmappedFields):
-        return
-    if column.type != "STRING":
-        yield f"unmapped fields are the text of a JSON object, but the column is {column.type}", "Declare STRING."
-    for option in ("required", "default", "null_values", "pattern", "epoch", "zone", "written"):
-        if getattr(column, option) not in (None, False, ()):
-            yield f"{option} is not allowed for unmapped fields", f"They are as they come, or NULL. Remove {option}."
-
-
-def _known_value_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with a column that is the name of the topic, or the place of an element: each record has one."""
-    if not isinstance(column.source, TopicName | ElementIndex):
-        return
-    name = column.field.source
-    kind, types = ("a text", ["STRING"]) if isinstance(column.source, TopicName) else ("a number", ["INT", "BIGINT"])
+def _fixed_problems(column: Column) -> Iterator[Problem]:
+    subject, types, options = _FIXED.get(type(column.source), _WINDOW_TIME)
     if column.type not in types:
-        yield f"the {name} is {kind}, but the column is {column.type}", f"Declare {' or '.join(types)}."
-    for option in ("default", "null_values", "keep", "pattern", "epoch", "zone", "written"):
-        value = getattr(column, option)
-        if value is not None and value is not False and value != ():  # a default may be 0
-            yield f"{option} is not allowed for the {name}", f"It is as it is, never NULL. Remove {option}."
+        yield f"{subject} cannot be {column.type}", f"Declare {' or '.join(types)}."
+    for option in options:
+        if getattr(column, option) not in (None, (), []) and getattr(column, option) is not False:
+            yield f"{option} is not allowed for {subject}", f"Remove {option}: its values are as they are."
 
 
 def _value_or_object_problems(column: Column, typed_by: str) -> Iterator[Problem]:
-    """What is wrong with a column whose field is a value or an object."""
     source = column.source
     if not isinstance(source, ValueOrObject):
         return
@@ -183,7 +149,7 @@ def _value_or_object_problems(column: Column, typed_by: str) -> Iterator[Problem
     if typed_by:
         message = f"ValueOrObject is not allowed in format {typed_by}"
         yield message, "A schema says whether the field is an object. Name the field, or its path, as source."
-    if column.is_nested or becomes_json(column.written) or column.written == "connect":
+    if column.is_nested or becomes_json(column.form) or column.form == "connect":
         message = "ValueOrObject requires a value that cannot be an object itself"
         yield message, "Declare a scalar type without a form that reads objects, or name the field as source."
     if column.formerly is not None:

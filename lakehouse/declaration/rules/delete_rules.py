@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from lakehouse.declaration.columns import Column
 from lakehouse.declaration.conditions import FieldIs, Tombstone
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.record_parts import VALUE
 from lakehouse.decoding.written_forms import BYTE_FORMS
@@ -15,50 +15,44 @@ _MIN_PURGE = timedelta(days=1)  # maintenance runs once a day
 
 def delete_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the deletes and truncates of a table with a key, and with what it may forget."""
-    if table.may_forget and not table.keep:
+    if table.topic_options.may_forget and not table.keep:
         yield "may_forget requires a kept column", "Declare keep=True for a column, or remove may_forget."
     if not table.key:
         return
     yield from _purge_problems(table)
-    conditions = {"apply_as_deletes": table.apply_as_deletes, "apply_as_truncates": table.apply_as_truncates}
-    for option, condition in conditions.items():
+    for option, condition in table.all_conditions[:2]:
         if isinstance(condition, FieldIs) and not (condition.values and all(condition.path)):
             example = 'Write, for example: FieldIs("operation", ["DELETE"])'
             yield f"{option}: FieldIs needs the name of a field, and at least one value", example
     yield from _truncate_problems(table)
-    condition = table.apply_as_deletes
-    for name in (*table.key, *([table.version_column] if table.version_column else [])):
-        column = table.by_name[name]
-        if isinstance(condition, Tombstone) and column.field.part == VALUE:
-            source = "RecordKey()" if name in table.key else 'RecordHeader("...")'
-            message = f"apply_as_deletes: column {name} is a field of the value, but a tombstone has no value"
+    for column in table.record_columns if isinstance(table.deletes.when, Tombstone) else ():
+        if column.name in (*table.key, table.version_column) and column.field.part == VALUE:
+            source = "RecordKey()" if column.name in table.key else 'RecordHeader("...")'
+            message = f"deletes: column {column.name} is a field of the value, but a tombstone has no value"
             yield message, f"Declare source={source} for it, or use FieldIs if the deletes have a value."
 
 
 def _truncate_problems(table: TableParts) -> Iterator[Problem]:
-    truncates, deletes = table.apply_as_truncates, table.apply_as_deletes
+    truncates, deletes = table.deletes.truncates, table.deletes.when
     if truncates and isinstance(deletes, FieldIs) and truncates.path == deletes.path:
         for value in (value for value in truncates.values if value in deletes.values):
             message = f"the value {value!r} means both a delete and a truncate"
-            yield message, "A truncate deletes all rows. Remove the value from apply_as_deletes or apply_as_truncates."
-    for option in ("apply_as_truncates", "purge_deletes"):
-        if getattr(table, option) and table.order == "offset" and not table.version_column:
-            message = f'{option} and order="offset" cannot be combined without a version'
+            yield message, "A truncate deletes all rows. Remove the value from when or from truncates."
+    for option in ("truncates", "purge"):
+        if getattr(table.deletes, option) and table.order == "offset" and not table.version_column:
+            message = f'{option} of deletes and order="offset" cannot be combined without a version'
             yield message, "Offsets of several partitions cannot be compared. Declare version=, or remove one of them."
 
 
 def _purge_problems(table: TableParts) -> Iterator[Problem]:
-    if table.purge_deletes is None:
+    if table.deletes.purge is None:
         return
-    if table.purge_deletes < _MIN_PURGE:
-        yield (
-            f"purge_deletes is {table.purge_deletes}, but the minimum is one day",
-            "Write purge_deletes=timedelta(days=1) or more.",
-        )
-    if not (table.apply_as_deletes or table.has_changes):
-        yield "purge_deletes requires deletes", "Declare apply_as_deletes=, or remove purge_deletes=."
+    if table.deletes.purge < _MIN_PURGE:
+        yield f"purge is {table.deletes.purge}, but the minimum is one day", "Write purge=timedelta(days=1) or more."
+    if not (table.deletes.when or table.has_changes):
+        yield "purge requires deletes", "Declare Deletes(when=...), or remove purge."
     if table.base:
-        message = "purge_deletes and base cannot be combined"
+        message = "purge of deletes and base cannot be combined"
         yield message, "Base rows are older than any delete, and would come back. Remove one of them."
 
 
@@ -70,8 +64,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
     if not table.key:
         yield f"format {form} requires a key", "Name the columns of the primary key in the database."
     options = {
-        "apply_as_deletes": table.apply_as_deletes,
-        "apply_as_truncates": table.apply_as_truncates,
+        "deletes": table.deletes.when or table.deletes.truncates,
         "version": table.version_column,
         "late": table.late,
         "where": table.where,
@@ -79,7 +72,7 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
         "rows_from": table.has_elements,
         "base": table.base,
         'order="offset"': table.order == "offset",
-        'gaps="accept"': table.gaps == "accept",
+        'gaps="accept"': table.topic_options.gaps == "accept",
         'not_finite="null"': table.format.not_finite == "null",
         "duplicate_names": table.format.duplicate_names != "reject",
         "in_base64": table.format.in_base64,
@@ -91,19 +84,16 @@ def change_problems(table: TableParts) -> Iterator[Problem]:
 
 def _column_problems(table: TableParts) -> Iterator[Problem]:
     form = table.format.name
-    for column in table.columns:
+    for column in table.record_columns:
         if column.keep and not column.null_erases:
             message = f"column {column.name}: keep requires null_erases in a table of format {form}"
             yield message, "A null in the database must replace the stored value. Add null_erases=True."
-        if column.sql is None and column.field.part == VALUE:
+        if column.field.part == VALUE:
             yield from _value_problems(column, form)
             yield from _form_problems(column, form)
-    for name in table.key:
-        if name in table.by_name and table.by_name[name].field.part != VALUE:
-            yield (
-                f"key column {name} is not a field of the row in a table of format {form}",
-                "Remove its source: the row contains its key.",
-            )
+        if column.name in table.key and column.field.part != VALUE:
+            message = f"key column {column.name} is not a field of the row in a table of format {form}"
+            yield message, "Remove its source: the row contains its key."
 
 
 def _value_problems(column: Column, form: str) -> Iterator[Problem]:
@@ -117,14 +107,14 @@ def _value_problems(column: Column, form: str) -> Iterator[Problem]:
     if column.invalid is not None:
         message = f"column {column.name}: format {form} and invalid cannot be combined"
         yield message, _unlike_database(column, "invalid removes a value", "invalid", "try_cast")
-    if column.zone is not None:
+    if column.time.zone is not None:
         message = f"column {column.name}: format {form} and zone cannot be combined"
         yield message, "The table has the times of the database. Remove zone. For readers, convert them in a view."
 
 
 def _form_problems(column: Column, form: str) -> Iterator[Problem]:
     """Values in another form than the connector writes: comparisons with the database would not know it."""
-    if column.written is not None and column.written not in BYTE_FORMS:
+    if column.form is not None and column.form not in BYTE_FORMS:
         yield f"column {column.name}: format {form} and written cannot be combined", _CONNECTOR_WRITES
 
 
@@ -142,8 +132,7 @@ _CONNECTOR_WRITES = (
 )
 _ORDER = "The position in the log of the database decides which change is newer."
 _WHY_NOT = {
-    "apply_as_deletes": "The records themselves say which rows are deleted.",
-    "apply_as_truncates": "The records themselves say when the table is truncated.",
+    "deletes": "The records themselves say which rows are deleted, and when the table is truncated.",
     "version": _ORDER,
     'order="offset"': _ORDER,
     "base": "A snapshot of the database contains the rows that were there before.",

@@ -10,6 +10,7 @@ from reprlib import repr as shortened
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from lakehouse.declaration.columns import Column, Computed
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import FORMAT_KINDS, Format
 
@@ -55,8 +56,9 @@ def _value_problems(value: Any, hint: Any, prefix: str, name: str) -> Iterator[P
     elif kind is Sequence:
         (item_type,) = get_args(hint)
         for item in value:
-            is_unnamed = not is_dataclass(item_type) or not _fits(item, item_type, item_type)
-            item_name = f"{name}: each item" if is_unnamed else _part_name(item_type, item.name)
+            item_kind = Column if isinstance(item, Computed) else type(item)
+            is_unnamed = not _fits(item, item_type, get_origin(item_type) or item_type) or not _has_name(item)
+            item_name = f"{name}: each item" if is_unnamed else _part_name(item_kind, item.name)
             yield from _value_problems(item, item_type, prefix, item_name)
     elif kind is Mapping:
         key_type, item_type = get_args(hint)
@@ -65,6 +67,10 @@ def _value_problems(value: Any, hint: Any, prefix: str, name: str) -> Iterator[P
             yield from _value_problems(key, key_type, prefix, key_name)
             item_name = _part_name(item_type, key) if is_dataclass(item_type) else f"{name}: each value"
             yield from _value_problems(item, item_type, prefix, item_name)
+
+
+def _has_name(item: object) -> bool:
+    return is_dataclass(item) and hasattr(item, "name")
 
 
 def _part_name(kind: Any, name: object) -> str:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from lakehouse.declaration.columns import Column
 from lakehouse.declaration.conditions import FieldIs
 from lakehouse.declaration.names import spelling_hint
-from lakehouse.declaration.references import Reference
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column
+from lakehouse.declaration.vocabulary import Reference
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, format_problems
@@ -38,10 +38,9 @@ def format_column_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _column_problems(column: Column, form: Format) -> Iterator[Problem]:
-    """What is wrong with a column that reads a field of a value in this format."""
     for path in filter(None, (column.field.names, column.field.former)):
         yield from _path_problems(form, f"column {column.name}", path)
-    if column.written == "connect" and (form.written or form).describes_decimals:
+    if column.form == "connect" and (form.written or form).describes_decimals:
         message = f"column {column.name}: format {form.name} and written='connect' cannot be combined"
         yield message, _CONNECT_DECIMALS
     if form.has_whole_numbers and column.type not in _WHOLE_TYPES:
@@ -50,7 +49,6 @@ def _column_problems(column: Column, form: Format) -> Iterator[Problem]:
 
 
 def _base64_problems(table: TableParts) -> Iterator[Problem]:
-    """What is wrong with the columns whose field may hold JSON in base64."""
     path = table.format.json_options.base64_path or ()
     for column in table.record_columns:
         if isinstance(column.source, ValueOrObject) and column.source.whole_path[-1:] == path[-1:]:
@@ -59,7 +57,6 @@ def _base64_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _unmapped_problems(table: TableParts) -> Iterator[Problem]:
-    """What is wrong with the columns that take what no other column reads."""
     names = [column.name for column in table.record_columns if column.field.part == UNMAPPED]
     if names and table.format.typed:
         message = f"column {names[0]}: UnmappedFields() is not allowed in format {table.format.name}"
@@ -103,7 +100,7 @@ def reference_format_problems(reference: Reference) -> Iterator[Problem]:
 def invalid_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the columns in which a value that cannot be read is NULL."""
     fields = {field.name: field for field in table.fields}
-    for column in (column for column in table.columns if column.invalid and column.sql is None):
+    for column in (column for column in table.record_columns if column.invalid):
         yield from _problems_with_null(table, column)
         field = fields[column.name]
         if field.part != VALUE:
@@ -148,7 +145,7 @@ def _is_kept(table: TableParts, fields: Mapping[str, Field], field: Field) -> bo
 
 
 def _keeps_text(column: Column) -> bool:
-    is_whole = column.type == "STRING" and column.written in (None, "json")
+    is_whole = column.type == "STRING" and column.form in (None, "json")
     return is_whole and not (column.invalid or column.null_values or column.default is not None or column.keep)
 
 

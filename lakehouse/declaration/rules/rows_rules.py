@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from lakehouse.declaration.columns import Column
 from lakehouse.declaration.conditions import FieldIs, Tombstone
 from lakehouse.declaration.names import array_step, json_names
-from lakehouse.declaration.references import Reference
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column
+from lakehouse.declaration.vocabulary import Reference
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.record_parts import (
@@ -34,15 +34,16 @@ def rows_problems(table: TableParts) -> Iterator[Problem]:
     path = table.rows_path
     yield from _condition_problems(table)
     if path is None:
-        if table.single_object:
-            yield "single_object requires rows_from", "Name the array with rows_from=, or remove single_object."
-        for column in table.columns:
+        for column in table.record_columns:
             if isinstance(column.source, ParentField | Element | ElementIndex):
                 kind = type(column.source).__name__
                 message = f"column {column.name}: {kind} requires rows_from, without which a record is one row"
                 yield message, "Declare rows_from=, or name a field or its path as source."
         return
-    if (path != (ELEMENT,) and not (all(path) and all(map(is_text, path)))) or table.rows_from == ELEMENT:
+    if (path != (ELEMENT,) and not (all(path) and all(map(is_text, path)))) or ELEMENT in (
+        table.rows_from,
+        getattr(table.rows_from, "path", None),
+    ):
         yield f"rows_from has an empty name, or one that is not valid UTF-8: {path}", _NAME_ARRAY
     if path[-1].endswith(ITEMS):
         message = f"rows_from: {path[-1]!r} is last, but only a name on the way to the array of the rows ends with []"
@@ -58,11 +59,11 @@ def _condition_problems(table: TableParts) -> Iterator[Problem]:
     for option, condition in table.all_conditions:
         if not isinstance(condition, FieldIs) or not isinstance(condition.source, ParentField):
             continue
-        if option != "apply_as_deletes" or table.rows_path is None:
+        if option != "deletes: when" or table.rows_path is None:
             message = f"{option}: ParentField is only for the deletes of a table with rows_from"
             yield message, "Name the field, or its path, as source of FieldIs."
         elif table.rows_path[0] in _ARRAYS or any(name.endswith(ITEMS) for name in condition.path):
-            message = f"apply_as_deletes: {'.'.join(condition.path)!r} is not a field of the record itself"
+            message = f"deletes: when: {'.'.join(condition.path)!r} is not a field of the record itself"
             yield message, "Name a field of the record, or one of the element: FieldIs without ParentField."
 
 
@@ -79,14 +80,14 @@ def _format_problems(table: TableParts) -> Iterator[Problem]:
 
 def _option_problems(table: TableParts) -> Iterator[Problem]:
     options = {
-        "apply_as_truncates": table.apply_as_truncates,
-        "purge_deletes": table.purge_deletes,
+        "truncates of deletes": table.deletes.truncates,
+        "purge of deletes": table.deletes.purge,
         "base": table.base,
     }
     for option in (name for name, value in options.items() if value):
         yield f"rows_from and {option} cannot be combined", f"{_WHY_NOT[option]} {_REMOVE_ONE}"
-    if isinstance(table.apply_as_deletes, Tombstone):
-        message = "apply_as_deletes: a tombstone has no elements, but rows_from makes rows of elements"
+    if isinstance(table.deletes.when, Tombstone):
+        message = "deletes: a tombstone has no elements, but rows_from makes rows of elements"
         yield message, "Use FieldIs with a field of the elements, or remove one of the two."
     if any(isinstance(where, FieldIs) for where in table.conditions) and (table.rows_path or (None,))[0] in _ARRAYS:
         message = "where: the record is an array, which has no fields"
@@ -94,7 +95,7 @@ def _option_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _parent_problems(table: TableParts, path: tuple[str, ...]) -> Iterator[Problem]:
-    for column in table.columns:
+    for column in table.record_columns:
         if isinstance(column.source, UnmappedFields):
             message = f"column {column.name}: rows_from and UnmappedFields() cannot be combined"
             yield message, 'To keep an element with all of its fields, declare source=Element() and written="json".'
@@ -116,7 +117,6 @@ def _parent_problems(table: TableParts, path: tuple[str, ...]) -> Iterator[Probl
 
 
 def _way_problems(table: TableParts, column_name: str, names: tuple[str, ...]) -> Iterator[Problem]:
-    """What is wrong with the path of a field that begins like the way to the array of the rows."""
     path = table.rows_path or ()
     place = f"column {column_name}: ParentField {'.'.join(names)}"
     bare_names = [name.removesuffix(ITEMS) for name in path[:-1]]
@@ -135,8 +135,8 @@ def _way_problems(table: TableParts, column_name: str, names: tuple[str, ...]) -
 
 
 _WHY_NOT = {
-    "apply_as_truncates": "An element is about one row.",
-    "purge_deletes": "The order of a purged delete has no place for an element.",
+    "truncates of deletes": "An element is about one row.",
+    "purge of deletes": "The order of a purged delete has no place for an element.",
     "base": "Base files have no records around their rows.",
 }
 
@@ -162,7 +162,7 @@ def reference_array_problems(reference: Reference) -> Iterator[Problem]:
 
 
 def _paths_of(column: Column) -> Sequence[tuple[str, ...]]:
-    if column.sql is not None or column.field.part not in (VALUE, PARSED_KEY):
+    if column.field.part not in (VALUE, PARSED_KEY):
         return ()
     return (column.field.names, column.field.former)
 

@@ -6,23 +6,26 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import chain
 
+from lakehouse.declaration.columns import Column, Computed, has_more_places
+from lakehouse.declaration.conditions import Deletes
 from lakehouse.declaration.names import FEED_COLUMNS, name_problems, spelling_hint
-from lakehouse.declaration.references import Reference
 from lakehouse.declaration.rules.column_rules import columns_problems
+from lakehouse.declaration.rules.condition_rules import (
+    check_problems,
+    computed_problems,
+    filter_problems,
+    reject_problems,
+    rollup_problems,
+)
 from lakehouse.declaration.rules.delete_rules import change_problems, delete_problems
-from lakehouse.declaration.rules.expression_rules import check_problems, computed_problems, rollup_problems
 from lakehouse.declaration.rules.field_types import field_problems
 from lakehouse.declaration.rules.format_rules import format_column_problems, invalid_problems, reference_format_problems
-from lakehouse.declaration.rules.key_rules import key_table_problems
-from lakehouse.declaration.rules.reject_rules import filter_problems, reject_problems
 from lakehouse.declaration.rules.rows_rules import array_problems, reference_array_problems, rows_problems
 from lakehouse.declaration.rules.source_rules import header_problems, source_problems
-from lakehouse.declaration.rules.topic_rules import start_problems, topic_problems
-from lakehouse.declaration.rules.upkeep_rules import clustering_problems, partition_problems, period_problems
-from lakehouse.declaration.rules.written_rules import binary_table_problems, is_binary
+from lakehouse.declaration.rules.written_rules import binary_table_problems, is_binary, key_table_problems
+from lakehouse.declaration.samples import SampleRecords
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column, SampleRecords, Version
-from lakehouse.declaration.widening import has_more_places
+from lakehouse.declaration.vocabulary import Reference, Version
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.formats import format_problems
 from lakehouse.decoding.record_parts import TIME, VALUE
@@ -35,10 +38,15 @@ _NULLS = (
 )
 _OF_OWNER = "Write team:NAME, or an e-mail address with 2 to 7 letters after the last dot."
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
-_MAX_PARTITIONS = 10_000  # Kafka refuses to create more in one request
 _NAME_SOURCE = "Choose another name, and set source= to the name of the field."
 _BINARY_TEXT = "If the field is a text, a STRING without written holds it as it is."
 _NESTED_SOURCE = "A field within an object can be a column of its own, with its path as source."
+_MIN_RETENTION = timedelta(hours=1)  # longer than any batch runs: VACUUM cannot distinguish its files from unused ones
+_MAX_RETENTION = timedelta(days=36_525)
+_MIN_FRESH = timedelta(seconds=30)  # six ticks of the sensor: one slow tick breaks no promise
+_DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
+_MIN_MAINTENANCE = timedelta(minutes=5)
+_MAX_CLUSTERED = 4
 
 
 def table_problems(table: TableParts) -> Iterator[Problem]:
@@ -49,12 +57,10 @@ def table_problems(table: TableParts) -> Iterator[Problem]:
     yield from field_problems(table)
     yield from chain(
         _table_names(table),
-        topic_problems(table),
         source_problems(table),
         _choices(table),
         format_problems(table.format),
         period_problems(table),
-        start_problems(table),
         columns_problems(table.columns, typed_by=table.format.name if table.format.typed else ""),
         computed_problems(table),
         _scalar_columns(table),
@@ -96,20 +102,16 @@ def _table_names(table: TableParts) -> Iterator[Problem]:
 def _choices(table: TableParts) -> Iterator[Problem]:
     if not _OWNER.fullmatch(table.owner):
         yield f"owner {table.owner!r} is neither a team nor an e-mail address", _OF_OWNER
-    for option in ("partitions", "max_records"):
-        if getattr(table, option) < 1:
-            yield f"{option} is {getattr(table, option)}, but the minimum is 1", "Declare 1 or more."
-    if table.partitions > _MAX_PARTITIONS:
-        message = f"partitions is {table.partitions}, but the maximum is {_MAX_PARTITIONS}"
-        yield message, "Kafka creates no more partitions of a topic at once. Declare fewer."
+    if table.max_records < 1:
+        yield f"max_records is {table.max_records}, but the minimum is 1", "Declare 1 or more."
 
 
-def key_problems(key: Sequence[str], columns: Sequence[Column]) -> Iterator[Problem]:
+def key_problems(key: Sequence[str], columns: Sequence[Column | Computed]) -> Iterator[Problem]:
     """What is wrong with the key of a table of these columns."""
     if not key:
         yield "key is empty", "Name the columns that identify a row."
     names = [column.name for column in columns]
-    required_columns = {column.name for column in columns if column.required}
+    required_columns = {column.name for column in columns if isinstance(column, Computed) or column.required}
     for name, count in Counter(key).items():
         if name not in names:
             yield f"unknown column in key: {name}", f"{spelling_hint(name, names)}The columns are {', '.join(names)}."
@@ -123,11 +125,9 @@ def _log_table(table: TableParts) -> Iterator[Problem]:
     """Options about rows that replace other rows: they do not apply to a log table."""
     if not table.columns:
         yield "columns is empty", "Declare the columns of its rows."
-    kept_columns = [f"column {column.name}: keep" for column in table.columns if column.keep]
+    kept_columns = [f"column {name}: keep" for name in table.keep]
     options = {
-        "apply_as_deletes": table.apply_as_deletes,
-        "apply_as_truncates": table.apply_as_truncates,
-        "purge_deletes": table.purge_deletes,
+        "deletes": table.deletes != Deletes(),
         "version": table.version_column,
         "base": table.base,
         'order="offset"': table.order == "offset",
@@ -144,7 +144,7 @@ def _version(table: TableParts) -> Iterator[Problem]:
     if column is None:
         hint = spelling_hint(table.version_column, table.by_name)
         yield f"unknown column in version: {table.version_column}", f"{hint}Declare the column, or correct the name."
-    elif column.sql is not None:
+    elif isinstance(column, Computed):
         message = f"version {column.name} is computed: a record without a result would count as the oldest of all"
         yield message, "Name a column that is read from records."
     elif column.keep:
@@ -164,7 +164,7 @@ def _has_choice(table: TableParts) -> bool:
 
 def _scalar_columns(table: TableParts) -> Iterator[Problem]:
     """Options that require scalar columns, because they identify, order or group rows."""
-    options = [("key", table.key), ("cluster_by", table.cluster_by), ("version", [table.version_column or ""])]
+    options = [("key", table.key), ("cluster_by", table.upkeep.cluster_by), ("version", [table.version_column or ""])]
     options += [(f"rollup {rollup.name}: by", rollup.by) for rollup in table.rollups]
     for option, names in options:
         for column in (table.by_name[name] for name in names if name in table.by_name):
@@ -174,7 +174,7 @@ def _scalar_columns(table: TableParts) -> Iterator[Problem]:
 
 
 def _base(table: TableParts) -> Iterator[Problem]:
-    for column in table.columns if table.base else ():
+    for column in table.record_columns if table.base else ():
         if column.is_nested:
             message = f"column {column.name} is {column.type}, but base files have only scalar values"
             yield message, "Remove base, or the column."
@@ -192,7 +192,7 @@ def _former_fields(table: TableParts) -> Iterator[Problem]:
         other_pairs = [pair for pair in other_pairs if pair[1].level == field.level]
         for other_column, other_field in other_pairs if former else ():
             paths = taken_paths(other_field.names, other_field)
-            is_whole = other_column.is_nested or becomes_json(other_column.written)
+            is_whole = other_column.is_nested or becomes_json(other_column.form)
             if any(path[: len(former)] == (former[: len(path)] if is_whole else former) for path in paths):
                 former_name = ".".join(column.field.former)
                 message = f"column {column.name}: formerly {former_name}, but column {other_column.name} reads it now"
@@ -227,7 +227,7 @@ def _lateness(table: TableParts) -> Iterator[Problem]:
         column = table.by_name.get(table.late.column)
         if column is None or column.type not in ("TIMESTAMP", "DATE"):
             yield "late requires a TIMESTAMP or DATE column", f"Replace {table.late.column} with such a column."
-        elif column.sql is not None:
+        elif isinstance(column, Computed):
             message = f"late: column {column.name} is computed, but lateness is decided before that"
             yield message, "Name the column that contains the event time."
         elif column.field.part == TIME:
@@ -262,8 +262,6 @@ def _reference(reference: Reference) -> Iterator[Problem]:
         prefix = f"reference {reference.name}: column {column.name}"
         if column.field.part != VALUE:
             yield f"{prefix}: source must be a field", "A line of a file has only fields. Name one of them."
-        if column.sql is not None:
-            yield f"{prefix}: sql is not allowed", "A reference contains only what its file contains. Remove sql."
         if column.is_nested:
             yield f"{prefix} cannot have type {column.type}", f"Remove the column. {_NESTED_SOURCE}"
         if is_binary(column):
@@ -279,3 +277,70 @@ def _samples(table: TableParts) -> Iterator[Problem]:
             deque(chain(table.samples.stream(), table.samples.update()), maxlen=0)
         except (TypeError, ValueError) as error:
             yield f"samples cannot be written as JSON: {error}", "Write each value as a record would contain it."
+
+
+def period_problems(table: TableParts) -> Iterator[Problem]:
+    """What is wrong with the periods of a table; one rule for each."""
+    retention, promise = table.upkeep.retention, table.promise
+    if retention < _MIN_RETENTION:
+        message = f"retention is {retention}, but the minimum is one hour"
+        yield message, "VACUUM would remove files of a running batch. Declare at least one hour."
+    if retention > _MAX_RETENTION:
+        yield "retention is more than 100 years", "Delta subtracts it from the current time. Declare less."
+    if promise.fresh is not None and promise.fresh < _MIN_FRESH:
+        message = f"fresh is {promise.fresh}, but the minimum is 30 seconds"
+        yield message, "The sensor looks every five seconds. Declare more."
+    if promise.max_lag is not None and promise.max_lag < 0:
+        yield f"max_lag is {promise.max_lag}, but the minimum is 0", "Declare the number of offsets that may wait."
+    yield from _maintenance_problems(table.upkeep.every)
+
+
+def _maintenance_problems(every: timedelta) -> Iterator[Problem]:
+    if not _MIN_MAINTENANCE <= every <= _DAY:
+        message = f"every of upkeep is {every}, but must be between 5 minutes and one day"
+        yield message, "Declare, for example: Upkeep(every=timedelta(hours=1))"
+    elif (every < _HOUR and _HOUR % every) or (every >= _HOUR and (_DAY % every or every % _HOUR)):
+        message = f"every of upkeep is {every}, which divides neither an hour nor a day into equal parts"
+        yield message, "Declare minutes that divide an hour, or hours that divide a day."
+    elif every % timedelta(minutes=1):
+        yield f"every of upkeep is {every}, but must be whole minutes", "Declare whole minutes."
+
+
+def partition_problems(table: TableParts) -> Iterator[Problem]:
+    """A partition column that is missing, has no fitting type, or is the entire key or a kept column."""
+    if table.partition_by:
+        column = table.by_name.get(table.partition_by.column)
+        types = table.partition_by.types
+        if column is None or column.type not in types:
+            requirement = f"{type(table.partition_by).__name__} requires a column of type {' or '.join(types)}"
+            name = table.partition_by.column
+            is_date = column is not None and column.type == "DATE"
+            by_value = f"Write Value({name!r}): a DATE is already a day."
+            hint = spelling_hint(name, [usable.name for usable in table.columns if usable.type in types])
+            yield f"partition_by: {requirement}", by_value if is_date else f"{hint}Replace {name} with such a column."
+        elif [table.partition_by.name] == list(table.key):
+            message = f"partition_by {column.name} is the entire key"
+            yield message, "Each row would be in a folder of its own. Partition by a period, or remove partition_by."
+        elif column.name in table.keep:
+            message = f"partition_by {column.name} is a kept column"
+            yield message, "A row is stored in the partition of its newest record. Remove keep."
+
+
+def clustering_problems(table: TableParts) -> Iterator[Problem]:
+    """Columns that cannot order files: Delta's log must contain the smallest and largest value of each file."""
+    cluster_by = table.upkeep.cluster_by
+    if cluster_by and table.partition_by:
+        message = "partition_by and cluster_by cannot be combined"
+        yield message, "Partitions already decide where rows are stored. Remove one of the two."
+    if len(cluster_by) > _MAX_CLUSTERED:
+        message = f"cluster_by has {len(cluster_by)} columns, but the maximum is {_MAX_CLUSTERED}"
+        yield message, "Further columns have no effect. Remove them."
+    for name, count in Counter(cluster_by).items():
+        column = table.by_name.get(name)
+        if column is None:
+            hint = spelling_hint(name, table.by_name)
+            yield f"unknown column in cluster_by: {name}", f"{hint}Declare the column, or correct the name."
+        elif column.type in ("BOOLEAN", "DOUBLE"):
+            yield f"cluster_by {name} is {column.type}", "Name a column of exact numbers, times or strings."
+        if count > 1:
+            yield f"{name} is listed twice in cluster_by", "List it once."

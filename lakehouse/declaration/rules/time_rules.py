@@ -7,8 +7,8 @@ from functools import cache
 from itertools import pairwise
 from zoneinfo import available_timezones
 
+from lakehouse.declaration.columns import Column, Time
 from lakehouse.declaration.names import spelling_hint
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.nested_types import plain_types
@@ -33,25 +33,26 @@ _KEEP_HOURS = "Declare TIMESTAMP in place of DATE, or STRING if it has another f
 
 def zone_problems(column: Column) -> Iterator[Problem]:
     """What is wrong with the time zone of a column."""
-    zone = zone_of(column.zone)
+    zone, pattern = zone_of(column.time.zone), column.time.pattern
     if zone is None:
         return
     if "TIMESTAMP" not in plain_types(column.type):
-        yield (
-            f"zone is only allowed for a TIMESTAMP, but the column is {column.type}",
-            "Declare TIMESTAMP, or remove zone.",
-        )
-    if column.epoch is not None:
+        message = f"zone is only allowed for a TIMESTAMP, but the column is {column.type}"
+        yield message, "Declare TIMESTAMP, or remove zone."
+    if column.time.epoch is not None:
         yield "zone and epoch cannot be combined", "A number counts from 1970 in UTC. Remove zone."
     if zone.name == REQUIRED:
-        if column.pattern != ISO8601 and UTC_OFFSET not in (column.pattern or ""):
+        if pattern != ISO8601 and UTC_OFFSET not in (pattern or ""):
             message = f"zone is {REQUIRED!r}, but no text that the column reads has an offset"
-            yield message, f"Declare pattern={ISO8601!r}, or a pattern with {UTC_OFFSET} and no zone."
+            yield (
+                message,
+                f"Declare Time({ISO8601!r}, zone={REQUIRED!r}), or a pattern with {UTC_OFFSET} and no zone.",
+            )
     elif zone.name not in _zone_names():
         advice = "Write a name of the tz database, for example Europe/Berlin. UTC+2 without summer time is Etc/GMT-2."
         yield f"unknown zone {zone.name!r}", f"{spelling_hint(zone.name, _zone_names())}{advice}"
-    if column.pattern:
-        yield from _combined_problems(column.pattern, zone)
+    if pattern:
+        yield from _combined_problems(pattern, zone)
 
 
 def _combined_problems(pattern: str, zone: Zone) -> Iterator[Problem]:
@@ -78,7 +79,7 @@ def offset_problems(pattern: str, *, has_zone: bool) -> Iterator[Problem]:
         yield message, f"If the texts also have an offset, add {UTC_OFFSET}. {_STRING}"
     elif zone_name and UTC_OFFSET not in pattern and not has_zone:
         message = f"the pattern contains {zone_name[1]}, so the time is not in UTC"
-        yield message, "Declare the time zone too, for example zone='Asia/Tokyo' for JST."
+        yield message, "Declare the time zone too, for example zone='Asia/Tokyo' of Time for JST."
     if _OFFSET_BEFORE_DIGITS.search(pattern):
         message = f"the pattern contains digits right after {UTC_OFFSET}, so its end is not certain"
         yield message, f"Write {UTC_OFFSET} at the end, or before another character. {_STRING}"
@@ -97,40 +98,36 @@ def _zone_names() -> frozenset[str]:
 def time_problems(column: Column, typed_by: str) -> Iterator[Problem]:
     """What is wrong with the format of a column's times; ``typed_by`` names the format of records if it types them."""
     time_types = sorted(plain_types(column.type) & {"TIMESTAMP", "DATE"})
-    if (
-        time_types
-        and not column.pattern
-        and not column.epoch
-        and not (typed_by and column.field.part in (VALUE, PARSED_KEY))
-    ):
+    pattern, epoch = column.time.pattern, column.time.epoch
+    is_typed = typed_by and column.field.part in (VALUE, PARSED_KEY)
+    if time_types and not pattern and not epoch and not is_typed:
         yield "a time requires a pattern or an epoch", f"Declare its format, for example {_example_for(time_types)}."
-    for option in ("pattern", "epoch"):
-        if not time_types and getattr(column, option) is not None:
-            suggested_type = "a DATE" if _fits_dates(column) else "a TIMESTAMP"
-            yield f"{option} is only allowed for a TIMESTAMP or DATE", f"Declare {suggested_type}, or remove {option}."
-    if column.pattern is not None and column.epoch is not None:
+    if isinstance(column.written, Time) and not time_types:
+        suggested_type = "a DATE" if _fits_dates(column.time) else "a TIMESTAMP"
+        yield "Time is only allowed for a TIMESTAMP or DATE", f"Declare {suggested_type}, or remove written."
+    if pattern is not None and epoch is not None:
         yield "pattern and epoch cannot be combined", "A time is either text or a number. Remove one of the two."
-    if len(time_types) > 1 and column.epoch is not None:
-        yield "one epoch cannot serve both DATE and TIMESTAMP", _separate_types(column.epoch, typed_by)
+    if len(time_types) > 1 and epoch is not None:
+        yield "one epoch cannot serve both DATE and TIMESTAMP", _separate_types(epoch, typed_by)
     for type_ in time_types:
         yield from _format_problems(column, type_)
-    if column.pattern and column.pattern != ISO8601:
-        yield from offset_problems(column.pattern, has_zone=column.zone is not None)
+    if pattern and pattern != ISO8601:
+        yield from offset_problems(pattern, has_zone=column.time.zone is not None)
     yield from zone_problems(column)
 
 
 def _example_for(time_types: Sequence[str]) -> str:
     """How to declare the format of times of these types."""
     if len(time_types) > 1:
-        return f"pattern={ISO8601!r}. For numbers, declare INT in place of DATE with epoch='seconds'"
+        return f"written=Time({ISO8601!r}). For numbers, declare INT in place of DATE with Time(epoch='seconds')"
     unit = DAYS if time_types == ["DATE"] else "seconds"
-    return f"pattern={ISO8601!r}, or epoch={unit!r} if it is a number"
+    return f"written=Time({ISO8601!r}), or written=Time(epoch={unit!r}) if it is a number"
 
 
-def _fits_dates(column: Column) -> bool:
-    """Whether the pattern or the epoch of the column fits a DATE."""
-    has_time = any(directive in (column.pattern or "") for directive in _WITHIN_A_DAY)
-    return column.epoch == DAYS or not (column.epoch or has_time)
+def _fits_dates(time: Time) -> bool:
+    """Whether a time without an offset has no parts that a DATE drops."""
+    has_time = any(directive in (time.pattern or "") for directive in _WITHIN_A_DAY)
+    return time.epoch == DAYS or not (time.epoch or time.zone or has_time)
 
 
 def _separate_types(epoch: str, typed_by: str) -> str:
@@ -143,15 +140,13 @@ def _separate_types(epoch: str, typed_by: str) -> str:
 
 
 def _format_problems(column: Column, type_: str) -> Iterator[Problem]:
-    """What is wrong with the format of the times of one type in the column."""
     alternatives = (DAYS, "a TIMESTAMP") if type_ == "DATE" else (*EPOCHS, "a DATE")
-    if column.epoch is not None and column.epoch not in alternatives:
-        yield (
-            f"epoch is {column.epoch}, but the column is a {column.type}",
-            f"Declare {', '.join(alternatives[:-1])} or {alternatives[-1]}.",
-        )
-    if column.pattern and column.pattern != ISO8601:
-        yield from _pattern_problems(column.pattern, type_)
+    epoch, pattern = column.time.epoch, column.time.pattern
+    if epoch is not None and epoch not in alternatives:
+        message = f"epoch is {epoch}, but the column is a {column.type}"
+        yield message, f"Declare {', '.join(alternatives[:-1])} or {alternatives[-1]}."
+    if pattern and pattern != ISO8601:
+        yield from _pattern_problems(pattern, type_)
 
 
 def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
@@ -159,7 +154,7 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
     directives = Counter(re.findall("%.?", pattern, re.DOTALL))
     for directive, count in directives.items():
         if directive not in TIME_SHAPES:
-            action = f"Use only {supported}, or pattern={ISO8601!r} for all forms of ISO 8601. {_OR_STRING}"
+            action = f"Use only {supported}, or Time({ISO8601!r}) for all forms of ISO 8601. {_OR_STRING}"
             yield f"the pattern contains {directive}, which is not supported", action
         elif count > 1:
             yield f"the pattern contains {directive} twice", "Write each part of a time once."
@@ -170,7 +165,7 @@ def _pattern_problems(pattern: str, type_: str) -> Iterator[Problem]:
     if not is_text(pattern):
         yield "the pattern is not valid UTF-8", "Write a pattern that a record can match."
     if "%Y" not in directives:
-        action = f"Without a year, every time would be in 1900. Add %Y, or declare pattern={ISO8601!r}. {_OR_STRING}"
+        action = f"Without a year, every time would be in 1900. Add %Y, or declare Time({ISO8601!r}). {_OR_STRING}"
         yield "the pattern contains no %Y", action
     yield from _gap_problems({*directives, *(["%m"] if MONTH_NAME in directives else [])})
 

@@ -1,12 +1,13 @@
-"""The rules for how records write a column's values. Each rule yields what is wrong, and what to do."""
+"""The rules for how records write the values of columns, and their keys."""
 
 import re
 from collections.abc import Iterator
 
+from lakehouse.declaration.columns import Column, Computed
 from lakehouse.declaration.table_parts import TableParts
-from lakehouse.declaration.vocabulary import Column
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import WHOLE_LIMITS, is_text
+from lakehouse.decoding.formats import KEY_FORMATS
 from lakehouse.decoding.nested_types import as_spark_says
 from lakehouse.decoding.record_parts import (
     PARSED_ENCODINGS,
@@ -66,9 +67,10 @@ _OF_PARTS = (
     "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts, or"
     " for bytes base64, base64url or hex."
 )
+_ONE_FORM = "A key has one form. Declare the one that its producer writes."
 
 
-def is_binary(column: Column) -> bool:
+def is_binary(column: Column | Computed) -> bool:
     """Whether a column has bytes."""
     return column.type == "BINARY"
 
@@ -77,8 +79,6 @@ def binary_problems(column: Column) -> Iterator[Problem]:
     """What is wrong with the options of a column of bytes."""
     if not is_binary(column):
         return
-    if column.sql is not None:
-        yield "a computed column cannot be BINARY", "SQL computes no bytes. Read the column from a field."
     for option in ("null_values", "default"):
         if column.written is None and getattr(column, option) not in (None, (), []):
             yield f"BINARY without written and {option} cannot be combined", f"Bytes are not a text. Remove {option}."
@@ -101,7 +101,7 @@ def binary_table_problems(table: TableParts) -> Iterator[Problem]:
 
 def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
     """What is wrong with the form in which records write the values of a column; ``typed_by`` as in ``time_rules``."""
-    written = column.written
+    written = column.form
     if written is None:
         return
     if becomes_json(written) and typed_by:  # a small value, such as an enum, may become a long text
@@ -111,17 +111,14 @@ def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
     if column.is_nested and form not in ("otlp", _KEY_VALUES):
         yield f"written is not allowed for {column.type}", _INNER_VALUES
         return
-    if column.field.part == TIME:
-        yield "written is not allowed for a broker time", "The broker has one form for it. Remove written."
-    elif column.field.part != VALUE:
+    if column.field.part not in (TIME, VALUE):
         yield from _part_problems(column)
     yield from _fit_problems(column, form)
     yield from _option_problems(column)
 
 
 def _option_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with the options of the form."""
-    written = column.written
+    written = column.form
     if isinstance(written, TextNumber):
         yield from _number_problems(written)
     if isinstance(written, TextBoolean):
@@ -135,19 +132,19 @@ def _option_problems(column: Column) -> Iterator[Problem]:
 
 
 def _fit_problems(column: Column, form: str) -> Iterator[Problem]:
-    """What is wrong with the form for the type and the format of the column."""
     if not {*_kinds(column)} & {*_FITTING_KINDS[form]}:
         advice = FORM_ADVICE if column.type == "BINARY" else _ADVICE[form]
-        yield f"written={column.written!r} does not fit {_described_type(column)}", advice
-    if form in ("number", "text_or_number") and column.pattern is not None and not _DIGITS.fullmatch(column.pattern):
+        yield f"written={column.form!r} does not fit {_described_type(column)}", advice
+    pattern = column.time.pattern
+    if form in ("number", "text_or_number") and pattern is not None and not _DIGITS.fullmatch(pattern):
         action = "A number has only digits, and no zero in front. Write a pattern that begins with %Y, such as %Y%m%d."
-        yield f"the pattern {column.pattern} does not match a number", action
+        yield f"the pattern {pattern} does not match a number", action
 
 
 def _kinds(column: Column) -> Iterator[str]:
     """What the type and the format of the column are, in the words of the tables of this module."""
     if column.type in ("TIMESTAMP", "DATE"):
-        yield "epoch" if column.epoch else "pattern" if column.pattern else "time"
+        yield "epoch" if column.time.epoch else "pattern" if column.time.pattern else "time"
     elif column.type in (*WHOLE_LIMITS, "DOUBLE"):
         yield "number"
     elif column.type.startswith("DECIMAL"):
@@ -162,7 +159,6 @@ def _described_type(column: Column) -> str:
 
 
 def _part_problems(column: Column) -> Iterator[Problem]:
-    """What is wrong with the form of a key or a header; unless it is parsed, it has no numbers and booleans."""
     if isinstance(column.source, RecordKey) and column.source.written in PARSED_ENCODINGS:
         return
     if isinstance(column.source, RecordKey) and column.source.written in ("big_endian", *WINDOW_TIMES):
@@ -170,7 +166,7 @@ def _part_problems(column: Column) -> Iterator[Problem]:
             f"written and {column.source!r} cannot be combined",
             "The key is either a text or the bytes of a number. Remove one of the two.",
         )
-    form = column.written
+    form = column.form
     has_texts = form in BYTE_FORMS or (isinstance(form, TextNumber) and not form.or_number)
     if isinstance(form, TextBoolean):
         has_texts = all(isinstance(value, str) for value in (*form.true, *form.false))
@@ -212,3 +208,69 @@ def _boolean_problems(form: TextBoolean) -> Iterator[Problem]:
     for value in form.true:
         if any(type(value) is type(false_value) and value == false_value for false_value in form.false):
             yield f"the value {value!r} means both true and false", "Remove it from one of the two lists."
+
+
+def typed_key(source: RecordKey) -> str:
+    """The name of the format that gives types to a key; empty if none does."""
+    return KEY_FORMATS[source.written].name if source.written in KEY_FORMATS else ""
+
+
+def reads_window_time(column: Column) -> bool:
+    """Whether a column is the start or the end of the window in the key."""
+    return isinstance(column.source, RecordKey) and column.source.written in WINDOW_TIMES
+
+
+def key_source_problems(column: Column) -> Iterator[Problem]:
+    """What is wrong with the form of a key, and with the path in it."""
+    source = column.source
+    if not isinstance(source, RecordKey):
+        return
+    if source.written == "big_endian" and column.type not in WHOLE_LIMITS:
+        message = f"its key is a big-endian integer, but the column is {column.type}"
+        yield message, "Declare INT for four bytes, or BIGINT for eight."
+    if source.names and source.written not in PARSED_ENCODINGS:
+        message = f"{source!r} has a path, but only a key in JSON, Avro or Protobuf has fields"
+        yield message, 'Write RecordKey("json", ...), or remove the path.'
+    if source.window and source.written in WINDOW_TIMES:
+        message = f"{source!r} has a window, but is one of its times"
+        yield message, "Remove window= here, and write it where the key is read."
+    if source.written == "protobuf" and not source.names:
+        yield f"{source!r} has no path, but the key is a message", 'Name its field: RecordKey("protobuf", "id").'
+    if not all(source.names):
+        yield f"{source!r} has an empty name in its path", "Name a field of the key, or remove the path."
+
+
+def key_table_problems(table: TableParts) -> Iterator[Problem]:
+    """Columns that read the key in different forms, and keys whose schemas the values exclude."""
+    encodings = {
+        column.field.key_encoding: column for column in table.record_columns if column.field.part == PARSED_KEY
+    }
+    if len(encodings) > 1:
+        (form, column), (other_form, other_column), *_ = encodings.items()
+        yield f"columns {column.name} and {other_column.name} read the key as {form} and as {other_form}", _ONE_FORM
+    yield from _window_problems(table)
+    for encoding, column in encodings.items():
+        form_of_value = table.format.written or table.format
+        is_one_kind = encoding in KEY_FORMATS and isinstance(KEY_FORMATS[encoding], type(form_of_value))
+        if encoding in KEY_FORMATS and table.format.needs_schemas and (table.has_changes or not is_one_kind):
+            message = f"column {column.name}: {column.source!r} and format {table.format.name} cannot be combined"
+            is_row = "Remove its source: the row contains its key."
+            yield message, is_row if table.has_changes else "A table keeps schemas of one kind. Read the value instead."
+
+
+def _window_problems(table: TableParts) -> Iterator[Problem]:
+    """Columns that read the key with different windows, or times that its window does not have."""
+    sources = {column.name: column.source for column in table.record_columns if isinstance(column.source, RecordKey)}
+    times = {name: source for name, source in sources.items() if source.written in WINDOW_TIMES}
+    windows = {source.window: name for name, source in sources.items() if name not in times}
+    if len(windows) > 1:
+        (window, name), (other_window, other_name), *_ = windows.items()
+        message = f"columns {name} and {other_name} read the key with window={window!r} and window={other_window!r}"
+        yield message, "A key ends with one window. Write the same window in each RecordKey."
+    for name, source in times.items():
+        if not any(windows):
+            message = f"column {name}: no column reads the key in front of the window"
+            yield message, 'Declare a column of the key, such as source=RecordKey(window="time"), or "session".'
+        elif source.key_window == "session" and "session" not in windows:
+            message = f"column {name}: a time window has no end in the key"
+            yield message, 'Remove the column: the size of the window is not in the record. A "session" has an end.'

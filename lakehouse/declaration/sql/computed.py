@@ -8,8 +8,7 @@ implicit conversions. Everything else is refused when the table is declared.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lakehouse.declaration.sql import conditions, operations
-from lakehouse.declaration.sql.conditions import PartReader
+from lakehouse.declaration.sql import operations
 from lakehouse.declaration.sql.functions import (
     ALLOWED_ARGUMENTS,
     ARITHMETIC,
@@ -29,6 +28,7 @@ from lakehouse.declaration.sql.functions import (
     column_part,
     kind_of,
 )
+from lakehouse.declaration.sql.operations import PartReader
 from lakehouse.declaration.sql.parsed import (
     EXPRESSION,
     dropped_parts,
@@ -71,12 +71,12 @@ def _read_column(reader: PartReader, node: Any) -> Part:
 
 _READERS: dict[str, Callable[[PartReader, Any], Part]] = {
     **dict.fromkeys(FUNCTIONS, operations.read_function),
-    **dict.fromkeys(COMPARISONS, conditions.read_comparison),
+    **dict.fromkeys(COMPARISONS, operations.read_comparison),
     **dict.fromkeys(ARITHMETIC, operations.read_arithmetic),
     **dict.fromkeys(VARIADIC, operations.read_variadic),
-    **dict.fromkeys(("And", "Or"), conditions.read_connective),
+    **dict.fromkeys(("And", "Or"), operations.read_connective),
     **dict.fromkeys(("Cast", "TryCast"), operations.read_cast),
-    **dict.fromkeys(("Like", "ILike"), conditions.read_like),
+    **dict.fromkeys(("Like", "ILike"), operations.read_like),
     **dict.fromkeys(("Concat", "DPipe"), operations.read_concat),
     **dict.fromkeys(("TimestampTrunc", "DateTrunc"), operations.read_trunc),
     "Column": _read_column,
@@ -87,12 +87,12 @@ _READERS: dict[str, Callable[[PartReader, Any], Part]] = {
     "Not": lambda reader, node: Part(f"(NOT {reader.read_as(node.this, BOOLEAN).sql})", BOOLEAN),
     "Neg": operations.read_negative,
     "Abs": operations.read_absolute,
-    "Is": conditions.read_is,
-    "In": conditions.read_in,
-    "Between": conditions.read_between,
-    "Case": conditions.read_case,
-    "If": conditions.read_if,
-    "Nullif": conditions.read_null_if,
+    "Is": operations.read_is,
+    "In": operations.read_in,
+    "Between": operations.read_between,
+    "Case": operations.read_case,
+    "If": operations.read_if,
+    "Nullif": operations.read_null_if,
     "Trim": operations.read_trim,
     "TsOrDsToDate": operations.read_day,
 }

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lakehouse.declaration import Column, Csv, Files, Measure, Reference, Reject, Rollup, StreamTable
+from lakehouse.declaration import Column, Computed, Csv, Files, Measure, Reference, Reject, Rollup, StreamTable, Time
 
 _MRN = Column("mrn", "BIGINT", required=True, written="text", doc="Medical record number of the patient.")
 _RATE = "CAST(heartrate AS DECIMAL(18,10))"
@@ -19,13 +19,12 @@ heart_rates = StreamTable(
             "TIMESTAMP",
             required=True,
             source="time",
-            epoch="seconds",
-            written="text",
+            written=Time(epoch="seconds", written="text"),
             doc="Time of the reading, UTC.",
         ),
         _MRN,
         Column("heartrate", "DOUBLE", required=True, written="text", doc="Beats per minute."),
-        Column("recorded_on", "DATE", sql="CAST(recorded_at AS DATE)", doc="Day of the reading, UTC."),
+        Computed("recorded_on", "DATE", sql="CAST(recorded_at AS DATE)", doc="Day of the reading, UTC."),
     ],
     key=["device_id", "recorded_at"],
     rejects=[

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from lakehouse.declaration import Avro, Check, Column, Late, Measure, Rollup, StreamTable, Value
+from lakehouse.declaration import Avro, Check, Column, Computed, Late, Measure, Rollup, StreamTable, Time, Value
 from lakehouse.examples.samples import MovieRatingSamples
 
 movie_ratings = StreamTable(
@@ -16,10 +16,16 @@ movie_ratings = StreamTable(
         Column("user_id", "STRING", required=True, doc="Id of the user who rated."),
         Column("movie_id", "STRING", required=True, doc="Id of the rated movie."),
         Column("rating", "DOUBLE", required=True, between=(0, 10), doc="Rating from 0 (worst) to 10 (best)."),
-        Column("rating_timestamp", "TIMESTAMP", required=True, epoch="seconds", doc="Time of the rating, UTC."),
+        Column(
+            "rating_timestamp",
+            "TIMESTAMP",
+            required=True,
+            written=Time(epoch="seconds"),
+            doc="Time of the rating, UTC.",
+        ),
         Column("device", "STRING", doc="Device of the user; NULL before version 2 of the schema."),
-        Column("is_approved", "BOOLEAN", sql="rating >= 7", doc="Whether the rating is 7 or more."),
-        Column("rating_date", "DATE", sql="CAST(rating_timestamp AS DATE)", doc="Day of the rating, UTC."),
+        Computed("is_approved", "BOOLEAN", sql="rating >= 7", doc="Whether the rating is 7 or more."),
+        Computed("rating_date", "DATE", sql="CAST(rating_timestamp AS DATE)", doc="Day of the rating, UTC."),
     ],
     key=["event_id"],
     partition_by=Value("rating_date"),

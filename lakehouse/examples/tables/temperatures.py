@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lakehouse.declaration import Column, Json, Measure, Month, Reference, Rollup, StreamTable
+from lakehouse.declaration import Column, Json, Measure, Month, Reference, Rollup, StreamTable, Time
 from lakehouse.examples.samples import TemperatureSamples
 from lakehouse.ingest.sources import OpenMeteoFiles
 
@@ -28,7 +28,7 @@ temperatures = StreamTable(
             "TIMESTAMP",
             required=True,
             source="time",
-            pattern="%Y-%m-%dT%H:%M",
+            written=Time("%Y-%m-%dT%H:%M"),
             doc="Hour of the reading, UTC.",
         ),
         Column(

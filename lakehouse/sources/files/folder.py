@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.table_inputs import Files
+from lakehouse.declaration.sources import Files
 from lakehouse.decoding.files.contents import chunk_hashes
 from lakehouse.decoding.files.fault import FileChangedError
 from lakehouse.errors import SourceError
@@ -91,7 +91,13 @@ def files_layout(table: StreamTable, settings: Settings) -> Layout:
     name = table.files_name
     doc = f"Files from which records of {table.name} were read: one row per file and contents."
     return Layout(
-        name, settings.table_uri(name), doc, COLUMNS, retention=table.retention, anchors=["number"], sync=settings.sync
+        name,
+        settings.table_uri(name),
+        doc,
+        COLUMNS,
+        retention=table.upkeep.retention,
+        anchors=["number"],
+        sync=settings.sync,
     )
 
 

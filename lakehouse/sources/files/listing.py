@@ -11,7 +11,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple
 
-from lakehouse.declaration.table_inputs import Files
+from lakehouse.declaration.sources import Files
 from lakehouse.decoding.fields import is_text
 from lakehouse.decoding.files.contents import connect_to_store
 from lakehouse.errors import SourceError, SourceUnreachableError

@@ -9,7 +9,7 @@ from pyarrow.compute import if_else
 from pyspark import cloudpickle
 
 from lakehouse import decoding
-from lakehouse.declaration.table_inputs import Files
+from lakehouse.declaration.sources import Files
 from lakehouse.decoding import staged
 from lakehouse.decoding.files.contents import CHUNK
 from lakehouse.decoding.files.fault import FileChangedError, FileUnreadableError

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lakehouse.declaration import StreamTable
-from lakehouse.declaration.table_inputs import Files
+from lakehouse.declaration.sources import Files
 from lakehouse.decoding.files.contents import chunk_hashes
 from lakehouse.decoding.files.fault import FileChangedError
 from lakehouse.decoding.files.reader import FileForm, FilePart, read_part

@@ -21,7 +21,7 @@ from pyspark.sql.window import Window
 
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.names import RECORD
-from lakehouse.declaration.table_inputs import TableRows
+from lakehouse.declaration.sources import TableRows
 from lakehouse.decoding import staged
 from lakehouse.errors import SourceError
 from lakehouse.ledger.commit_infos import identity_of
@@ -181,7 +181,7 @@ class TableSource(Source):
         """Read the rows as of the first version, and the changes of the planned versions."""
         versions = [versions_in(part) for part in plan.ranges if part.span]
         changes = [version for each in versions for version in list_changes(self.uri, each.start, each.stop - 1)]
-        rule = self.table.apply_as_truncates
+        rule = self.table.deletes.truncates
         begins_with_truncate = rule is not None and rule.path == (KIND_FIELD,)
         last = ledger.last_commit if ledger else None
         kinds = Kinds(

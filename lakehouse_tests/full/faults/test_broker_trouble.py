@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehouse.declaration import Deletes
 from lakehouse.errors import BrokerError
 from lakehouse.ingest import batches
 from lakehouse.kafka import TopicState, publish, read_topic
@@ -73,7 +74,7 @@ def test_a_broker_killed_and_restarted_during_a_read_loses_no_record(spark, frag
 
 @pytest.mark.parametrize("turn", range(5))
 def test_a_broker_killed_and_restarted_during_a_publish_loses_no_record(spark, fragile_broker, attack, turn):
-    stream = Stream.create(spark, fragile_broker.settings, apply_as_deletes=DELETES)
+    stream = Stream.create(spark, fragile_broker.settings, deletes=Deletes(when=DELETES))
     with attack("Nothing is lost", "broker killed and restarted while records are sent"):
         with fragile_broker.restarted_when_dead():
             sent_count = publish(
@@ -155,7 +156,7 @@ def test_a_leader_killed_between_plan_and_read_loses_no_record(spark, cluster, a
 
 @pytest.mark.parametrize("turn", range(5))
 def test_a_leader_killed_during_a_publish_loses_no_record(spark, cluster, attack, turn):
-    stream = Stream.create(spark, cluster.settings, apply_as_deletes=DELETES)
+    stream = Stream.create(spark, cluster.settings, deletes=Deletes(when=DELETES))
     with (
         attack("Nothing is lost", "leader killed in a cluster of three while records are sent"),
         cluster.leader_killed(stream.table.topic) as kill,

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 import lakehouse.spark.sessions
 from lakehouse.cli import main
+from lakehouse.declaration import Deletes
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.errors import TableError
@@ -115,7 +116,7 @@ def test_files_left_behind_by_other_writers_do_no_harm(stream, attack):
 
 @pytest.mark.invariant("1.17")
 def test_tables_whose_creation_was_interrupted_are_created(spark, broker, attack):
-    stream = Stream.create(spark, broker, apply_as_deletes=DELETES)
+    stream = Stream.create(spark, broker, deletes=Deletes(when=DELETES))
     stream.send(record(time=hour(0)), b"{", record(time=hour(1)), delete(hour(1)))
     with attack(LOST, "creation of the tables cut off"):
         table = stream.table

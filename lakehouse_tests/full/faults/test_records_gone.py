@@ -1,7 +1,6 @@
 """Records are deleted and topics are replaced or extended: what exists is merged, and no loss is silent."""
 
 import re
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,6 +12,7 @@ from lakehouse_tests.helpers.attacks.deleting_streams import DeletingStream
 from lakehouse_tests.helpers.attacks.first_records import assert_holds, hours, lines, merge_first_records
 from lakehouse_tests.helpers.brokers.clients import delete_before
 from lakehouse_tests.helpers.brokers.streams import Stream
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 
 def recreate_topic(stream: DeletingStream, first: int, count: int) -> None:
@@ -44,7 +44,7 @@ def commit_state(stream: Stream) -> tuple[int, int]:
 def accept_and_merge(stream: DeletingStream, *, by_declaration: bool) -> list[Range]:
     """Accept the gap and merge everything; return the missing offsets of the partitions that the test fills."""
     if by_declaration:
-        stream.table = replace(stream.table, gaps="accept")
+        stream.table = redeclare(stream.table, gaps="accept")
     else:
         stream.accept_gap()
     stream.merge()
@@ -82,7 +82,7 @@ def test_records_deleted_between_plan_and_read_are_planned_again(spark, broker, 
     with attack("Nothing is silent", "records deleted between plan and read"):
         interference.before_reading(partial(delete_before, broker, stream.table.topic, {1: 3}))
         if by_declaration:
-            stream.table = replace(stream.table, gaps="accept")
+            stream.table = redeclare(stream.table, gaps="accept")
             kinds = [outcome.entry.commit.kind for outcome in stream.merge()]
             assert kinds == ["gap", "batch"]
         else:
@@ -106,7 +106,7 @@ def test_a_topic_recreated_between_plan_and_read_is_never_read_as_the_old_one(st
                 stream.send(*lines(20 + 10 * partition, 9), partition=partition)
 
         interference.before_reading(recreate_larger)
-        stream.table = replace(stream.table, gaps="accept")
+        stream.table = redeclare(stream.table, gaps="accept")
         assert_stops(stream, "deleted and created again")
         accept_and_merge(stream, by_declaration=False)
         assert_holds(stream, hours(*range(6), *range(20, 29), *range(30, 39), *range(40, 49)))
@@ -152,7 +152,7 @@ def test_a_broker_restored_from_an_older_copy_stops_the_run(spark, fragile_broke
         stream.merge()
         fragile_broker.start_with(tmp_path / "copy")
         stream.send(b"", *lines(40, 1))
-        stream.table = replace(stream.table, gaps="accept")
+        stream.table = redeclare(stream.table, gaps="accept")
         assert_stops(stream, "Partition 0 ends at 6, but the table has merged up to 7", "Partition 5 no longer exists")
         assert accept_and_merge(stream, by_declaration=False) == [Range(0, 6, 7), Range(5, 1, 1)]
         assert_holds(stream, hours(*range(12), 21, 22, 30, 40))
@@ -172,7 +172,7 @@ def test_a_restored_broker_whose_topic_has_grown_beyond_the_progress_again_stops
         stream.merge()
         fragile_broker.start_with(tmp_path / "copy")
         stream.send(*lines(40, 40))
-        stream.table = replace(stream.table, gaps="accept")
+        stream.table = redeclare(stream.table, gaps="accept")
         assert_stops(stream, "Partition 0 has lost records at its end, up to offset 21")
         assert accept_and_merge(stream, by_declaration=False) == [Range(0, 4, 22)]
         assert_holds(stream, hours(*range(12), *range(20, 38), *range(40, 80)))

@@ -27,11 +27,12 @@ ENCODED = b64encode(PAIR[: len(PAIR) // 3 * 3])
 """How the encoded password begins; the wrong password begins the same way."""
 
 ORDERS_MODULE = """
-from lakehouse import Avro, Column, StreamTable
+from lakehouse import Avro, Column, StreamTable, Topic
 from lakehouse.examples.tables.temperatures import temperatures
 
 columns = [Column("id", "BIGINT", "Number.", required=True)]
-orders = StreamTable("orders", "orders", "Orders.", columns, ["id"], format=Avro(), partitions=1)
+topic = Topic("orders", partitions=1)
+orders = StreamTable("orders", source=topic, doc="Orders.", columns=columns, key=["id"], format=Avro())
 """
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 ANSWERS = {

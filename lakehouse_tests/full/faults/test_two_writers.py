@@ -153,8 +153,8 @@ def test_two_processes_read_a_new_topic_once(spark, registry, workers, attack, f
         values = as_avro(ids, values)
     if form == "elements":
         values = in_arrays(values)
-    for partition in range(job.table.partitions):
-        race.stream.send(*values[partition :: job.table.partitions], partition=partition)
+    for partition in range(job.table.topic_options.partitions):
+        race.stream.send(*values[partition :: job.table.topic_options.partitions], partition=partition)
     with attack(ONE_WRITER, f"two processes read a new topic at once: {READ_LABELS[form]}"):
         race.run(job, job)
         race.stream.merge()

@@ -161,4 +161,6 @@ def test_a_home_that_is_not_ascii_holds_the_data(tmp_path: Path) -> None:
     assert (settings.home_folder / "broker" / "data" / "meta.properties").exists()
     assert [folder.name for folder in tmp_path.iterdir()] == [settings.home_folder.name]
     with running_broker(settings):
-        assert read_topic(settings, temperatures.topic).end == dict.fromkeys(range(temperatures.partitions), 0)
+        assert read_topic(settings, temperatures.topic).end == dict.fromkeys(
+            range(temperatures.topic_options.partitions), 0
+        )

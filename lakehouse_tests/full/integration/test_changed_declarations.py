@@ -46,7 +46,8 @@ def test_keep_and_version_take_effect_from_their_declaration(spark, broker):
 
 def declare_keep(stream: Stream, *, keep: bool) -> None:
     columns = [
-        replace(column, keep=keep) if column.name == "temperature_2m" else column for column in stream.table.columns
+        replace(column, keep=keep) if column.name == "temperature_2m" else column
+        for column in stream.table.record_columns
     ]
     stream.table = replace(stream.table, columns=columns)
 

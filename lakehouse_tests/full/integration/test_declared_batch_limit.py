@@ -15,10 +15,11 @@ from lakehouse.ingest.redrive import redrive
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.tables.tables import column_of
 
 pytestmark = pytest.mark.invariant("12.9")
 
-WIDER_COLUMN = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
+WIDER_COLUMN = replace(column_of(temperatures, "temperature_2m"), between=(-100, 100))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from lakehouse.declaration import Column, Measure, Month, Rollup, StreamTable
+from lakehouse.declaration import Column, Measure, Month, Rollup, StreamTable, Time
 from lakehouse.kafka import create_topic, publish
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
@@ -22,8 +22,8 @@ def prices() -> StreamTable:
         Column("price", "DECIMAL(9,2)", between=(0, 100_000), doc="Euro; it's NULL if it is not for sale."),
         Column("stock", "INT", doc="Pieces."),
         Column("is_new", "BOOLEAN", doc="New in the shop."),
-        Column("sold_on", "DATE", pattern="%d.%m.%Y", doc="Day of the last sale."),
-        Column("priced_at", "TIMESTAMP", pattern="%Y-%m-%dT%H:%M:%S", doc="When the price was set, UTC."),
+        Column("sold_on", "DATE", written=Time("%d.%m.%Y"), doc="Day of the last sale."),
+        Column("priced_at", "TIMESTAMP", written=Time("%Y-%m-%dT%H:%M:%S"), doc="When the price was set, UTC."),
     ]
     measures = {"products": Measure("count(price)", "BIGINT", "Products for sale.")}
     by_shop = Rollup(f"{name}_by_shop", by=["shop"], measures=measures, doc="Prices by shop.")

@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, StreamTable, Topic
 from lakehouse.kafka import publish
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.up import Up
@@ -14,13 +14,19 @@ from lakehouse_tests.helpers.waiting import wait_until
 
 DECLARATION = """
 from datetime import timedelta
-from lakehouse import Column, StreamTable
+from lakehouse import Column, Promise, StreamTable, Topic
 
 columns = [Column("id", "BIGINT", "Number.", required=True)]
-promised = StreamTable("promised", "promised", "Numbers.", columns, ["id"], partitions=1,
-                       fresh=timedelta(seconds=30), max_lag=0)
+topic, promise = Topic("promised", partitions=1), Promise(fresh=timedelta(seconds=30), max_lag=0)
+promised = StreamTable("promised", source=topic, doc="Numbers.", columns=columns, key=["id"], promise=promise)
 """
-TABLE = StreamTable("promised", "promised", "", [Column("id", "BIGINT", "", required=True)], ["id"], partitions=1)
+TABLE = StreamTable(
+    "promised",
+    source=Topic("promised", partitions=1),
+    doc="",
+    columns=[Column("id", "BIGINT", "", required=True)],
+    key=["id"],
+)
 
 
 class Home:

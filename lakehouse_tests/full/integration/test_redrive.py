@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from lakehouse.declaration import Time
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches, redrive
 from lakehouse.ingest.outcomes import Outcome
@@ -14,8 +15,9 @@ from lakehouse.ledger.ledger import read_ledger
 from lakehouse.operations.rejections import list_rejected
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.tables.tables import column_of
 
-WIDER_COLUMN = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
+WIDER_COLUMN = replace(column_of(temperatures, "temperature_2m"), between=(-100, 100))
 
 
 @pytest.fixture
@@ -69,8 +71,10 @@ def test_a_redrive_that_accepts_nothing_commits_nothing_but_stores_changed_reaso
     assert run_redrive(stream) == []
     assert table_versions(stream) == (version, rejected_version)
 
-    year_column = replace(temperatures.columns[2], pattern="%Y")
-    stream.table = replace(stream.table, columns=[*temperatures.columns[:2], year_column, temperatures.columns[3]])
+    year_column = replace(temperatures.record_columns[2], written=Time("%Y"))
+    stream.table = replace(
+        stream.table, columns=[*temperatures.record_columns[:2], year_column, temperatures.record_columns[3]]
+    )
     assert run_redrive(stream, "out_of_range") == []
     assert list_offsets(stream) == {"wrong_time_format": [1, 0], "truncated": [2]}
     assert stream.sql("SELECT DISTINCT number FROM {rejected}") == [(1,)]

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Day, Measure, Month, Rollup, StreamTable
+from lakehouse.declaration import Column, Computed, Day, Measure, Month, Rollup, StreamTable, Time, Topic
 from lakehouse.errors import TableError
 from lakehouse.kafka import create_topic
 from lakehouse.operations.planned_changes import plan_changes
@@ -89,14 +89,16 @@ def test_a_rollup_whose_changed_measure_cannot_be_computed_stays_unchanged(strea
 
 def test_a_column_with_the_name_of_a_partition_must_hold_its_periods(spark, broker) -> None:
     name = f"t_{uuid4().hex[:8]}"
-    time_column = Column("sold_at", "TIMESTAMP", required=True, epoch="seconds", doc="UTC.")
+    time_column = Column("sold_at", "TIMESTAMP", required=True, written=Time(epoch="seconds"), doc="UTC.")
     rollup = Rollup(f"{name}_all", ["sold_at"], {"rows": Measure("count(*)", "BIGINT", "Sales.")}, "By time.")
-    table = StreamTable(name, name, "Sales.", [time_column], ["sold_at"], partitions=1, rollups=[rollup])
+    table = StreamTable(
+        name, source=Topic(name, partitions=1), doc="Sales.", columns=[time_column], key=["sold_at"], rollups=[rollup]
+    )
     stream = Stream(spark, broker, table)
     create_topic(broker, table)
     stream.send(b'{"sold_at": 0}', b'{"sold_at": 5000000}')
     stream.merge()
-    month_column = Column("sold_month", "DATE", sql="CAST(sold_at AS DATE)", doc="A day.")
+    month_column = Computed("sold_month", "DATE", sql="CAST(sold_at AS DATE)", doc="A day.")
     stream.table = replace(table, columns=[time_column, month_column])
     stream.send(b'{"sold_at": 9000000}')
     stream.merge()
@@ -112,7 +114,7 @@ def test_a_column_with_the_name_of_a_partition_must_hold_its_periods(spark, brok
 
 
 def test_rows_without_the_new_partition_column_are_in_the_null_partition(stream: Stream) -> None:
-    time_column = Column("sold_at", "TIMESTAMP", epoch="seconds", doc="UTC.")
+    time_column = Column("sold_at", "TIMESTAMP", written=Time(epoch="seconds"), doc="UTC.")
     stream.table = replace(stream.table, columns=[*stream.table.columns, time_column], partition_by=Day("sold_at"))
     rewrite_tables(stream.context)
     stream.send(b'{"id": 1, "pieces": 1, "price": 1, "sold_at": 0}')

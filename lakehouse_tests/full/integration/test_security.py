@@ -2,7 +2,6 @@
 
 import traceback
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,6 +19,7 @@ from lakehouse.ledger.positions import Plan
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.certificates import Authority, encrypted_for_java
 from lakehouse_tests.helpers.brokers.secured import Secured, secured_broker
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 PASSWORDS = {"PLAIN": 'a "quoted" word', "SCRAM-SHA-256": "another word"}
 USER = "LAKEHOUSE_KAFKA_USERNAME and LAKEHOUSE_KAFKA_PASSWORD"
@@ -50,7 +50,7 @@ def change_settings(settings: Settings, **changes: Any) -> Settings:
 
 
 def table() -> StreamTable:
-    return replace(temperatures, topic=f"t-{uuid4().hex[:12]}")
+    return redeclare(temperatures, topic=f"t-{uuid4().hex[:12]}")
 
 
 def publish_and_read(spark: SparkSession, settings: Settings) -> list[bytes]:

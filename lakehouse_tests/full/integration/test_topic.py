@@ -28,6 +28,7 @@ from lakehouse.kafka import (
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.clients import read_topic_records, with_client
 from lakehouse_tests.helpers.change_records import change
+from lakehouse_tests.helpers.tables.tables import redeclare
 from lakehouse_tests.helpers.waiting import wait_until
 
 READING = b'{"latitude": 13.0, "longitude": 77.6000064, "time": "2023-01-01T00:00", "temperature_2m": 20.5}'
@@ -52,7 +53,7 @@ def test_a_created_topic_has_the_declared_partitions_and_is_dated_by_the_broker(
     broker: Settings, table: StreamTable, topic: str
 ) -> None:
     state = read_topic(broker, topic)
-    assert state.end == state.earliest == dict.fromkeys(range(table.partitions), 0)
+    assert state.end == state.earliest == dict.fromkeys(range(table.topic_options.partitions), 0)
     assert not state.producer_time
     assert len(state.ids["topic_id"]) == len(state.ids["cluster_id"]) == 22
     assert topic in topic_names(broker)
@@ -65,7 +66,7 @@ def test_a_topic_that_exists_is_left_as_it_is(broker: Settings, table: StreamTab
 
 
 def test_the_states_of_several_topics_are_those_of_each(broker: Settings, table: StreamTable) -> None:
-    tables = [replace(table, topic=f"t-{uuid4().hex[:12]}", partitions=number) for number in (1, 2, 5)]
+    tables = [redeclare(table, topic=f"t-{uuid4().hex[:12]}", partitions=number) for number in (1, 2, 5)]
     for declared_table in tables:
         create_topic(broker, declared_table)
     publish(broker, tables[1], [READING] * 3)
@@ -101,10 +102,10 @@ def test_doctor_notes_producer_times_only_if_time_decides_the_order(broker: Sett
     new_topic = NewTopic(name, 1, 1, topic_configs={"message.timestamp.type": "CreateTime"})
     with_client(AIOKafkaAdminClient, broker, lambda admin: admin.create_topics([new_topic]))
     assert read_topic(broker, name).producer_time
-    dated_table = replace(table, topic=name)
+    dated_table = redeclare(table, topic=name)
     results = [
         examine_topic(broker, declared_table, [name])
-        for declared_table in (dated_table, replace(dated_table, order="offset"))
+        for declared_table in (dated_table, redeclare(dated_table, order="offset"))
     ]
     assert [result.state for result in results] == ["note", "ok"]
     assert "LogAppendTime" in results[0].detail

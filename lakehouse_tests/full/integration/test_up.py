@@ -25,10 +25,11 @@ from lakehouse_tests.helpers.waiting import wait_until
 
 RECORDS = (DATA / "stream.jsonl").read_bytes().splitlines()
 ORDERS_MODULE = """
-from lakehouse import Avro, Column, StreamTable
+from lakehouse import Avro, Column, StreamTable, Topic
 
 columns = [Column("id", "BIGINT", "Number.", required=True)]
-orders = StreamTable("orders", "orders", "Orders.", columns, ["id"], format=Avro(), partitions=1)
+topic = Topic("orders", partitions=1)
+orders = StreamTable("orders", source=topic, doc="Orders.", columns=columns, key=["id"], format=Avro())
 """
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, StreamTable, Topic
 from lakehouse.kafka import publish
 from lakehouse.ledger.ledger import read_ledger
 from lakehouse.settings import Settings
@@ -18,12 +18,19 @@ from lakehouse_tests.helpers.webserver import CHROMIUM, open_page
 
 DECLARATION = """
 from datetime import date
-from lakehouse import Column, StreamTable
+from lakehouse import Column, StreamTable, Topic
 
 columns = [Column("id", "BIGINT", "Number.", required=True)]
-dated = StreamTable("dated", "dated", "Numbers.", columns, ["id"], partitions=1, replay_from=date(2026, 1, 1))
+topic = Topic("dated", partitions=1, replay_from=date(2026, 1, 1))
+dated = StreamTable("dated", source=topic, doc="Numbers.", columns=columns, key=["id"])
 """
-TABLE = StreamTable("dated", "dated", "", [Column("id", "BIGINT", "", required=True)], ["id"], partitions=1)
+TABLE = StreamTable(
+    "dated",
+    source=Topic("dated", partitions=1),
+    doc="",
+    columns=[Column("id", "BIGINT", "", required=True)],
+    key=["id"],
+)
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: install Debian's package chromium"),
     pytest.mark.timeout(600),

@@ -11,7 +11,7 @@ from typing import Any, Self
 from aiokafka import AIOKafkaProducer
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Deletes, StreamTable
 from lakehouse.examples.tables import temperatures as examples
 from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
@@ -20,7 +20,7 @@ from lakehouse_tests.helpers.brokers.streams import DELETES, Stream, delete, rec
 from lakehouse_tests.helpers.histories.surroundings import make_topic
 from lakehouse_tests.helpers.tables.tables import Tables
 
-temperatures_with_deletes = replace(examples.temperatures, apply_as_deletes=DELETES)
+temperatures_with_deletes = replace(examples.temperatures, deletes=Deletes(when=DELETES))
 _FIRST_HOUR = datetime(2022, 1, 1, tzinfo=UTC)
 _NEXT_YEAR = "2023"
 _AGE = timedelta(days=1)  # of the records that arrive after the delete of their key
@@ -43,8 +43,8 @@ class DeletingStream(Stream):
     @classmethod
     def create(cls, spark: SparkSession, settings: Settings, **changes: Any) -> Self:
         """Create the topic and the tables; one row is deleted, and one key was deleted without a row."""
-        partitions = changes.pop("partitions", examples.temperatures.partitions)
-        table: StreamTable = unique_table(partitions=partitions + 2, apply_as_deletes=DELETES, **changes)
+        partitions = changes.pop("partitions", examples.temperatures.topic_options.partitions)
+        table: StreamTable = unique_table(partitions=partitions + 2, deletes=Deletes(when=DELETES), **changes)
         stream = cls(spark, settings, table)
         stream.make_topic()
         for _ in range(2):
@@ -55,12 +55,12 @@ class DeletingStream(Stream):
     def make_topic(self) -> None:
         """Create the topic, in which the producer sets the time of a record."""
         replicas = len(bootstrap_servers(self.settings).split(","))
-        make_topic(self.settings, self.table.topic, self.table.partitions, replicas)
+        make_topic(self.settings, self.table.topic, self.table.topic_options.partitions, replicas)
         self._first_turn = self._turns
 
     @property
     def own_partitions(self) -> tuple[int, int]:
-        return self.table.partitions - 2, self.table.partitions - 1
+        return self.table.topic_options.partitions - 2, self.table.topic_options.partitions - 1
 
     def send(self, *values: bytes | None, partition: int = 0, key: bytes = b"key") -> None:
         """Send values, and the next deletes."""

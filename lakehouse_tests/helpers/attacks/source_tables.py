@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from lakehouse.declaration import Column, Csv, FieldIs, Files, Reference, Reject, StreamTable, TableRows
+from lakehouse.declaration import Column, Csv, Deletes, FieldIs, Files, Reference, Reject, StreamTable, TableRows
 
 SourceForm = Literal["changes", "log of changes", "rules"]
 SOURCE_FORMS: tuple[SourceForm, ...] = "changes", "log of changes", "rules"
@@ -17,7 +17,7 @@ def source_table(form: SourceForm, name: str, place: str, max_records: int = 0) 
     """Return the table of a form; ``place`` is the folder of its files, or the path of the table that it reads."""
     if form == "rules":
         return _judged_readings(name, Path(place))
-    options = dict(key=["id"], apply_as_deletes=FieldIs("_change_type", ["delete", "former"]))
+    options = dict(key=["id"], deletes=Deletes(when=FieldIs("_change_type", ["delete", "former"])))
     kind = Column("kind", "STRING", "What happened.", source="_change_type")
     return StreamTable(
         name=name,

@@ -8,20 +8,21 @@ that operation until ``Gate.open``.
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, Deletes
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.local.jars import ensure_jars
 from lakehouse.settings import Settings
 from lakehouse.storage import eligibility, spark_writer, statement
 from lakehouse_tests.helpers.brokers.streams import DELETES
 from lakehouse_tests.helpers.tables.log_tables import COLUMNS, log_table
+from lakehouse_tests.helpers.tables.tables import redeclare
 from lakehouse_tests.helpers.waiting import wait_until
 
 GATE, NAMES = "TESTS_GATE", "TESTS_TABLES"
@@ -32,8 +33,8 @@ def tables(log: str, keyed: str) -> tuple[Any, Any]:
     """Declare a log table with a nested column and a table with deletes; each topic has the name of its table."""
     place = Column("place", "STRUCT<name: STRING, heights: ARRAY<INT>>", doc="Where it was measured.")
     log_declaration = log_table(columns=(*COLUMNS, place), rollups=[])
-    return replace(log_declaration, name=log, topic=log), replace(
-        temperatures, name=keyed, topic=keyed, rollups=[], references=(), apply_as_deletes=DELETES
+    return redeclare(log_declaration, name=log, topic=log), redeclare(
+        temperatures, name=keyed, topic=keyed, rollups=[], references=(), deletes=Deletes(when=DELETES)
     )
 
 

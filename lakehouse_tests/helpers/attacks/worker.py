@@ -24,7 +24,7 @@ from typing import Any, Literal
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Avro, FieldIs, Files, StreamTable
+from lakehouse.declaration import Avro, Deletes, FieldIs, Files, StreamTable, Topic, Topics
 from lakehouse.derived import refresh
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest import batches, merge
@@ -47,6 +47,7 @@ from lakehouse_tests.helpers.brokers.queries import run_query
 from lakehouse_tests.helpers.brokers.streams import DELETES, Stream
 from lakehouse_tests.helpers.tables.log_tables import log_table
 from lakehouse_tests.helpers.tables.old_files import leave_old_file
+from lakehouse_tests.helpers.tables.tables import column_of
 
 LOG_TABLE = log_table()
 IS_WEATHER = FieldIs("type", ["weather"])
@@ -80,17 +81,17 @@ class Job:
             return source_table(self.form, self.name, self.topic, self.max_records or 0)
         template = LOG_TABLE if self.form in ("log", "log of files", "data files") else temperatures
         rollups = [replace(rollup, name=f"{self.name}_by_location") for rollup in template.rollups]
-        column = replace(template.by_name["temperature_2m"], between=(-100, self.hottest))
-        changes: dict[str, Any] = dict(rollups=rollups, columns=[*template.columns[:3], column], references=())
+        column = replace(column_of(template, "temperature_2m"), between=(-100, self.hottest))
+        changes: dict[str, Any] = dict(rollups=rollups, columns=[*template.record_columns[:3], column], references=())
         changes |= {"format": Avro()} if self.form == "avro" else {}
-        changes |= {} if template is LOG_TABLE else {"apply_as_deletes": DELETES}
-        changes |= {"apply_as_truncates": FieldIs("operation", ["TRUNCATE"])} if self.form == "truncates" else {}
+        truncates = FieldIs("operation", ["TRUNCATE"]) if self.form == "truncates" else None
+        changes |= {} if template is LOG_TABLE else {"deletes": Deletes(DELETES, truncates)}
         changes |= dict(base=None, rows_from="readings", where=IS_WEATHER) if self.form == "elements" else {}
-        changes |= {"topics": self.topics, "topic": ""} if self.form == "topics" else {"topic": self.topic}
+        changes |= {"source": Topics(self.topics) if self.form == "topics" else Topic(self.topic)}
         if self.form in ("files", "log of files", "data files"):
-            changes |= dict(base=None, topic="", source=Files(self.topic, settle=timedelta(0), batch_bytes=2_000))
+            changes |= dict(base=None, source=Files(self.topic, settle=timedelta(0), batch_bytes=2_000))
         changes |= dict(partition_by=None, rollups=()) if self.form == "data files" else {}
-        return replace(template, name=self.name, **changes)
+        return replace(template, name=self.name, topic="", **changes)
 
     @property
     def topics(self) -> list[str]:

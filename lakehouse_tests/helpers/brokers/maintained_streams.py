@@ -6,6 +6,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from lakehouse.declaration import Upkeep
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.operations.maintain import Maintained, maintain
 from lakehouse.operations.verify import verify_rollup
@@ -29,7 +30,7 @@ class MaintainedStream(Stream):
 
     def set_retention(self, retention: timedelta) -> None:
         """Set a retention, also one below the minimum of a declaration, so that no test waits an hour."""
-        self.table = replace(self.table, retention=_WEEK)
+        self.table = replace(self.table, upkeep=Upkeep(retention=_WEEK))
         object.__setattr__(self.table, "retention", retention)
 
     def ledger_of(self, name: str) -> Ledger:

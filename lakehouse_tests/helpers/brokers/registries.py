@@ -18,6 +18,7 @@ from lakehouse.declaration import Avro, Column, Late, Measure, Rollup, StreamTab
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.kafka.registry_client import registry
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]}'
 FIRST = {
@@ -53,8 +54,8 @@ def order_table(**changes: Any) -> StreamTable:
     name = f"orders_{uuid4().hex[:12]}"
     measures = {"orders": Measure("count(*)", "BIGINT", "Orders."), "dearest": Measure("max(total)", "DOUBLE", "")}
     rollup = Rollup(f"{name}_by_customer", by=["customer"], measures=measures, doc="Orders by customer.")
-    values: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], partitions=1, format=Avro())
-    return StreamTable(name, name, "Orders.", **(values | changes))
+    values: dict[str, Any] = dict(columns=COLUMNS, key=["id"], rollups=[rollup], format=Avro())
+    return redeclare(StreamTable(name, name, "Orders.", **values), **{"partitions": 1} | changes)
 
 
 def late_after(days: int) -> Late:

@@ -28,6 +28,7 @@ from lakehouse.settings import Settings
 from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.tables.rows import hour_of, rows_of
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 BASE_RECORD = {"latitude": 13.0, "longitude": 77.600006, "time": "2023-01-01T00:00", "temperature_2m": 20.0}
 ABSENT = object()
@@ -53,7 +54,7 @@ def unique_table(**changes: Any) -> StreamTable:
     """Return the temperatures table with a new name and a new topic."""
     name = f"t_{uuid4().hex[:12]}"
     rollups = [replace(rollup, name=f"{name}_by_location") for rollup in temperatures.rollups]
-    return replace(temperatures, **{"name": name, "topic": name, "rollups": rollups, **changes})
+    return redeclare(temperatures, **{"name": name, "topic": name, "rollups": rollups, **changes})
 
 
 def send(

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from lakehouse.declaration import Column, Debezium, Measure, Rollup, StreamTable
+from lakehouse.declaration import Column, Debezium, Measure, Rollup, StreamTable, Time
 from lakehouse_tests.helpers.databases.postgres import Postgres
 
 TEXT_NUMBERS = Debezium(decimal_handling_mode="string")
@@ -84,7 +84,7 @@ COLUMNS = (
     ),
     DatabaseColumn(
         "day date",
-        _column("day", "DATE", epoch="days"),
+        _column("day", "DATE", written=Time(epoch="days")),
         "day",
         lambda rng: f"date '1970-01-01' + {rng.randint(-20000, 40000)}",
     ),
@@ -94,8 +94,12 @@ COLUMNS = (
         "(extract(epoch from at_time) * 1000000)::bigint",
         lambda rng: f"time '00:00' + interval '{rng.randint(0, 86_399)} seconds {rng.randint(0, 999_999)} us'",
     ),
-    DatabaseColumn("micros timestamp", _column("micros", "TIMESTAMP", epoch="microseconds"), "micros", _time(6)),
-    DatabaseColumn("millis timestamp(3)", _column("millis", "TIMESTAMP", epoch="milliseconds"), "millis", _time(3)),
+    DatabaseColumn(
+        "micros timestamp", _column("micros", "TIMESTAMP", written=Time(epoch="microseconds")), "micros", _time(6)
+    ),
+    DatabaseColumn(
+        "millis timestamp(3)", _column("millis", "TIMESTAMP", written=Time(epoch="milliseconds")), "millis", _time(3)
+    ),
     DatabaseColumn(
         "zoned timestamptz DEFAULT '1970-01-01'", _column("zoned", "TIMESTAMP"), "zoned at time zone 'UTC'", _time(6)
     ),
@@ -124,7 +128,7 @@ def _with_schema(column: DatabaseColumn) -> DatabaseColumn:
     """The column for records with their schema, which gives units and scales."""
     if column.column.name == "exact":
         return column._replace(column=_column("exact", "DECIMAL(38,10)"), read="exact")
-    return column._replace(column=replace(column.column, epoch=None))
+    return column._replace(column=replace(column.column, written=Time(epoch=None)))
 
 
 TYPED_COLUMNS = tuple(map(_with_schema, COLUMNS))

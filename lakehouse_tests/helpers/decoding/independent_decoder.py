@@ -97,7 +97,7 @@ def _meets(outer: Any, condition: Any) -> bool:
 
 
 def _without_rows(record: Row, path: str, table: StreamTable) -> str:
-    if table.apply_as_deletes and record.get(path) is None:
+    if table.deletes.when and record.get(path) is None:
         return "null_field" if path in record else "missing_field"
     return "empty"
 
@@ -112,7 +112,7 @@ def _row_or_reason(element: Any, record: Row, table: StreamTable) -> Row | str:
 
 
 def _row_of(element: Row, record: Row, table: StreamTable) -> Row:
-    deletes = table.apply_as_deletes
+    deletes = table.deletes.when
     if isinstance(deletes, FieldIs):
         is_of_parent = isinstance(deletes.source, ParentField)
         if _meets(record if is_of_parent else element, deletes):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, Time
 from lakehouse.decoding.fields import Field, Rejection
 from lakehouse.decoding.records import decode
 from lakehouse.examples.tables.temperatures import temperatures
@@ -14,7 +14,7 @@ GOOD = b'{"latitude":51.5,"longitude":-0.099990845,"time":"2023-01-01T05:00","te
 
 def field(type_: str, **changes: Any) -> Field:
     pattern = {"DATE": "%Y-%m-%d", "TIMESTAMP": "%Y-%m-%dT%H:%M"}.get(type_)
-    return Column("n", type_, "A field.", pattern=pattern, **changes).field
+    return Column("n", type_, "A field.", written=Time(pattern), **changes).field
 
 
 def value_of(text: str, type_: str) -> Any:

@@ -21,6 +21,7 @@ from lakehouse_tests.helpers.brokers.registries import body, register
 from lakehouse_tests.helpers.histories.histories import FEW_LETTERS, Histories
 from lakehouse_tests.helpers.histories.model_values import Rules
 from lakehouse_tests.helpers.histories.surroundings import PLACEHOLDER, Letter, declare_table
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 _NUMBERS = [{"name": "latitude", "type": "double"}, {"name": "longitude", "type": "double"}]
 _TEMPERATURE = {"name": "temperature_2m", "type": ["null", "double"], "default": None}
@@ -143,4 +144,4 @@ class AvroHistories(Histories):
 
     def _register_elsewhere(self, schema: dict[str, Any]) -> int:
         """Register a schema under another subject, because the schema of the topic is not compatible with it."""
-        return register(self.settings, replace(self.table, topic=f"{self.table.topic}-{len(str(schema))}"), schema)
+        return register(self.settings, redeclare(self.table, topic=f"{self.table.topic}-{len(str(schema))}"), schema)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, RecordKey, StreamTable, Tombstone
+from lakehouse.declaration import Column, Deletes, RecordKey, StreamTable, Tombstone, Topic
 from lakehouse.errors import DataLossError
 from lakehouse.ingest.batches import Request, merge_all, plan_next
 from lakehouse.ingest.missing_keys import delete_missing, find_missing_keys
@@ -43,7 +43,14 @@ NEVER, ALWAYS = "1.0", "0.0"  # the share of records to compact that makes the b
 
 def table_of(name: str, topic: str) -> StreamTable:
     columns = [Column("id", "STRING", "Id.", source=RecordKey(), required=True), Column("amount", "INT", "Amount.")]
-    return StreamTable(name, topic, "Amounts.", columns, ["id"], partitions=1, apply_as_deletes=Tombstone())
+    return StreamTable(
+        name,
+        source=Topic(topic, partitions=1),
+        doc="Amounts.",
+        columns=columns,
+        key=["id"],
+        deletes=Deletes(when=Tombstone()),
+    )
 
 
 class CompactionHistories(RuleBasedStateMachine):

@@ -6,7 +6,7 @@ from datetime import timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from lakehouse.declaration import FieldIs, StreamTable
+from lakehouse.declaration import Deletes, FieldIs, StreamTable
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import Request
 from lakehouse.ingest.horizon import purge_deletes
@@ -35,7 +35,7 @@ class DeleteHistories(Histories):
     @staticmethod
     def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
         deletes, truncates = FieldIs("operation", ["DELETE"]), FieldIs("operation", ["TRUNCATE"])
-        return replace(declare_table(rules, like), apply_as_deletes=deletes, apply_as_truncates=truncates)
+        return replace(declare_table(rules, like), deletes=Deletes(when=deletes, truncates=truncates))
 
     @rule(sent_letters=LETTERS, partition=st.integers(0, 3))
     def send(self, sent_letters: list[Letter], partition: int) -> None:
@@ -89,7 +89,8 @@ class PurgeHistories(DeleteHistories):
 
     @staticmethod
     def make_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
-        return replace(DeleteHistories.make_table(rules, like), base=None, purge_deletes=PERIOD)
+        table = DeleteHistories.make_table(rules, like)
+        return replace(table, base=None, deletes=replace(table.deletes, purge=PERIOD))
 
     @precondition(lambda self: self.model.now.deletes)
     @rule(data=st.data())

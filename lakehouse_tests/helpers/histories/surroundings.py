@@ -22,6 +22,7 @@ from lakehouse.settings.addresses import bootstrap_servers
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import unique_table
 from lakehouse_tests.helpers.histories.model_values import LATE_AFTER, Key, Position, Record, Rules
+from lakehouse_tests.helpers.tables.tables import column_of
 from lakehouse_tests.helpers.waiting import wait_until
 
 PLACES = [(Decimal("13.000000"), Decimal("77.600006")), (Decimal("51.500000"), Decimal("-0.099991"))]
@@ -116,11 +117,11 @@ letters = st.builds(
 def declare_table(rules: Rules, like: StreamTable | None = None) -> StreamTable:
     """Declare the temperatures table with rules of the model; ``like`` is a table whose names it keeps."""
     table = like or unique_table(partitions=2)
-    column = replace(temperatures.by_name["temperature_2m"], between=(-100, rules.hottest))
+    column = replace(column_of(temperatures, "temperature_2m"), between=(-100, rules.hottest))
     column = replace(column, null_values=NULLS, null_erases=rules.null_erases)
     late = Late("observed_at", LATE_AFTER, "reject" if rules.rejects_late else "accept")
     where = IS_WEATHER if rules.filters_types else None
-    return replace(table, columns=[*temperatures.columns[:3], column], late=late, where=where)
+    return replace(table, columns=[*temperatures.record_columns[:3], column], late=late, where=where)
 
 
 def make_topic(settings: Settings, topic: str, partitions: int, replicas: int = 1) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, FieldIs, StreamTable, TableRows
+from lakehouse.declaration import Column, Deletes, FieldIs, StreamTable, TableRows
 from lakehouse.errors import DataLossError
 from lakehouse.ingest.batches import merge_all
 from lakehouse.ingest.outcomes import Outcome
@@ -31,8 +31,9 @@ def table_of(uri: str) -> StreamTable:
         key=["id"],
         source=TableRows(uri, former_rows=True),
         max_records=4,
-        apply_as_deletes=FieldIs("_change_type", ["delete", "former"]),
-        apply_as_truncates=FieldIs("_change_type", ["truncate"]),
+        deletes=Deletes(
+            when=FieldIs("_change_type", ["delete", "former"]), truncates=FieldIs("_change_type", ["truncate"])
+        ),
     )
 
 

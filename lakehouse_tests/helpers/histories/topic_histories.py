@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from lakehouse.declaration import Column, StreamTable, TopicName, TopicPattern
+from lakehouse.declaration import Column, StreamTable, Topic, TopicName, TopicPattern
 from lakehouse.errors import DataLossError
 from lakehouse.ingest import batches
 from lakehouse.ingest.batches import Request
@@ -32,6 +32,7 @@ from lakehouse_tests.helpers.histories.model_values import ModelCounts, Partitio
 from lakehouse_tests.helpers.histories.surroundings import Letter, Mail, make_topic, post
 from lakehouse_tests.helpers.histories.topic_model import TopicLogModel, TopicModel
 from lakehouse_tests.helpers.tables.rows import rows_of
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 _TOPIC = Column("topic", "STRING", source=TopicName(), doc="Topic of the newest record.")
 _FIRST_ENDINGS, _LATER_ENDING = ("b", "c"), "a"
@@ -84,7 +85,7 @@ class TopicHistories(Histories):
 
     @rule(accepts=st.booleans())
     def declare_gaps(self, accepts: bool) -> None:
-        self.table = replace(self.table, gaps="accept" if accepts else "stop")
+        self.table = redeclare(self.table, gaps="accept" if accepts else "stop")
 
     def deliver(self, mail: Sequence[Mail], partition: int) -> None:
         """Send mail to one of all partitions; a table of several topics has no truncates."""
@@ -136,7 +137,7 @@ class TopicHistories(Histories):
 
     def _gaps_to_accept(self) -> list[str]:
         """The sources that a merge does not read: the declaration accepts only that records expired."""
-        is_accepted = self.table.gaps == "accept"
+        is_accepted = self.table.topic_options.gaps == "accept"
         return [source for source in self._lost_ranges() if not is_accepted or self.model.progress_before(source)]
 
     def _lost_ranges(self) -> dict[str, list[Range]]:
@@ -211,13 +212,13 @@ class TopicHistories(Histories):
 
 
 def _of_one_topic(table: StreamTable | None) -> StreamTable | None:
-    return replace(table, topic=table.name, topics=()) if table else None
+    return replace(table, topic="", source=Topic(table.name)) if table else None
 
 
 def _of_topics(table: StreamTable) -> StreamTable:
-    changes: dict[str, Any] = dict(topic="", topics=TopicPattern(f"{table.name}-.*"), apply_as_truncates=None)
+    deletes = replace(table.deletes, truncates=None)
     columns = [*table.columns, *([] if table.base else [_TOPIC])]  # base rows have no topic
-    return replace(table, columns=columns, **changes)
+    return redeclare(table, source=TopicPattern(f"{table.name}-.*"), columns=columns, deletes=deletes)
 
 
 class TopicDeleteHistories(TopicHistories, DeleteHistories):

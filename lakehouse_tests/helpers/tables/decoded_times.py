@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 import pyarrow as pa
 
-from lakehouse.declaration import Column, Zone
+from lakehouse.declaration import Column, Time, Zone
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.values import convert_value
@@ -14,7 +14,7 @@ from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 
 def time_column(pattern: str = "iso8601", zone: str | Zone | None = None, type_: str = "TIMESTAMP") -> Column:
-    return Column("n", type_, "A time.", pattern=pattern, zone=zone)
+    return Column("n", type_, "A time.", written=Time(pattern, zone=zone))
 
 
 def decode_text(text: str, column: Column) -> str:

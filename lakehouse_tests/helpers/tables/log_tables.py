@@ -5,15 +5,16 @@ from uuid import uuid4
 
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Day, Measure, Rollup, StreamTable
+from lakehouse.declaration import Column, Day, Measure, Rollup, StreamTable, Time
 from lakehouse.derived.refresh import refresh_rollup
 from lakehouse.operations.verify import verify_keys, verify_rollup
 from lakehouse_tests.helpers.brokers.streams import Stream, hour, record
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 COLUMNS = (
     Column("latitude", "DECIMAL(9,6)", required=True, doc="Degrees north."),
     Column("longitude", "DECIMAL(9,6)", required=True, doc="Degrees east."),
-    Column("observed_at", "TIMESTAMP", source="time", pattern="%Y-%m-%dT%H:%M", required=True, doc="Hour, UTC."),
+    Column("observed_at", "TIMESTAMP", source="time", written=Time("%Y-%m-%dT%H:%M"), required=True, doc="Hour, UTC."),
     Column("temperature_2m", "DOUBLE", between=(-100, 70), doc="Degrees Celsius."),
 )
 
@@ -26,8 +27,9 @@ def log_table(**changes: Any) -> StreamTable:
         "hottest": Measure("max(temperature_2m)", "DOUBLE", ""),
     }
     rollup = Rollup(f"{name}_by_day", by=["observed_day"], measures=measures, doc="Rows by day.")
-    values: dict[str, Any] = dict(columns=COLUMNS, partition_by=Day("observed_at"), rollups=[rollup], partitions=2)
-    return StreamTable(name, name, "Every temperature that was sent.", key=(), **(values | changes))
+    values: dict[str, Any] = dict(columns=COLUMNS, partition_by=Day("observed_at"), rollups=[rollup])
+    table = StreamTable(name, name, "Every temperature that was sent.", key=(), **values)
+    return redeclare(table, **{"partitions": 2} | changes)
 
 
 def list_rows(stream: Stream) -> list[tuple[Any, ...]]:

@@ -19,8 +19,9 @@ from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.clients import with_client
 from lakehouse_tests.helpers.brokers.streams import Stream, record
 from lakehouse_tests.helpers.tables.rows import position, rows_of
+from lakehouse_tests.helpers.tables.tables import column_of
 
-WIDER = replace(temperatures.by_name["temperature_2m"], between=(-100, 100))
+WIDER = replace(column_of(temperatures, "temperature_2m"), between=(-100, 100))
 HOT = 80.0
 DAY = timedelta(days=1)
 

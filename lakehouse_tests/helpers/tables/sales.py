@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Column, Measure, Rollup, StreamTable
+from lakehouse.declaration import Column, Measure, Rollup, StreamTable, Topic
 from lakehouse.kafka import create_topic
 from lakehouse.settings import Settings
 from lakehouse_tests.helpers.brokers.streams import Stream
@@ -20,7 +20,9 @@ def sales(pieces: Column, price: Column, key: Column, most_type: str) -> StreamT
         "rows": Measure("count(*)", "BIGINT", "Sales."),
     }
     rollup = Rollup(f"{name}_by_price", by=["price"], measures=measures, doc="By price.")
-    return StreamTable(name, name, "Sales.", [key, pieces, price], key=["id"], rollups=[rollup], partitions=1)
+    return StreamTable(
+        name, source=Topic(name, partitions=1), doc="Sales.", columns=[key, pieces, price], key=["id"], rollups=[rollup]
+    )
 
 
 ID = Column("id", "INT", required=True, doc="Number.")

@@ -8,7 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehouse.declaration import Column, Counter, Generated, StreamTable
+from lakehouse.declaration import Column, Generated, StreamTable
+from lakehouse.declaration.sources import Counter
 from lakehouse.derived.refresh import refresh_changes
 from lakehouse.ingest.batches import merge_all
 from lakehouse.settings import Settings

@@ -1,11 +1,12 @@
 """Read the tables without Spark, in the types of the model."""
 
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Column, StreamTable, Topic
 from lakehouse.ledger.commit_infos import names_of_progress, names_of_sources, progress_by_source
 from lakehouse.ledger.ledger import Ledger, read_ledger
 from lakehouse.settings import Settings
@@ -13,6 +14,20 @@ from lakehouse_tests.helpers.histories.model_values import Key, Order, Partition
 from lakehouse_tests.helpers.tables.rows import origin, place_in_array, position, rows_of, source_of
 
 _MEASURES = ("rows", "readings", "temperature_min", "temperature_max", "temperature_sum", "temperature_avg")
+
+
+def redeclare(table: StreamTable, topic: str = "", **options: Any) -> StreamTable:
+    """The declaration with other options, and another topic; options of ``Topic`` are those of its source."""
+    of_source = {field.name for field in fields(Topic)} - {"name"}
+    changes = {name: options.pop(name) for name in of_source & options.keys()}
+    changes |= {"name": topic} if topic and "source" not in options else {}
+    source = options.pop("source", table.source)
+    return replace(table, topic="", source=replace(source, **changes), **options)
+
+
+def column_of(table: StreamTable, name: str) -> Column:
+    """The column of this name that is read from records."""
+    return next(column for column in table.record_columns if column.name == name)
 
 
 def footprint(uri: str) -> tuple[int, set[str]]:

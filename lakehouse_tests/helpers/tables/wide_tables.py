@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 from uuid import uuid4
 
-from lakehouse.declaration import Column, Day, Measure, Rollup, StreamTable
+from lakehouse.declaration import Column, Computed, Day, Measure, Rollup, StreamTable, Time, Topic
 from lakehouse.decoding.nested_types import nested
 
 PLAIN_TYPES = ("STRING", "INT", "BIGINT", "BOOLEAN", "DOUBLE", "DECIMAL(12,3)", "TIMESTAMP", "DATE")
@@ -25,31 +25,30 @@ def wide_table(seed: int, columns: int, nested_share: float = 0.3) -> StreamTabl
     key = [
         Column("id", "BIGINT", required=True, doc="Number."),
         Column("shop", "STRING", required=True, doc="Shop."),
-        Column("at", "TIMESTAMP", required=True, epoch="milliseconds", doc="When, UTC."),
+        Column("at", "TIMESTAMP", required=True, written=Time(epoch="milliseconds"), doc="When, UTC."),
     ]
     value_columns = [_column(random, number, nested_share) for number in range(columns)]
     numbers = [c.name for c in value_columns if c.type in ("INT", "BIGINT") and not c.keep]
     computed_columns = [
-        Column(f"computed_{number}", "BOOLEAN", sql=f"{source} > {number}", doc="Computed.")
+        Computed(f"computed_{number}", "BOOLEAN", sql=f"{source} > {number}", doc="Computed.")
         for number, source in enumerate(numbers[:10])
     ]
     return StreamTable(
         name,
-        name,
-        "Many columns.",
-        [*key, *value_columns, *computed_columns],
+        source=Topic(name, partitions=1),
+        doc="Many columns.",
+        columns=[*key, *value_columns, *computed_columns],
         key=["id", "shop"],
         version="at",
         partition_by=Day("at"),
         rollups=[_rollup(name, by, numbers) for by in (["shop"], ["at_day"], ["shop", "at_day"])],
-        partitions=1,
     )
 
 
 def _column(random: Random, number: int, nested_share: float) -> Column:
     type_ = random.choice(NESTED if random.random() < nested_share else PLAIN_TYPES)
-    time_options: dict[str, Any] = {"TIMESTAMP": {"epoch": "milliseconds"}, "DATE": {"pattern": "%Y-%m-%d"}}
-    return Column(f"c{number}", type_, doc="Drawn.", keep=random.random() < 0.1, **time_options.get(type_, {}))
+    times = {"TIMESTAMP": Time(epoch="milliseconds"), "DATE": Time("%Y-%m-%d")}
+    return Column(f"c{number}", type_, doc="Drawn.", keep=random.random() < 0.1, written=times.get(type_))
 
 
 def _rollup(table: str, by: list[str], numbers: list[str]) -> Rollup:

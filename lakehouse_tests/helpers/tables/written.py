@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, Late
+from lakehouse.declaration import Column, Late, Time
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.fields import Epoch
 from lakehouse.decoding.rules import Rules
@@ -80,11 +80,12 @@ def columns(draw: st.DrawFn, name: str) -> Column:
     rules: dict[str, Any] = {"required": draw(st.booleans()), "source": draw(st.sampled_from(SOURCES))}
     if type_ in ("DATE", "TIMESTAMP"):
         if draw(st.integers(0, 2)):
-            rules["pattern"] = draw(st.sampled_from(DAYS if type_ == "DATE" else TIMES))
-            if type_ == "TIMESTAMP" and not re.search("%z|Z", rules["pattern"]):
-                rules["zone"] = draw(st.none() | st.sampled_from(ZONES))
+            pattern = draw(st.sampled_from(DAYS if type_ == "DATE" else TIMES))
+            zones: st.SearchStrategy[Any] = st.none() | st.sampled_from(ZONES)
+            has_zone = type_ == "TIMESTAMP" and not re.search("%z|Z", pattern)
+            rules["written"] = Time(pattern, zone=draw(zones) if has_zone else None)
         else:
-            rules["epoch"] = "days" if type_ == "DATE" else draw(st.sampled_from([*EPOCHS]))
+            rules["written"] = Time(epoch="days" if type_ == "DATE" else draw(st.sampled_from([*EPOCHS])))
     bounds = [(0, 100), (-90, 90), (0.1, 0.3), (-5, 12345.5), (9007199254740992, 9007199254740993)]
     rules["between"] = draw(st.sampled_from([None, None, *bounds])) if type_ in NUMBERS else None
     if not draw(st.integers(0, 3)):
@@ -98,9 +99,9 @@ def columns(draw: st.DrawFn, name: str) -> Column:
     return column if [*column_problems(with_default)] else with_default
 
 
-def _default(type_: str, between: tuple[float, float] | None, **rules: Any) -> Any:
-    if "pattern" in rules:
-        return datetime(2023, 4, 5, 6, 7, 8, 9, UTC).strftime(rules["pattern"].replace("iso8601", "%Y-%m-%d"))
+def _default(type_: str, between: tuple[float, float] | None, written: Time | None = None, **_: Any) -> Any:
+    if written and written.pattern:
+        return datetime(2023, 4, 5, 6, 7, 8, 9, UTC).strftime(written.pattern.replace("iso8601", "%Y-%m-%d"))
     if between:
         integer = ceil(between[0])
         return integer if integer <= between[1] else between[1]
@@ -130,10 +131,10 @@ def moments(epoch: Epoch) -> st.SearchStrategy[str]:
 
 def right_text(column: Column) -> st.SearchStrategy[str]:
     """Values that the column usually accepts; bounds are ignored."""
-    if column.pattern is not None:
-        return times(column.pattern)
-    if column.epoch is not None:
-        return moments(column.epoch)
+    if column.time.pattern is not None:
+        return times(column.time.pattern)
+    if column.time.epoch is not None:
+        return moments(column.time.epoch)
     if column.type in NUMBERS:
         minimum, maximum = column.between or (0, 0.9 if column.type in ("DECIMAL(3,3)", "DECIMAL(38,38)") else 100)
         integers = (
@@ -150,10 +151,10 @@ def right_text(column: Column) -> st.SearchStrategy[str]:
 
 def odd_text(column: Column) -> st.SearchStrategy[str]:
     """Values that the column may reject."""
-    if column.pattern is not None:
+    if column.time.pattern is not None:
         return st.sampled_from([*TIME_TEXTS, *ODD_VALUES])
-    if column.epoch is not None:
-        return numbers() | moments(column.epoch) | st.sampled_from([*TIME_TEXTS, *ODD_VALUES])
+    if column.time.epoch is not None:
+        return numbers() | moments(column.time.epoch) | st.sampled_from([*TIME_TEXTS, *ODD_VALUES])
     return numbers() if column.type in NUMBERS else st.sampled_from([*ODD_VALUES, *EDGES])
 
 
@@ -209,7 +210,7 @@ def values(draw: st.DrawFn, declared_columns: list[Column]) -> bytes | None:
 def batches(draw: st.DrawFn) -> WrittenBatch:
     names = [f"c{nth}" for nth in range(draw(st.integers(1, 5)))]
     declared_columns = [draw(columns(name)) for name in names]
-    time_columns = [column.name for column in declared_columns if column.pattern or column.epoch]
+    time_columns = [column.name for column in declared_columns if column.time.pattern or column.time.epoch]
     late_rule = None
     if draw(st.booleans()) and time_columns:
         hours = draw(st.sampled_from([0, 1, 24 * 365 * 50]))

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, Time
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse_tests.helpers.tables.written import (
     DAYS,
@@ -34,9 +34,10 @@ def text_columns(draw: st.DrawFn, name: str) -> Column:
     options: dict[str, Any] = {"required": draw(st.booleans())}
     if type_ in ("DATE", "TIMESTAMP"):
         if draw(st.booleans()):
-            options["pattern"] = draw(st.sampled_from(DAYS if type_ == "DATE" else TIMES))
+            options["written"] = Time(draw(st.sampled_from(DAYS if type_ == "DATE" else TIMES)))
         else:
-            options["epoch"] = "days" if type_ == "DATE" else draw(st.sampled_from(["seconds", "milliseconds"]))
+            unit: Any = "days" if type_ == "DATE" else draw(st.sampled_from(["seconds", "milliseconds"]))
+            options["written"] = Time(epoch=unit)
     if type_ in NUMBERS:
         options["between"] = draw(st.sampled_from([None, None, (0, 100), (-5, 12345.5)]))
     if not draw(st.integers(0, 3)):

@@ -59,13 +59,14 @@ def test_invalid_records_are_rejected_with_their_reasons(stream: Stream) -> None
 
 
 DECLARATION = """
-from lakehouse import Avro, Column, StreamTable
+from lakehouse import Avro, Column, StreamTable, Topic
 columns = [
     Column("id", "DECIMAL(20,0)", "", required=True),
     Column("ordered_at", "TIMESTAMP", "", source="at"),
     Column("total", "DOUBLE", "", between=(0, 1e6)),
 ]
-orders = StreamTable("orders", "{topic}", "", columns, ["id"], format=Avro(), partitions=1)
+topic = Topic("{topic}", partitions=1)
+orders = StreamTable("orders", source=topic, doc="", columns=columns, key=["id"], format=Avro())
 """
 
 

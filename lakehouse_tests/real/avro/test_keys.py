@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Json, RecordKey, Tombstone
+from lakehouse.declaration import Column, Deletes, Json, RecordKey, Tombstone
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.errors import RegistryError
 from lakehouse.ingest.redrive import redrive
@@ -51,7 +51,7 @@ def note_stream(spark, registry: Settings) -> Stream:
     """Notes in JSON, with keys in Avro; a tombstone deletes one."""
     columns = [Column("id", "BIGINT", "Number.", source=RecordKey("avro", "id"), required=True), NOTE]
     return stream_of(
-        spark, registry, order_table(columns=columns, rollups=[], format=Json(), apply_as_deletes=Tombstone())
+        spark, registry, order_table(columns=columns, rollups=[], format=Json(), deletes=Deletes(when=Tombstone()))
     )
 
 

@@ -8,6 +8,7 @@ from lakehouse.declaration import SchemaIs
 from lakehouse_tests.helpers.brokers.avro_orders import order
 from lakehouse_tests.helpers.brokers.registries import FIRST, encode_records, register
 from lakehouse_tests.helpers.brokers.streams import Stream, counts
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 REFUND = {"type": "record", "name": "shop.Refund", "fields": [{"name": "number", "type": "string"}]}
 
@@ -15,7 +16,7 @@ REFUND = {"type": "record", "name": "shop.Refund", "fields": [{"name": "number",
 @pytest.mark.slow
 @pytest.mark.invariant("7.10")
 def test_only_records_of_one_schema_become_rows_and_a_replay_changes_nothing(stream: Stream) -> None:
-    refunds = replace(stream.table, name="refunds", topic=f"{stream.table.topic}-refunds", rollups=())
+    refunds = redeclare(stream.table, name="refunds", topic=f"{stream.table.topic}-refunds", rollups=())
     order_id, refund_id = register(stream.settings, stream.table, FIRST), register(stream.settings, refunds, REFUND)
     stream.table = replace(stream.table, where=SchemaIs([f"{stream.table.name}.Order"]))
     stream.send(*encode_records(order_id, FIRST, [order(1), order(2)]))

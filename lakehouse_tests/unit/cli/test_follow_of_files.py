@@ -29,7 +29,7 @@ def follower(home: Path, folder: str, merge: Callable[[_Follower], None]) -> _Fo
         def _merge(self) -> None:
             merge(self)
 
-    table = replace(temperatures, topic="", source=Files(folder, settle=timedelta(0)), replay_from=None)
+    table = replace(temperatures, topic="", source=Files(folder, settle=timedelta(0)))
     context: Any = SimpleNamespace(table=table, settings=Settings(home=home, _env_file=None))
     return Follower(context, None)
 

@@ -23,6 +23,7 @@ from lakehouse.settings import Settings
 from lakehouse.sources import table_sources
 from lakehouse.storage.table_context import TableContext, merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 SOURCE = SourceId("kafka", "c/t")
 STATE = TopicState("temperatures", SOURCE, {0: 100, 1: 0}, {0: 900, 1: 300})
@@ -74,9 +75,9 @@ def test_the_status_of_a_new_table_counts_its_lag_from_the_start(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     monkeypatch.setattr(status_module, "merged_ledger", lambda *_: Ledger("t"))
-    table = replace(temperatures, start={0: 400, 1: 300})
+    table = redeclare(temperatures, start={0: 400, 1: 300})
     assert [part.lag for part in status_module.status(settings, table).partitions] == [500, 0]
-    wrong_table = replace(temperatures, start={0: 901})
+    wrong_table = redeclare(temperatures, start={0: 901})
     assert "ends at offset 900" in (status_module.status(settings, wrong_table).problem or "")
 
 

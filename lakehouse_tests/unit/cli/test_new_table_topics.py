@@ -54,7 +54,7 @@ def test_several_topics_become_one_table_of_all_their_records(
     assert (table.topics, table.topic) == (["orders.eu", "orders.us"], "")
     assert {column.name for column in table.columns} == {"order_id", "vat", "state"}
     comments = comments_in(folder)
-    assert 'topics=TopicPattern("orders\\\\..*")' in comments
+    assert 'source=TopicPattern("orders\\\\..*")' in comments
     assert "source=TopicName()" in comments
 
 

@@ -18,6 +18,7 @@ from lakehouse.storage import delta_rs_writer, lock
 from lakehouse.storage.row_order import merged_layout
 from lakehouse_tests.helpers.commands import CommandResult, lakehouse_says
 from lakehouse_tests.helpers.tables.logs import WrittenTable
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_a_restore_to_before_the_first_batch_continues_at_the_earliest_offset(ta
 def test_a_restore_to_before_the_start_says_that_it_is_looked_up_again(
     table: WrittenTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    declared_table = replace(temperatures, start="latest")
+    declared_table = redeclare(temperatures, start="latest")
     monkeypatch.setattr("lakehouse.cli.maintenance.select_tables", lambda *_: (declared_table,))
     assert "looks up the start again" not in restore(1).err
     result = restore(0)

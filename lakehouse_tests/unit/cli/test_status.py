@@ -23,6 +23,7 @@ from lakehouse.settings import Settings
 from lakehouse.sources import table_sources
 from lakehouse.storage.table_context import merged_ledger
 from lakehouse_tests.helpers.sensors import MERGED, write_log
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 NOT_UP_TO_DATE = 4
 HERE = SourceId("kafka", "c/t")
@@ -185,7 +186,7 @@ def test_status_names_an_accepted_loss_until_a_merge_has_recorded_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [LOSSES["expired"][0]])
-    table_status = status(settings, replace(temperatures, gaps="accept"))
+    table_status = status(settings, redeclare(temperatures, gaps="accept"))
     assert "temperatures accepts this loss" in (table_status.loss or "")
     assert not table_status.is_up_to_date
 
@@ -195,7 +196,7 @@ def test_status_reports_a_recreated_topic_that_breaks_the_order_by_offset(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_sources, "read_topics", lambda *_, **__: [LOSSES["another topic"][0]])
-    table_status = status(settings, replace(temperatures, order="offset"))
+    table_status = status(settings, redeclare(temperatures, order="offset"))
     assert "Offsets start again there" in (table_status.loss or "")
 
 

@@ -4,14 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lakehouse.declaration import Check, Column, Measure, Month, Reference, Rollup, StreamTable, Version
+from lakehouse.declaration import Check, Column, Computed, Measure, Month, Reference, Rollup, StreamTable, Time, Version
 
 TableFactory = Callable[[], StreamTable]
 """Creates a table when it is called, so that a test can catch the error."""
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
 RATED_AT = Column(
-    "rated_at", "TIMESTAMP", required=True, source="time", pattern="%Y-%m-%d %H:%M:%S", doc="When it was rated."
+    "rated_at",
+    "TIMESTAMP",
+    required=True,
+    source="time",
+    written=Time("%Y-%m-%d %H:%M:%S"),
+    doc="When it was rated.",
 )
 STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")
 TAGS = Column("tags", "ARRAY<STRING>", "Words.")
@@ -21,15 +26,21 @@ DOUBLES = Column("doubles", "ARRAY<DOUBLE>", "Numbers.")
 MEASURES = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
 
 
-def declare(*columns: Column, **changes: Any) -> StreamTable:
+def declare(*columns: Column | Computed, **changes: Any) -> StreamTable:
     """The table with further columns and other options."""
     parts: dict[str, Any] = {"columns": [ID, RATED_AT, STARS, *columns], "key": ["id"]}
-    return StreamTable(**{"name": "ratings", "topic": "ratings", "doc": "Ratings."} | parts | changes)
+    parts |= {} if "source" in changes else {"topic": "ratings"}
+    return StreamTable(**{"name": "ratings", "doc": "Ratings."} | parts | changes)
 
 
 def column(name: str = "n", type_: str = "INT", **rules: Any) -> Column:
     """A column of any kind."""
     return Column(name, type_, "A column.", **rules)
+
+
+def computed(sql: str, name: str = "n", type_: str = "INT") -> Computed:
+    """A computed column of any kind."""
+    return Computed(name, type_, sql, "A column.")
 
 
 def oldest(name: str) -> Version:
@@ -49,7 +60,7 @@ def declare_reference(*columns: Column, **changes: Any) -> StreamTable:
     return declare(references=[Reference(**parts | {"columns": [ID, *columns]} | changes)])
 
 
-def declare_measure(sql: str, *columns: Column) -> StreamTable:
+def declare_measure(sql: str, *columns: Column | Computed) -> StreamTable:
     """The table with a rollup of this measure."""
     return declare(*columns, rollups=[Rollup("r", ["id"], {"m": Measure(sql, "DOUBLE", "")}, "")])
 
@@ -69,12 +80,12 @@ def with_column(**changes: Any) -> TableFactory:
     return lambda: declare(column(**changes))
 
 
-def with_columns(*columns: Column, **changes: Any) -> TableFactory:
+def with_columns(*columns: Column | Computed, **changes: Any) -> TableFactory:
     """The table with further columns and other options."""
     return lambda: declare(*columns, **changes)
 
 
-def log_table(*columns: Column, **changes: Any) -> TableFactory:
+def log_table(*columns: Column | Computed, **changes: Any) -> TableFactory:
     """The table without a key, as a log table."""
     return with_columns(*columns, **{"key": []} | changes)
 
@@ -89,12 +100,12 @@ def with_reference(*columns: Column, **changes: Any) -> TableFactory:
     return lambda: declare_reference(*columns, **changes)
 
 
-def with_measure(sql: str, *columns: Column) -> TableFactory:
+def with_measure(sql: str, *columns: Column | Computed) -> TableFactory:
     """The table with a rollup of this measure."""
     return lambda: declare_measure(sql, *columns)
 
 
-def with_check(sql: str, *columns: Column, name: str = "c") -> TableFactory:
+def with_check(sql: str, *columns: Column | Computed, name: str = "c") -> TableFactory:
     """The table with this check."""
     return with_columns(*columns, checks=[Check(name, sql, "A check.")])
 
@@ -103,5 +114,5 @@ def with_computed(sql: str, type_: str = "INT") -> TableFactory:
     """The table with this computed column, over columns of every kind."""
     kinds = {"name": "STRING", "paid": "BOOLEAN", "price": "DECIMAL(12,2)", "weight": "DOUBLE"}
     columns = [column(name, kind) for name, kind in kinds.items()]
-    day = column("day", "DATE", pattern="%Y-%m-%d")
-    return with_columns(*columns, day, column("n", type_, sql=sql))
+    day = column("day", "DATE", written=Time("%Y-%m-%d"))
+    return with_columns(*columns, day, computed(sql, type_=type_))

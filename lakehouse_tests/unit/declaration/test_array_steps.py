@@ -9,6 +9,7 @@ import pytest
 from lakehouse.declaration import (
     Column,
     Csv,
+    Deletes,
     FieldIs,
     Json,
     ParentField,
@@ -48,7 +49,7 @@ def test_a_column_whose_path_leads_into_an_array_is_refused(options: dict[str, A
     [
         {"where": FieldIs("items[0].kind", ["a"])},
         {"where": [FieldIs("kind", ["a"]), FieldIs(("items[]", "kind"), ["a"])]},
-        {"apply_as_deletes": FieldIs("items[0]", ["gone"])},
+        {"deletes": Deletes(when=FieldIs("items[0]", ["gone"]))},
         {"rows_from": ("orders[0]", "items")},
         {"rows_from": "items[0]"},
         {"format": Json(in_base64=["Records[0]", "data"])},

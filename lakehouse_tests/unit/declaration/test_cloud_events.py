@@ -3,9 +3,9 @@
 import json
 from datetime import UTC, datetime
 
-from lakehouse.declaration import Column, RecordHeader, StreamTable
-from lakehouse.declaration.inference.chosen_records import header_notes
+from lakehouse.declaration import Column, RecordHeader, StreamTable, Time
 from lakehouse.declaration.inference.proposal import propose
+from lakehouse.declaration.inference.readable_records import header_notes
 
 EVENT = {"specversion": "1.0", "type": "paid", "source": "/shop", "id": "a1", "time": "2026-01-31T10:00:00Z"}
 HEADERS = {f"ce_{name}": text.encode() for name, text in EVENT.items()}
@@ -25,7 +25,7 @@ def test_the_lines_that_are_named_for_headers_read_them() -> None:
     names = (*EVENT, "subject")
     (note,) = header_notes([HEADERS | {"ce_subject": b"x"}, HEADERS | {"ce_id": b"a2", "ce_time": b"2026-01-31"}])
     assert note.startswith(f"All records have the headers {', '.join(f'ce_{name}' for name in names[:-1])}. To store")
-    names_of_line = {"Column": Column, "RecordHeader": RecordHeader}
+    names_of_line = {"Column": Column, "RecordHeader": RecordHeader, "Time": Time}
     columns = eval(f"[{note.split('write ')[1].removesuffix('.')}]", names_of_line)  # noqa: S307 - lines to copy
     table = StreamTable("t", "t", "", columns, ["ce_source", "ce_id"])
     row = table.decode(b"{}", headers=HEADERS)

@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Zone
+from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Time, Topic, Zone
 from lakehouse.decoding.fields import Field
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
 RATED_AT = Column(
-    "rated_at", "TIMESTAMP", required=True, source="time", pattern="%Y-%m-%d %H:%M:%S", doc="When it was rated."
+    "rated_at",
+    "TIMESTAMP",
+    required=True,
+    source="time",
+    written=Time("%Y-%m-%d %H:%M:%S"),
+    doc="When it was rated.",
 )
 STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")
 COUNT = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
@@ -59,7 +64,7 @@ def test_a_column_is_a_rule_for_its_field() -> None:
         {"topic": "other"},
         {"key": ["id", "rated_at"]},
         {"version": "id"},
-        {"order": "offset"},
+        {"topic": "", "source": Topic("ratings", order="offset")},
         {"late": Late("rated_at", timedelta(days=1))},
         {"columns": [ID, RATED_AT, Column("stars", "INT", between=(0, 5), doc="One to five.")]},
     ],
@@ -70,7 +75,10 @@ def test_the_fingerprint_changes_with_options_that_decide_rows(changes: dict[str
 
 
 def test_the_fingerprint_does_not_change_with_other_options() -> None:
-    assert declare(owner="team:other", partitions=9, rollups=[rollup()]).fingerprint == declare().fingerprint
+    assert (
+        declare(owner="team:other", source=Topic("ratings", partitions=9), rollups=[rollup()]).fingerprint
+        == declare().fingerprint
+    )
 
 
 def test_the_time_of_the_broker_must_have_a_zone() -> None:
@@ -96,7 +104,8 @@ def test_null_erases_changes_the_fingerprint_only_if_it_is_set() -> None:
 
 def test_a_zone_changes_the_fingerprint_by_its_name_and_its_choices() -> None:
     zones = (None, "Europe/Berlin", Zone("Europe/Berlin"), Zone("Europe/Berlin", "later"), "Europe/Paris")
-    fingerprints = [declare(columns=[ID, replace(RATED_AT, zone=zone)]).fingerprint for zone in zones]
+    times = [replace(RATED_AT.time, zone=zone) for zone in zones]
+    fingerprints = [declare(columns=[ID, replace(RATED_AT, written=time)]).fingerprint for time in times]
     assert fingerprints[1] == fingerprints[2]
     assert len(set(fingerprints)) == 4
     assert fingerprints[0] == "dc8f100a3118"

@@ -11,11 +11,15 @@ from dagster._core.definitions.utils import DISALLOWED_NAMES
 from lakehouse.declaration import (
     Check,
     Column,
+    Computed,
     Day,
     Late,
     Month,
     Rollup,
     StreamTable,
+    Time,
+    Topic,
+    Upkeep,
     Value,
     Year,
 )
@@ -27,6 +31,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse.ingest.load import base_layout
 from lakehouse.settings import Settings
 from lakehouse.storage.row_order import merged_layout
+from lakehouse_tests.helpers.tables.tables import redeclare
 from lakehouse_tests.unit.declaration.ratings import (
     ID,
     LABELS,
@@ -67,7 +72,10 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     (with_column(type_="DECIMAL(9)"), "column n: unknown type"),
     (with_column(type_="DECIMAL(09,6)"), "column n: unknown type"),
     *[
-        (with_column(type_=type_, pattern=pattern, between=(0, 1)), "column n: between is only allowed for numbers")
+        (
+            with_column(type_=type_, written=pattern and Time(pattern), between=(0, 1)),
+            "column n: between is only allowed for numbers",
+        )
         for type_, pattern in [("BOOLEAN", None), ("DATE", "%Y-%m-%d"), ("TIMESTAMP", "%Y-%m-%d")]
     ],
     (with_column(type_="DOUBLE", between=(float("nan"), 1)), "column n: between must be two numbers"),
@@ -92,7 +100,10 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     ],
     (with_column(default=7, between=(0, 5)), "column n: the default cannot be read: 'n' is '7', allowed is 0 to 5"),
     *[
-        (lambda by=by: declare(column("d", "DATE", pattern="%Y"), partition_by=by), f"partition_by: {message}")
+        (
+            lambda by=by: declare(column("d", "DATE", written=Time("%Y")), partition_by=by),
+            f"partition_by: {message}",
+        )
         for by, message in [
             (Day("d"), "Day requires a column of type TIMESTAMP"),
             (Day("none"), "Day requires a column of type TIMESTAMP"),
@@ -101,28 +112,36 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
         ]
     ],
     (lambda: declare(column("n", "STRING"), partition_by=Value("n")), "Value requires a column of type DATE or INT"),
-    (lambda: declare(cluster_by=["nope"]), "unknown column in cluster_by: nope"),
-    (lambda: declare(TAGS, cluster_by=["tags"]), "cluster_by cannot use column tags of type ARRAY<STRING>"),
+    (lambda: declare(upkeep=Upkeep(cluster_by=["nope"])), "unknown column in cluster_by: nope"),
+    (
+        lambda: declare(TAGS, upkeep=Upkeep(cluster_by=["tags"])),
+        "cluster_by cannot use column tags of type ARRAY<STRING>",
+    ),
     (lambda: declare(TAGS, version="tags"), "version cannot use column tags of type ARRAY<STRING>"),
     (lambda: declare(replace(TAGS, required=True), key=["tags"]), "key cannot use column tags of type ARRAY<STRING>"),
     (
         lambda: declare(TAGS, rollups=[Rollup("r", ["tags"], MEASURES, "")]),
         "rollup r: by cannot use column tags of type ARRAY<STRING>",
     ),
-    (lambda: declare(column("n", sql="size(tags)"), TAGS), "is not supported"),
+    (lambda: declare(Computed("n", "INT", "size(tags)", "A size."), TAGS), "is not supported"),
     (lambda: declare_reference(TAGS), "reference movies: column tags cannot have type ARRAY<STRING>"),
     (lambda: declare(SPOT, column("n", formerly=("spot", "x"))), "formerly spot.x, but column spot reads it now"),
     (lambda: declare(LABELS, column("n", formerly=("labels", "x"))), "formerly labels.x, but column labels reads it"),
     (lambda: declare(column("rated_day"), partition_by=Day("rated_at")), "column rated_day: the name is used by the"),
-    (with_column(type_="TIMESTAMP", pattern="%Y %%"), "column n: the pattern contains %%"),
-    (with_column(type_="TIMESTAMP", pattern="%Y%"), "column n: the pattern contains %,"),
-    (with_column(null_erases=True, sql="id"), "column n: sql and null_erases cannot be combined"),
+    (with_column(type_="TIMESTAMP", written=Time("%Y %%")), "column n: the pattern contains %%"),
+    (with_column(type_="TIMESTAMP", written=Time("%Y%")), "column n: the pattern contains %,"),
     *[
-        (with_column(type_="DATE", pattern=f"%Y-%m-%d {finer}"), f"column n: .* contains {finer}, which a DATE drops")
+        (
+            with_column(type_="DATE", written=Time(f"%Y-%m-%d {finer}")),
+            f"column n: .* contains {finer}, which a DATE drops",
+        )
         for finer in ("%M", "%S", "%f")
     ],
     *[
-        (with_column(type_="TIMESTAMP", pattern=pattern), f"column n: the pattern contains {finer} but no {coarser}")
+        (
+            with_column(type_="TIMESTAMP", written=Time(pattern)),
+            f"column n: the pattern contains {finer} but no {coarser}",
+        )
         for pattern, finer, coarser in [
             ("%Y-%d", "%d", "%m"),
             ("%Y-%m %H", "%H", "%d"),
@@ -131,11 +150,17 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
         ]
     ],
     *[
-        (with_column(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{offset}"), "column n: the pattern contains the offset")
+        (
+            with_column(type_="TIMESTAMP", written=Time(f"%Y-%m-%dT%H:%M{offset}")),
+            "column n: the pattern contains the offset",
+        )
         for offset in (" -0330", "+01", " GMT+1", "-05:00 ", "+02:00[Europe/Berlin]", " (+0200)")
     ],
     *[
-        (with_column(type_="TIMESTAMP", pattern=f"%Y-%m-%dT%H:%M{place}"), f"column n: .* contains .*, {reason}")
+        (
+            with_column(type_="TIMESTAMP", written=Time(f"%Y-%m-%dT%H:%M{place}")),
+            f"column n: .* contains .*, {reason}",
+        )
         for place, reason in {
             " EST": "which is the time of a part of the year",
             "CET": "which is the time of a part of the year",
@@ -145,13 +170,13 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     ],
     # key, version, partition
     (lambda: declare(key=["movie"]), "unknown column in key: movie"),
-    (lambda: declare(key=[], order="offset"), 'order="offset" requires a key'),
+    (lambda: declare(key=[], source=Topic("ratings", order="offset")), 'order="offset" requires a key'),
     (lambda: declare(key=(), base=temperatures.base), "base requires a key"),
     (lambda: declare(partition_by=Month("stars")), "partition_by: Month requires a column of type TIMESTAMP"),
     (lambda: declare(column("n", keep=True), key=["n"]), "key column n is not required"),
     # the table as a whole
     (lambda: declare(late=Late("seen_at", timedelta(1))), "late requires a TIMESTAMP or DATE column"),
-    (lambda: declare(topic=""), "topic '' is not a valid name in Kafka"),
+    (lambda: declare(topic=""), "source is missing"),
     (lambda: declare(topic="t" * 250), "not a valid name in Kafka"),
     (lambda: declare(checks=[Check("n", "id > 0", ""), Check("n", "id > 1", "")]), "check n: the name is already used"),
     (with_column(type_="DOUBLE", between=(0, 10**400)), "column n: between exceeds the range of DOUBLE"),
@@ -220,7 +245,7 @@ def test_two_declarations_share_no_table() -> None:
     table = declare_rollup()
     for other_table in (
         table,
-        replace(table, name="other", topic="other"),
+        redeclare(table, name="other", topic="other"),
         replace(table, name="by_movie", rollups=[]),
         replace(table, name="ratings_base", rollups=[]),
         replace(table, name="ratings_checks", rollups=[]),
@@ -237,4 +262,4 @@ def test_two_declarations_share_no_table() -> None:
 @pytest.mark.parametrize("pattern", ["%Y-%m-%d %H", "%Y-%m-%dT%H:%M:%S"])
 def test_a_date_whose_pattern_has_an_hour_is_refused(pattern: str) -> None:
     with pytest.raises(DeclarationError, match="column n: the pattern contains %H, which a DATE drops"):
-        with_column(type_="DATE", pattern=pattern)()
+        with_column(type_="DATE", written=Time(pattern))()

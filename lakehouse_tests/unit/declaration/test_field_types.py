@@ -17,6 +17,10 @@ from lakehouse.declaration import (
     Month,
     RecordHeader,
     RecordKey,
+    Time,
+    Topic,
+    Topics,
+    Upkeep,
 )
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.declaration.ratings import (
@@ -39,8 +43,8 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             ("file", None, "a string"),
             ("version", 5, "a string or a Version"),
             ("max_records", True, "an integer"),
-            ("start", 5, "a datetime, a string or a dict"),
-            ("start", date(2026, 11, 1), "a datetime, a string or a dict"),
+            ("source", 5, "a Topic, a Topics, a TopicPattern, a Files, a TableRows or a Generated"),
+            ("deletes", None, "a Deletes"),
             (
                 "format",
                 None,
@@ -60,13 +64,21 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
             ("key", 5, "a list or tuple"),
         ]
     ],
-    (lambda: declare("n"), "columns: each item must be a Column, not 'n'"),  # type: ignore[arg-type]
+    (lambda: declare("n"), "columns: each item must be a Column or a Computed, not 'n'"),  # type: ignore[arg-type]
     (lambda: declare(rollups=["n"]), "rollups: each item must be a Rollup, not 'n'"),
     (lambda: declare(checks=["n"]), "checks: each item must be a Check, not 'n'"),
     (lambda: declare(checks=[Check("n", "id > 0", "", "fatal")]), "check n: severity must be warn or error"),  # type: ignore[arg-type]
-    (lambda: declare(start={"0": 5}), "start: each key must be an integer, not '0'"),
-    (lambda: declare(start={True: 5}), "start: each key must be an integer, not True"),
-    (lambda: declare(start={0: 1.5}), "start: each value must be an integer, not 1.5"),
+    (
+        with_columns(source=Topic("ratings", start=date(2026, 11, 1))),  # type: ignore[arg-type]
+        "source: start must be a datetime, a string or a dict",
+    ),
+    (
+        with_columns(source=Topics(["a"], start={0: 5})),  # type: ignore[arg-type]
+        "source: start must be a datetime or a string, not",
+    ),
+    (lambda: declare(source=Topic("ratings", start={"0": 5})), "source: start: each key must be an integer, not '0'"),  # type: ignore[dict-item]
+    (lambda: declare(source=Topic("ratings", start={True: 5})), "source: start: each key must be an integer, not True"),
+    (lambda: declare(source=Topic("ratings", start={0: 1.5})), "source: start: each value must be an integer, not 1.5"),  # type: ignore[dict-item]
     (with_column(name=5), "name must be a string, not 5"),
     (with_column(type_=None), "column n: type must be a string, not None"),
     (lambda: declare(Column("n", "INT", doc=3)), "column n: doc must be a string, not 3"),  # type: ignore[arg-type]
@@ -76,7 +88,7 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
         with_column(source=5),
         "column n: source must be a string, a list or tuple, a ValueOrObject, .* or an ElementIndex, not 5",
     ),
-    (with_column(pattern=5), "column n: pattern must be a string, not 5"),
+    (with_column(written=Time(5)), "column n: written: pattern must be a string, not 5"),  # type: ignore[arg-type]
     (with_column(between=5), "column n: between must be a list or tuple, not 5"),
     (with_column(between="05"), "column n: between must be a list or tuple, not '05'"),
     (lambda: declare(late=Late(5, timedelta(1))), "late: column must be a string, not 5"),  # type: ignore[arg-type]
@@ -103,8 +115,8 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
     ),
     (lambda: declare_reference(Column("n", None, "")), "reference movies: column n: type must be a string"),  # type: ignore[arg-type]
     (
-        with_column(type_="TIMESTAMP", epoch="hours"),
-        "column n: epoch must be seconds, milliseconds, microseconds, nanoseconds or days",
+        with_column(type_="TIMESTAMP", written=Time(epoch="hours")),  # type: ignore[arg-type]
+        "column n: written: epoch must be seconds, milliseconds, microseconds, nanoseconds or days",
     ),
     (with_column(source=RecordHeader(5)), "column n: source: name must be a string, not 5"),  # type: ignore[arg-type]
     (with_column(source=("a", 5)), "column n: source: each item must be a string, not 5"),
@@ -113,13 +125,19 @@ REFUSALS: Sequence[tuple[TableFactory, str]] = [
         "column n: source: written must be text, any_text, big_endian, json, framed_json, avro, protobuf,"
         " window_start or window_end",
     ),
-    (lambda: declare(retention=None), "retention must be a timedelta"),
-    (lambda: declare(replay_from="2026-08-01"), "replay_from must be a date, not '2026-08-01'"),
-    (lambda: declare(replay_from=datetime(2026, 8, 1, tzinfo=UTC)), "replay_from must be a date, not datetime"),
+    (lambda: declare(upkeep=Upkeep(retention=None)), "upkeep: retention must be a timedelta"),  # type: ignore[arg-type]
+    (
+        lambda: declare(source=Topic("ratings", replay_from="2026-08-01")),  # type: ignore[arg-type]
+        "source: replay_from must be a date, not '2026-08-01'",
+    ),
+    (
+        lambda: declare(source=Topic("ratings", replay_from=datetime(2026, 8, 1, tzinfo=UTC))),
+        "source: replay_from must be a date, not datetime",
+    ),
     (lambda: declare(late=Late("rated_at", timedelta(1), "drop")), "late: policy must be accept or reject"),  # type: ignore[arg-type]
-    (lambda: declare(gaps="ignore"), "gaps must be stop or accept"),
+    (lambda: declare(source=Topic("ratings", gaps="ignore")), "source: gaps must be stop or accept"),  # type: ignore[arg-type]
     (lambda: declare(late=Late("rated_at", 7)), "late: after must be a timedelta"),  # type: ignore[arg-type]
-    (lambda: declare(partitions="3"), "partitions must be an integer"),
+    (lambda: declare(source=Topic("ratings", partitions="3")), "source: partitions must be an integer"),  # type: ignore[arg-type]
     (lambda: declare(format=Json(encoding=5)), "format: encoding must be a string, not 5"),  # type: ignore[arg-type]
     (lambda: declare(format=Csv("id")), "format: columns must be a list or tuple, not 'id'"),
     (lambda: declare(format=Csv(["id", 5])), "format: columns: each item must be a string, not 5"),  # type: ignore[list-item]

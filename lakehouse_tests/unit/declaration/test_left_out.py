@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, StreamTable, TextNumber
+from lakehouse.declaration import Column, StreamTable, TextNumber, Time
 from lakehouse_tests.helpers.proposals import infer, types
 
-NAMES = {"Column": Column, "TextNumber": TextNumber}
+NAMES = {"Column": Column, "TextNumber": TextNumber, "Time": Time}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_field_of_several_kinds_gets_the_line_that_takes_its_values(values: li
         ),
         (
             ["20260131", 20260201],
-            '"DATE", doc="", required=True, pattern="%Y%m%d", written="text_or_number"',
+            '"DATE", doc="", required=True, written=Time("%Y%m%d", written="text_or_number")',
             [date(2026, 1, 31), date(2026, 2, 1)],
         ),
         (
@@ -85,16 +85,13 @@ def test_a_field_whose_values_are_nearly_all_of_one_kind_also_gets_the_line_for_
 def test_a_version_that_is_a_date_stays_a_text_with_the_line_for_dates() -> None:
     proposal = infer({"id": 1, "api_version": "2022-11-15", "on": "2022-11-15"})
     assert types(proposal) == {"id": "BIGINT", "api_version": "STRING", "on": "DATE"}
-    line = 'Column("api_version", "DATE", doc="", required=True, pattern="%Y-%m-%d")'
+    line = 'Column("api_version", "DATE", doc="", required=True, written=Time("%Y-%m-%d"))'
     assert any(text.startswith("api_version has dates.") and line in text for text in proposal.warnings)
 
 
 def test_rows_are_proposed_for_a_field_that_is_an_array_in_some_records_and_an_object_in_others() -> None:
     proposal = infer({"id": 1, "in": {"parcel": [{"n": 1}]}}, {"id": 2, "in": {"parcel": {"n": 2}}})
     (warning,) = [warning for warning in proposal.warnings if "left out" in warning]
-    assert (
-        'it contains arrays and objects. For a row per object, write rows_from=("in", "parcel"), single_object='
-        in warning
-    )
+    assert 'it contains arrays and objects. For a row per object, write rows_from=Explode(("in", "parcel"), ' in warning
     proposal = infer({"parcel": [{"n": 1}]}, {"parcel": {"n": 2}})
-    assert 'write rows_from="parcel", single_object=True. ' in proposal.warnings[0]
+    assert 'write rows_from=Explode("parcel", single_object=True). ' in proposal.warnings[0]

@@ -50,7 +50,7 @@ def test_the_proposal_for_the_sample_weather_is_its_declaration_without_the_key(
         "temperature_2m": "DOUBLE",
     }
     pattern, required_names = (
-        {c.name: c.pattern for c in proposal.columns},
+        {c.name: c.time.pattern for c in proposal.columns},
         {c.name for c in proposal.columns if c.required},
     )
     assert pattern["time"] == "%Y-%m-%dT%H:%M"
@@ -118,7 +118,7 @@ def test_numbers_that_are_present_day_times_and_have_a_name_of_a_time_are_times(
     numbers = {"id": 1767225600, "at": 1767225600000, "n_ms": 5, "paid_ts": 1767225600, "took_ns": 1767225600}
     numbers |= {"timeUnixNano": 1767225600123456789, "tweet": 1767225600123456789}
     columns = infer(numbers).columns
-    assert [(column.name, column.type, column.epoch) for column in columns] == [
+    assert [(column.name, column.type, column.time.epoch) for column in columns] == [
         ("id", "BIGINT", None),
         ("at", "TIMESTAMP", "milliseconds"),
         ("n_ms", "BIGINT", None),
@@ -142,7 +142,7 @@ def test_numbers_that_are_present_day_times_and_have_a_name_of_a_time_are_times(
 )
 def test_iso_8601_is_proposed_if_no_plain_pattern_reads_all_texts(texts: list[str], pattern: str) -> None:
     proposal = infer(*({"id": n, "at": text} for n, text in enumerate(texts)))
-    assert {column.name: column.pattern for column in proposal.columns} == {"id": None, "at": pattern}
+    assert {column.name: column.time.pattern for column in proposal.columns} == {"id": None, "at": pattern}
     has_offsets = texts[0].endswith(("Z", "+02:00")) and len(texts) < 3
     hints = [warning for warning in proposal.warnings if 'zone="Europe/Berlin"' in warning]
     assert len(hints) == (not has_offsets and pattern != "%Y-%m-%d")
@@ -163,9 +163,9 @@ def test_a_time_that_may_be_stored_like_another_is_not_in_the_key(times: list[An
 
 def test_a_number_finer_than_a_microsecond_is_not_a_time() -> None:
     (column,) = propose([b'{"at": 1767225600.0000001}', b'{"at": 1767225600.0000002}']).columns
-    assert (column.type, column.epoch) == ("DECIMAL(38,7)", None)
+    assert (column.type, column.time.epoch) == ("DECIMAL(38,7)", None)
     (column,) = propose([b'{"at": 1767225600.000001}', b'{"at": 1767225600.000002}']).columns
-    assert (column.type, column.epoch) == ("TIMESTAMP", "seconds")
+    assert (column.type, column.time.epoch) == ("TIMESTAMP", "seconds")
 
 
 def test_nested_fields_are_columns_with_their_paths() -> None:

@@ -76,7 +76,7 @@ def test_avro_types_are_those_of_the_schema_and_every_record_fits(data: st.DataO
     assert {name: type_ for name, type_ in types(proposal).items() if name not in proposal.key} == expected
     required_names = {column.name for column in proposal.columns if column.required}
     assert required_names - {*proposal.key} == {name for name in kinds if not nullable[name]} - {*proposal.key}
-    assert not any(column.pattern or column.epoch for column in proposal.columns)
+    assert not any(column.time.pattern or column.time.epoch for column in proposal.columns)
 
 
 def define_once(kind: Any, defined_names: set[str]) -> Any:

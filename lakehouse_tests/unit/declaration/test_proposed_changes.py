@@ -32,7 +32,9 @@ def keyed(*values: bytes | None) -> list[KeyedValue]:
 
 
 def types(*values: bytes | None) -> dict[str, tuple[str, Any]]:
-    return {column.name: (column.type, column.epoch) for column in propose_changes(keyed(*values), Debezium()).columns}
+    return {
+        column.name: (column.type, column.time.epoch) for column in propose_changes(keyed(*values), Debezium()).columns
+    }
 
 
 def test_the_key_is_that_of_the_records_and_only_it_is_required() -> None:
@@ -101,7 +103,7 @@ def test_the_file_reads_the_records_as_they_are() -> None:
     text = declaration_text("items", ["shop.public.items"], propose_changes(records, Debezium()))
     assert 'format=Debezium(decimal_handling_mode="string")' in text
     assert 'Column("large", "STRING", doc="", keep=True, null_erases=True)' in text
-    assert "from lakehouse import Column, Debezium, StreamTable\n" in text
+    assert "from lakehouse import Column, Debezium, StreamTable, Time\n" in text
     names: dict[str, Any] = {"__file__": ""}
     exec(text, names)  # noqa: S102 - the file that a user gets
     assert names["items"].decode(change("c", 3, ROW))["note"] == "x"

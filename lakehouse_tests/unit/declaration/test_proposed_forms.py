@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, StreamTable, TextNumber
+from lakehouse.declaration import Column, StreamTable, TextNumber, Time
 from lakehouse.declaration.inference.proposal import Proposal, propose
 
 LINE = re.compile(r", write (Column\(.*\))\.")
@@ -36,47 +36,52 @@ def line_in(proposal: Proposal) -> str | None:
         ),
         ("quantity", ["1", "250"], '"BIGINT", written="text"', [1, 250]),
         ("tiny", [".5", "1"], '"DECIMAL(38,1)", written="text"', [Decimal("0.5"), Decimal("1.0")]),
-        ("day", ["20260131", "20240229"], '"DATE", pattern="%Y%m%d"', [date(2026, 1, 31), date(2024, 2, 29)]),
+        (
+            "day",
+            ["20260131", "20240229"],
+            '"DATE", written=Time("%Y%m%d")',
+            [date(2026, 1, 31), date(2024, 2, 29)],
+        ),
         (
             "day",
             [20260131, 20240229],
-            '"DATE", pattern="%Y%m%d", written="number"',
+            '"DATE", written=Time("%Y%m%d", written="number")',
             [date(2026, 1, 31), date(2024, 2, 29)],
         ),
         (
             "stamp",
             [20260131101530],
-            '"TIMESTAMP", pattern="%Y%m%d%H%M%S", written="number"',
+            '"TIMESTAMP", written=Time("%Y%m%d%H%M%S", written="number")',
             [datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC)],
         ),
         (
             "sent_at",
             ["1769854530500"],
-            '"TIMESTAMP", epoch="milliseconds", written="text"',
+            '"TIMESTAMP", written=Time(epoch="milliseconds", written="text")',
             [datetime(2026, 1, 31, 10, 15, 30, 500_000, tzinfo=UTC)],
         ),
         (
             "time_ns",
             ["1769854530500000999"],
-            '"TIMESTAMP", epoch="nanoseconds", written="text"',
+            '"TIMESTAMP", written=Time(epoch="nanoseconds", written="text")',
             [datetime(2026, 1, 31, 10, 15, 30, 500_001, tzinfo=UTC)],
         ),
         (
             "start",
             ["1769854530500000999", "1769854530500001000"],
-            '"TIMESTAMP", epoch="nanoseconds", written="text"',
+            '"TIMESTAMP", written=Time(epoch="nanoseconds", written="text")',
             [datetime(2026, 1, 31, 10, 15, 30, 500_001, tzinfo=UTC)] * 2,
         ),
         (
             "begin",
             ["1769854530", ""],
-            '"TIMESTAMP", epoch="seconds", written="text", null_values=[""]',
+            '"TIMESTAMP", written=Time(epoch="seconds", written="text"), null_values=[""]',
             [datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC), None],
         ),
         (
             "closed_at",
             [1769854530500, 0],
-            '"TIMESTAMP", epoch="milliseconds", null_values=["0"]',
+            '"TIMESTAMP", written=Time(epoch="milliseconds"), null_values=["0"]',
             [datetime(2026, 1, 31, 10, 15, 30, 500_000, tzinfo=UTC), None],
         ),
         (
@@ -102,19 +107,19 @@ def line_in(proposal: Proposal) -> str | None:
         (
             "day",
             ["20260131", "00000000"],
-            '"DATE", pattern="%Y%m%d", null_values=["00000000"]',
+            '"DATE", written=Time("%Y%m%d"), null_values=["00000000"]',
             [date(2026, 1, 31), None],
         ),
         (
             "day",
             [20260131, 0],
-            '"DATE", pattern="%Y%m%d", written="number", null_values=["0"]',
+            '"DATE", written=Time("%Y%m%d", written="number"), null_values=["0"]',
             [date(2026, 1, 31), None],
         ),
         (
             "on",
             ["2026-01-31", "-", ""],
-            '"DATE", pattern="%Y-%m-%d", null_values=["", "-"]',
+            '"DATE", written=Time("%Y-%m-%d"), null_values=["", "-"]',
             [date(2026, 1, 31), None, None],
         ),
     ],
@@ -128,7 +133,7 @@ def test_the_line_that_a_proposal_names_reads_its_records(
     line = line_in(proposal)
     required = "" if "null_values" in options else ", required=True"
     assert line == f'Column("{name}", {type_}, doc=""{required}, {further_options})'
-    column = eval(str(line), {"Column": Column, "TextNumber": TextNumber})  # noqa: S307 - the line that a user copies
+    column = eval(str(line), {"Column": Column, "TextNumber": TextNumber, "Time": Time})  # noqa: S307 - the line that a user copies
     table = StreamTable("t", "t", "", [Column("id", "INT", "", required=True), column], ["id"])
     rows = [table.decode(json.dumps({"id": 1, name: value}).encode()) for value in values]
     assert [row[name] for row in rows] == decoded_values
@@ -180,9 +185,9 @@ def test_a_line_says_what_it_rounds_or_rejects() -> None:
 @pytest.mark.parametrize(
     ("regular_value", "odd_value", "line"),
     [
-        ("2026-01-31T10:15", "soon", '"TIMESTAMP", doc="", required=True, pattern="%Y-%m-%dT%H:%M"'),
+        ("2026-01-31T10:15", "soon", '"TIMESTAMP", doc="", required=True, written=Time("%Y-%m-%dT%H:%M")'),
         ("12.50", "free", '"DECIMAL(38,2)", doc="", required=True, written="text"'),
-        ("20260131", "20261331", '"DATE", doc="", required=True, pattern="%Y%m%d"'),
+        ("20260131", "20261331", '"DATE", doc="", required=True, written=Time("%Y%m%d")'),
     ],
 )
 def test_one_odd_value_does_not_hide_what_all_others_are(regular_value: str, odd_value: str, line: str) -> None:

@@ -5,7 +5,7 @@ from base64 import b64encode
 
 import pytest
 
-from lakehouse.declaration import StreamTable
+from lakehouse.declaration import Explode, StreamTable
 from lakehouse.declaration.inference.proposal import propose
 from lakehouse.decoding.fields import Rejection
 from lakehouse_tests.helpers.proposals import infer, types
@@ -53,7 +53,7 @@ def test_objects_arrays_of_them_and_texts_that_hold_them_are_rows_of_one_table()
         {"id": "BIGINT", "name": "STRING"},
     )
     assert (proposal.unread, proposal.refusal) == (1, "the value is text 'x', expected an object") or proposal.refusal
-    table = StreamTable("t", "t", "", proposal.columns, (), rows_from=(), single_object=True)
+    table = StreamTable("t", "t", "", proposal.columns, (), rows_from=Explode((), single_object=True))
     assert [len(table.decode_rows(value)) for value in values[:3]] == [1, 2, 1]
 
 
@@ -85,6 +85,6 @@ def test_texts_in_base64_are_named_unless_they_may_be_words(contents: list[bytes
 def test_the_time_of_an_event_may_have_any_form_of_its_standard() -> None:
     event = {"specversion": "1.0", "id": "1", "source": "/a", "type": "t", "time": "2026-01-01T00:00:00Z"}
     (column,) = [column for column in infer(event, {**event, "id": "2"}).columns if column.name == "time"]
-    assert (column.type, column.pattern) == ("TIMESTAMP", "iso8601")
+    assert (column.type, column.time.pattern) == ("TIMESTAMP", "iso8601")
     (column,) = [column for column in infer({"id": 1, "time": event["time"]}).columns if column.name == "time"]
-    assert column.pattern == "%Y-%m-%dT%H:%M:%SZ"
+    assert column.time.pattern == "%Y-%m-%dT%H:%M:%SZ"

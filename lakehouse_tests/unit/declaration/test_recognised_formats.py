@@ -93,7 +93,7 @@ def test_texts_have_the_type_that_all_values_of_a_field_have() -> None:
     for odd in (b"on", b"007", b"1e99999999999999999999"):
         assert [column.type for column in propose([*NUMBERS, odd], Text()).columns] == ["STRING"]
     times = propose([b"2026-01-31,1769817600", b"2026-02-01,1769904000"], Csv(["day", "at"]))
-    assert [(column.name, column.type, column.pattern, column.epoch) for column in times.columns] == [
+    assert [(column.name, column.type, column.time.pattern, column.time.epoch) for column in times.columns] == [
         ("day", "DATE", "%Y-%m-%d", None),
         ("at", "TIMESTAMP", None, "seconds"),
     ]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lakehouse.declaration import Column, Reject
+from lakehouse.declaration import Computed, Reject
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse_tests.unit.declaration.ratings import column, declare, declare_reference
 
@@ -30,7 +30,7 @@ def test_the_columns_of_a_reference_that_a_rule_names_are_facts_of_the_declarati
 
 
 def test_conditions_read_columns_and_computed_columns_of_a_row_or_of_a_struct() -> None:
-    low = Column("low", "BOOLEAN", sql="stars < 2", doc="Few.")
+    low = Computed("low", "BOOLEAN", sql="stars < 2", doc="Few.")
     references = declare_reference().references
     rules = [Reject("few", when="low AND ID > 1"), Reject("lost", unknown="movies", by=["id"])]
     table = declare(low, references=references, rejects=rules)

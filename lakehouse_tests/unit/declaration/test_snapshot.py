@@ -1,13 +1,13 @@
 """The snapshot of a declaration, and columns that are renamed columns of the previous declaration."""
 
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, RecordKey, StreamTable, Zone
+from lakehouse.declaration import Column, RecordKey, StreamTable, Time, Zone
 from lakehouse.declaration.snapshot import differences, facts_of, find_renamed_columns
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 CITY = Column("city", "STRING", "Where.")
 
@@ -36,14 +36,14 @@ def test_a_column_with_the_source_of_a_removed_column_is_renamed(options: dict[s
 
 def test_days_to_replay_are_no_change_of_a_table() -> None:
     before = StreamTable("orders", "orders", "Orders.", [Column("id", "INT", "Which.", required=True)], ["id"])
-    now = replace(before, replay_from=date(2026, 8, 1))
+    now = redeclare(before, replay_from=date(2026, 8, 1))
     assert (facts_of(now), now.fingerprint) == (facts_of(before), before.fingerprint)
 
 
 def test_another_start_is_no_change_of_a_table() -> None:
     before = StreamTable("orders", "orders", "Orders.", [Column("id", "INT", "Which.", required=True)], ["id"])
     for start in ("latest", "2026-11-01T00:00:00Z", {0: 5}):
-        now = replace(before, start=start)
+        now = redeclare(before, start=start)
         assert (facts_of(now), now.fingerprint) == (facts_of(before), before.fingerprint)
 
 
@@ -67,7 +67,7 @@ def test_the_encoding_of_a_key_is_a_difference_unless_it_is_text() -> None:
 
 def test_a_changed_zone_or_unit_of_a_time_is_a_difference_and_the_same_zone_is_none() -> None:
     def differences_between(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-        times = [Column("at", "TIMESTAMP", "When.", **options) for options in (before, now)]
+        times = [Column("at", "TIMESTAMP", "When.", written=Time(**options)) for options in (before, now)]
         return [change for _, change in differences(*map(snapshot_with, times))]
 
     text = {"pattern": "iso8601"}

@@ -4,7 +4,7 @@ import pytest
 from typer import BadParameter
 
 from lakehouse.cli.arguments import select_topic
-from lakehouse.declaration import StreamTable, TopicPattern
+from lakehouse.declaration import StreamTable, TopicPattern, Topics
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.errors import DeclarationError
 from lakehouse.ingest.topics import named_topics, reads_topic_of
@@ -12,8 +12,8 @@ from lakehouse.storage.row_order import order_fields, order_of
 from lakehouse_tests.unit.declaration.ratings import declare
 
 ONE = declare()
-TWO = declare(topic="", topics=["ratings-eu", "ratings-us"])
-MATCHING = declare(topic="", topics=TopicPattern("ratings-.*"))
+TWO = declare(source=Topics(["ratings-eu", "ratings-us"]))
+MATCHING = declare(source=TopicPattern("ratings-.*"))
 
 
 def test_the_declaration_for_one_topic_differs_in_nothing_else() -> None:
@@ -23,7 +23,7 @@ def test_the_declaration_for_one_topic_differs_in_nothing_else() -> None:
 
 
 def test_topics_are_part_of_the_fingerprint_and_of_the_snapshot() -> None:
-    tables = (ONE, TWO, MATCHING, declare(topic="", topics=["ratings-eu"]), declare(topic="ratings-eu"))
+    tables = (ONE, TWO, MATCHING, declare(source=Topics(["ratings-eu"])), declare(topic="ratings-eu"))
     assert len({table.fingerprint for table in tables}) == len(tables)
     assert "topics" not in facts_of(ONE)
     changes = dict(differences(facts_of(ONE), facts_of(TWO)))
@@ -40,11 +40,11 @@ def test_the_source_decides_between_records_of_the_same_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topics", "names"),
-    [(("a", "b"), ["a", "b"]), (TopicPattern("a.*"), [])],
+    ("source", "names"),
+    [(Topics(("a", "b")), ["a", "b"]), (TopicPattern("a.*"), [])],
 )
-def test_the_named_topics_are_those_of_a_list(topics: object, names: list[str]) -> None:
-    assert [part.topic for part in named_topics(declare(topic="", topics=topics))] == names
+def test_the_named_topics_are_those_of_a_list(source: Topics | TopicPattern, names: list[str]) -> None:
+    assert [part.topic for part in named_topics(declare(source=source))] == names
     assert named_topics(ONE) == [ONE]
 
 
@@ -76,7 +76,7 @@ def test_only_the_topic_may_be_left_out(missing_part: str) -> None:
         (ONE, "topic ratings"),
         (TWO, "topics ratings-eu, ratings-us"),
         (MATCHING, "topics that match ratings-.*"),
-        (declare(topic="", topics=list("abcdefg")), "topics a, b, c, d, e and 2 more"),
+        (declare(source=Topics(list("abcdefg"))), "topics a, b, c, d, e and 2 more"),
     ],
 )
 def test_texts_name_the_topics(table: StreamTable, text: str) -> None:

@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import (
-    Column,
-    Late,
-)
+from lakehouse.declaration import Column, Late, Time, Upkeep
 from lakehouse.defs.build import build_defs
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.ratings import (
@@ -38,13 +35,13 @@ def test_a_subclass_of_column_is_accepted_with_any_fields() -> None:
 
 def test_unusual_but_harmless_declarations_are_accepted() -> None:
     """Two columns of one field, a kept column as the event time, a version in the key, a column without a doc."""
-    same_column = column("seen_again_at", "TIMESTAMP", source="time", pattern="%Y-%m-%d %H:%M:%S")
-    yearly = column("seen_at", "TIMESTAMP", pattern="%Y", keep=True)
+    same_column = column("seen_again_at", "TIMESTAMP", source="time", written=Time("%Y-%m-%d %H:%M:%S"))
+    yearly = column("seen_at", "TIMESTAMP", written=Time("%Y"), keep=True)
     unusual_columns = [
         column("x", "DOUBLE", between=(0, float("inf"))),
         column("y", "DECIMAL(38,38)"),
         *[
-            column(f"at_{place}", "TIMESTAMP", pattern=pattern)
+            column(f"at_{place}", "TIMESTAMP", written=Time(pattern))
             for place, pattern in enumerate(("%d.%m.%Y, %HhZ", "%Y-%m-%dT%H:%M:%S.%f+00:00", "%Y-01", "%Y%m%d%H%M UTC"))
         ],
         column("one", "INT", between=(0.5, 1.5)),
@@ -55,7 +52,11 @@ def test_unusual_but_harmless_declarations_are_accepted() -> None:
     values = [column(name) for name in ("number", "change", "place", "file", "count", "key", "kafka_offset")]
     columns = [ID, RATED_AT, STARS, same_column, yearly, *unusual_columns, *values]
     table = declare(
-        columns=columns, version="id", late=Late("seen_at", timedelta(1)), retention=timedelta(hours=1), doc=""
+        columns=columns,
+        version="id",
+        late=Late("seen_at", timedelta(1)),
+        upkeep=Upkeep(retention=timedelta(hours=1)),
+        doc="",
     )
     build_defs([table]).get_repository_def()
 
@@ -69,4 +70,4 @@ def test_exact_sums_are_accepted() -> None:
 
 @pytest.mark.parametrize("pattern", ["am %d.%m.%Y um %H:%M Uhr", "%H:%M %d/%m/%Y", "%Y-%m-%dT%H:%M:%S GMT"])
 def test_words_in_a_pattern_that_do_not_shift_the_time_are_accepted(pattern: str) -> None:
-    assert with_column(type_="TIMESTAMP", pattern=pattern)()
+    assert with_column(type_="TIMESTAMP", written=Time(pattern))()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, StreamTable
-from lakehouse.declaration.widening import is_recast, is_widened
+from lakehouse.declaration.columns import is_recast, is_widened
 from lakehouse.errors import DeclarationError
 
 

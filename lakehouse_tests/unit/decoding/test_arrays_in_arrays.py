@@ -13,14 +13,17 @@ from hypothesis import strategies as st
 from lakehouse.declaration import (
     Column,
     Compressed,
+    Deletes,
     Element,
     ElementIndex,
+    Explode,
     FieldIs,
     Json,
     Late,
     ParentField,
     Rejection,
     StreamTable,
+    Time,
 )
 from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.one_record import judge_record
@@ -39,7 +42,7 @@ FORMER = ParentField((SHOP, ORDER, "price"))
 TABLES = {
     "keyed": ITEMS,
     "where": replace(ITEMS, where=FieldIs("sender", ["a"])),
-    "deletes": replace(ITEMS, apply_as_deletes=FieldIs("gone", [True])),
+    "deletes": replace(ITEMS, deletes=Deletes(when=FieldIs("gone", [True]))),
     "kept": replace(
         ITEMS,
         columns=[*COLUMNS, Column("price", "DECIMAL(9,2)", "Price.", source=FORMER, keep=True, null_erases=True)],
@@ -49,7 +52,10 @@ TABLES = {
     ),
     "late": replace(
         ITEMS,
-        columns=[*COLUMNS, Column("at", "TIMESTAMP", "When.", source=ParentField((SHOP, "at")), epoch="seconds")],
+        columns=[
+            *COLUMNS,
+            Column("at", "TIMESTAMP", "When.", source=ParentField((SHOP, "at")), written=Time(epoch="seconds")),
+        ],
         late=Late("at", timedelta(days=1)),
     ),
     "compressed": replace(ITEMS, format=Compressed(Json(), "gzip")),
@@ -58,7 +64,7 @@ TABLES = {
         columns=[SHOP_NAME, Column("item", "STRING", "Its text.", source=Element(), written="json")],
         key=[],
     ),
-    "single object": replace(ITEMS, single_object=True),
+    "single object": replace(ITEMS, rows_from=Explode(ITEMS.rows_path or (), single_object=True)),
     "index": replace(
         ITEMS, columns=[ORDER_ID, Column("place", "INT", "Place.", source=ElementIndex())], key=["order_id"]
     ),

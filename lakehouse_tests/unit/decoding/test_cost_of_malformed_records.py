@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, Time
 from lakehouse.decoding.fields import REASONS, Field, Rejection
 from lakehouse.decoding.records import decode
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(10)
 
 
 def field(type_: str) -> Field:
-    return Column("n", type_, "A field.", pattern=PATTERNS.get(type_)).field
+    return Column("n", type_, "A field.", written=Time(PATTERNS.get(type_))).field
 
 
 def verdict(value: bytes, type_: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakehouse.declaration import Column, Csv, FieldIs, StreamTable
+from lakehouse.declaration import Column, Csv, Deletes, FieldIs, StreamTable
 from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.formats.texts.recognition import likely_text_formats
 from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths, rows_of, verdict_of
@@ -94,7 +94,7 @@ def test_an_empty_field_without_quotes_erases_a_kept_value() -> None:
 def test_a_field_of_a_text_format_says_which_records_delete() -> None:
     columns = [replace(COLUMNS[0], required=True), COLUMNS[1]]
     deletes = FieldIs("price", ["gone"])
-    table = StreamTable("rows", "rows", "", columns, ["id"], format=ROWS.format, apply_as_deletes=deletes)
+    table = StreamTable("rows", "rows", "", columns, ["id"], format=ROWS.format, deletes=Deletes(when=deletes))
     kept_row, deleted_row = decode_on_both_paths([b"1,Ann,1", b"1,Ann,gone"], table.rules())
     assert (kept_row["_deleted"], deleted_row["_deleted"]) == (False, True)
 

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Delete, FieldIs, Late, RecordKey, StreamTable, Tombstone, Truncate
+from lakehouse.declaration import (
+    Column,
+    Delete,
+    Deletes,
+    FieldIs,
+    Late,
+    RecordKey,
+    StreamTable,
+    Time,
+    Tombstone,
+    Truncate,
+)
 from lakehouse.decoding.staged import DELETED, ROWLESS
 from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
@@ -15,7 +26,7 @@ from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 COLUMNS = [
     Column("id", "BIGINT", "Number.", required=True),
     Column("revision", "INT", "Version."),
-    Column("at", "TIMESTAMP", "When.", required=True, epoch="seconds"),
+    Column("at", "TIMESTAMP", "When.", required=True, written=Time(epoch="seconds")),
     Column("note", "STRING", "Kept.", keep=True, null_erases=True),
 ]
 TABLE = StreamTable(
@@ -26,7 +37,7 @@ TABLE = StreamTable(
     ["id"],
     version=BY_REVISION,
     late=Late("at", timedelta(0)),
-    apply_as_deletes=FieldIs(["source", "op"], ["DELETE", "d", 1, True]),
+    deletes=Deletes(when=FieldIs(["source", "op"], ["DELETE", "d", 1, True])),
 )
 
 
@@ -84,7 +95,7 @@ def test_an_invalid_delete_is_rejected(value: bytes | None, reason: str) -> None
 @pytest.mark.invariant("14.4")
 def test_a_tombstone_deletes_by_the_key_of_its_record() -> None:
     columns = [Column("id", "BIGINT", "Number.", required=True, source=RecordKey()), COLUMNS[3]]
-    table = StreamTable("t", "t", "", columns, ["id"], apply_as_deletes=Tombstone())
+    table = StreamTable("t", "t", "", columns, ["id"], deletes=Deletes(when=Tombstone()))
     verdicts = decode([b'{"note": "x"}', None, None], table, [b"1", b"2", b"x"])
     assert [(v["id"], v["note"], v["_reason"], v[DELETED]) for v in verdicts] == [
         (1, "x", None, False),
@@ -111,7 +122,8 @@ def test_a_delete_and_a_truncate_equal_no_row_and_not_each_other() -> None:
     assert repr([Delete(values), Truncate()]) == "[Delete({'id': 1}), Truncate({})]"
 
 
-TRUNCATED = replace(TABLE, apply_as_truncates=FieldIs(["source", "op"], ["TRUNCATE"]))
+TRUNCATES = FieldIs(["source", "op"], ["TRUNCATE"])
+TRUNCATED = replace(TABLE, deletes=replace(TABLE.deletes, truncates=TRUNCATES))
 
 
 @pytest.mark.invariant("14.7")
@@ -147,7 +159,7 @@ def test_truncates_change_the_fingerprint() -> None:
 
 
 def test_a_table_with_truncates_alone_deletes_no_single_row() -> None:
-    table = replace(TRUNCATED, apply_as_deletes=None)
+    table = replace(TRUNCATED, deletes=replace(TRUNCATED.deletes, when=None))
     truncate, row = decode([record("TRUNCATE", revision=1), record("d", at=10**9)], table)
     assert [(v[ROWLESS], v[DELETED]) for v in (truncate, row)] == [(True, False), (False, False)]
 

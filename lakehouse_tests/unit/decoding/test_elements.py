@@ -14,8 +14,10 @@ from lakehouse.declaration import (
     Column,
     Compressed,
     Delete,
+    Deletes,
     Element,
     ElementIndex,
+    Explode,
     FieldIs,
     HeaderIs,
     Json,
@@ -25,6 +27,7 @@ from lakehouse.declaration import (
     RecordKey,
     Rejection,
     StreamTable,
+    Time,
 )
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.one_record import judge_record
@@ -64,13 +67,13 @@ def test_the_place_of_an_element_counts_those_that_are_rejected_and_a_field_of_i
         "wrong_type",
         {"order_id": 1, "index": 2, "sku": "a"},
     ]
-    deleting = replace(table, apply_as_deletes=FieldIs("gone", [True]))
+    deleting = replace(table, deletes=Deletes(when=FieldIs("gone", [True])))
     assert rows_of(deleting, items({"sku": "a"}, {"gone": True}))[1] == Delete(order_id=1, index=1)
 
 
 @pytest.mark.parametrize("element", [{"sku": "a", "amount": {"pieces": 2}}, {"sku": "a", "amount": '{"pieces": 2}'}])
 def test_a_single_object_in_place_of_the_array_is_a_row_if_that_is_declared(element: dict[str, Any]) -> None:
-    table = replace(ITEMS, single_object=True)
+    table = replace(ITEMS, rows_from=Explode("items", single_object=True))
     row = {"order_id": 1, "sku": "a", "pieces": 2}
     for place in (element, [element], json.dumps(element), json.dumps([element])):
         assert rows_of(table, json.dumps({"id": 1, "items": place}).encode()) == [row]
@@ -83,7 +86,7 @@ def test_a_single_object_in_place_of_the_array_is_a_row_if_that_is_declared(elem
 
 
 def test_single_objects_take_the_fast_path_and_their_other_fields_are_counted_by_name() -> None:
-    table = replace(ITEMS, single_object=True)
+    table = replace(ITEMS, rows_from=Explode("items", single_object=True))
     record = b'{"id": 1, "items": {"sku": "a", "amount": {"pieces": 1, "unit": "kg"}, "color": "red"}}'
     values = pa.array([record], pa.binary())
     assert uncertain_records(values, None, table.rules()) == []
@@ -93,7 +96,7 @@ def test_single_objects_take_the_fast_path_and_their_other_fields_are_counted_by
 
 
 def test_a_record_that_is_a_single_object_is_a_row_if_that_is_declared() -> None:
-    table = log(SKU, rows_from=(), single_object=True)
+    table = log(SKU, rows_from=Explode((), single_object=True))
     assert rows_of(table, b'{"sku": "a"}') == rows_of(table, b'[{"sku": "a"}]') == [{"sku": "a"}]
     assert rows_of(log(SKU, rows_from=()), b'{"sku": "a"}') == ["wrong_type"]
 
@@ -191,7 +194,7 @@ def test_other_parts_of_the_record_are_the_same_for_all_rows() -> None:
 
 
 def test_where_is_about_the_record_and_deletes_are_about_the_element() -> None:
-    table = replace(ITEMS, where=FieldIs("kind", ["order"]), apply_as_deletes=FieldIs("gone", [True]))
+    table = replace(ITEMS, where=FieldIs("kind", ["order"]), deletes=Deletes(when=FieldIs("gone", [True])))
     value = items({"sku": "a", "gone": True, "amount": 5}, {"sku": "b", "gone": False}, kind="order", gone=True)
     verdicts = judge_record(value, table.rules(), {})
     assert [(verdict.deletes, verdict.row["sku"]) for verdict in verdicts] == [(True, "a"), (False, "b")]
@@ -204,7 +207,7 @@ def test_where_is_about_the_record_and_deletes_are_about_the_element() -> None:
 def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bool) -> None:
     deletes = FieldIs(ParentField("type"), ["DELETE"])
     columns = [Column("id", "BIGINT", "Number.", required=True), Column("n", "INT", "How many.")]
-    table = StreamTable("t", "t", "T.", columns, ["id"], rows_from="data", apply_as_deletes=deletes)
+    table = StreamTable("t", "t", "T.", columns, ["id"], rows_from="data", deletes=Deletes(when=deletes))
     records = [
         b'{"type": "DELETE", "data": [{"id": "x"}, {"id": 104, "n": "?"}, {"id": 110}]}',
         b'{"type": "INSERT", "data": [{"id": 1, "n": 2}, {"id": 2, "type": "DELETE"}]}',
@@ -225,13 +228,13 @@ def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bo
 
 def test_a_delete_needs_only_its_key_of_the_parent() -> None:
     note = Column("note", "INT", "A note.", source=ParentField("note"))
-    table = replace(ITEMS, columns=[*ITEMS.columns, note], apply_as_deletes=FieldIs("gone", [True]))
+    table = replace(ITEMS, columns=[*ITEMS.columns, note], deletes=Deletes(when=FieldIs("gone", [True])))
     rows = rows_of(table, items({"sku": "a", "gone": True}, {"sku": "b"}, note="x"))
     assert rows == [Delete({"order_id": 1, "sku": "a"}), "wrong_type"]
 
 
 def test_lateness_is_that_of_each_element() -> None:
-    at = Column("at", "TIMESTAMP", "When.", epoch="seconds")
+    at = Column("at", "TIMESTAMP", "When.", written=Time(epoch="seconds"))
     rules = log(at, late=Late("at", timedelta(seconds=5))).rules()
     verdicts = judge_record(items({"at": 100}, {"at": 1}, {}), rules, {TIME: 100 * 10**6})
     assert [(verdict.reason, verdict.late) for verdict in verdicts] == [(None, False), ("late", True), (None, False)]

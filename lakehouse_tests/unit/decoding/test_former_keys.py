@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Column, Debezium, FieldIs, ParentField, Rejection, StreamTable
+from lakehouse.declaration import Column, Debezium, Deletes, FieldIs, ParentField, Rejection, StreamTable
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change
 from lakehouse_tests.helpers.decoding.native import NATIVE
 
 COLUMNS = [Column("id", "BIGINT", "Number.", required=True), Column("note", "STRING", "Note.")]
 BY_TYPE = FieldIs(ParentField("type"), ["DELETE"])
-CANAL = StreamTable("t", "t", "T.", COLUMNS, ["id"], rows_from="data", apply_as_deletes=BY_TYPE)
+CANAL = StreamTable("t", "t", "T.", COLUMNS, ["id"], rows_from="data", deletes=Deletes(when=BY_TYPE))
 FOLLOWED = StreamTable("t", "t", "T.", COLUMNS, ["id"], format=Debezium())
 
 
@@ -65,7 +65,7 @@ def test_a_delete_is_about_its_own_key_and_not_about_the_one_before() -> None:
 @pytest.mark.parametrize(("value", "reason"), [(canal("TRUNCATE", None), "null_field"), (b"{}", "missing_field")])
 def test_a_record_without_an_array_is_rejected_as_soon_as_deletes_are_declared(value: bytes, reason: str) -> None:
     assert reasons_of(CANAL, value) == [reason]
-    assert reasons_of(replace(CANAL, apply_as_deletes=None), value) == ["empty"]
+    assert reasons_of(replace(CANAL, deletes=Deletes(when=None)), value) == ["empty"]
     with pytest.raises(Rejection, match="may truncate the table, and its rows would stay"):
         CANAL.decode_rows(value)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Avro, Column, Json
+from lakehouse.declaration import Avro, Column, Json, Time
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
@@ -37,7 +37,7 @@ def test_formats_have_different_fingerprints_and_that_of_json_is_unchanged() -> 
 @pytest.mark.invariant("8.10")
 @pytest.mark.parametrize(("type_", "pattern"), [("STRING", None), ("TIMESTAMP", "%Y-%m-%d"), ("DATE", "%Y-%m-%d")])
 def test_half_of_a_surrogate_pair_in_framed_json_rejects_only_its_record(type_: str, pattern: str | None) -> None:
-    column = Column("a", type_, "A text.", pattern=pattern)
+    column = Column("a", type_, "A text.", written=Time(pattern))
     rules = Rules((column.field,), None, Json(framed=True).parser())
     values = [add_frame(1, b'{"a": "\\ud800"}'), add_frame(1, b'{"a": "2026-01-01"}'), add_frame(1, b"{}")]
     reason, *other_reasons = [row["_reason"] for row in decode_twice(values, rules).verdicts.to_pylist()]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, Element, ParentField, Rejection, StreamTable, UnmappedFields
+from lakehouse.declaration import Column, Element, ParentField, Rejection, StreamTable, Time, UnmappedFields
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.values import convert
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice, spoiled
@@ -21,7 +21,7 @@ COLUMNS = [
     Column("level", "STRING", "Level.", source=("log", "level"), invalid="null"),
     Column("n", "BIGINT", "A number.", source=("log", "n"), invalid="null", between=(0, 9)),
     Column("tags", "ARRAY<INT>", "Numbers.", source=("log", "tags"), invalid="null"),
-    Column("on", "DATE", "Day.", source=("log", "on"), pattern="%Y-%m-%d", invalid="null"),
+    Column("on", "DATE", "Day.", source=("log", "on"), written=Time("%Y-%m-%d"), invalid="null"),
     Column("price", "DECIMAL(5,2)", "Price.", invalid="null"),
     Column("price_text", "STRING", "The price as it is.", source="price", written="json"),
 ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, Compressed, FieldIs, Json, Rejection, StreamTable, UnmappedFields
+from lakehouse.declaration import Column, Compressed, Deletes, FieldIs, Json, Rejection, StreamTable, UnmappedFields
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice, spoiled
 
 ID = Column("id", "INT", "Which.", required=True)
@@ -28,7 +28,7 @@ ROWS = StreamTable(
     rows_from="Records",
     format=Json(in_base64=["Records[]", "kinesis", "data"]),
 )
-DELETES = replace(TABLE, apply_as_deletes=FieldIs(("data_base64", "gone"), [True]))
+DELETES = replace(TABLE, deletes=Deletes(when=FieldIs(("data_base64", "gone"), [True])))
 REST = replace(TABLE, columns=[ID, AMOUNT, Column("rest", "STRING", "The rest.", source=UnmappedFields())])
 FILTERED = replace(TABLE, where=FieldIs(("data_base64", "kind"), ["a"]), format=Json(in_base64=["data_base64"]))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, Csv, FieldIs, Logfmt, StreamTable, Text, UnmappedFields
+from lakehouse.declaration import Column, Csv, Deletes, FieldIs, Logfmt, StreamTable, Text, Time, UnmappedFields
 from lakehouse.declaration.inference.proposal import propose
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import Format
@@ -20,7 +20,7 @@ COLUMNS = [
     Column("id", "BIGINT", "Number.", required=True),
     Column("count", "BIGINT", "Count.", source=("payload", "count")),
     Column("price", "DECIMAL(9,2)", "Price.", source=("payload", "paid", "price")),
-    Column("at", "TIMESTAMP", "Time.", source=("payload", "at"), epoch="milliseconds"),
+    Column("at", "TIMESTAMP", "Time.", source=("payload", "at"), written=Time(epoch="milliseconds")),
     Column("tags", "ARRAY<STRING>", "Tags.", source=("payload", "tags")),
 ]
 
@@ -78,7 +78,7 @@ def test_a_field_within_decides_which_records_belong_to_the_table_and_which_dele
     deleting = table(
         *COLUMNS[:2],
         where=FieldIs(("payload", "kind"), ["order"]),
-        apply_as_deletes=FieldIs(("payload", "gone"), [True]),
+        deletes=Deletes(when=FieldIs(("payload", "gone"), [True])),
     )
     payloads = [{"kind": "order"}, {"kind": "other"}, {"kind": "order", "gone": True}]
     decoded = decode_twice([row(json.dumps(payload)) for payload in payloads], deleting.rules())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, RecordKey, Rejection, StreamTable, Tombstone
+from lakehouse.declaration import Column, Deletes, RecordKey, Rejection, StreamTable, Tombstone
 from lakehouse.decoding.json_parsing import Native
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding.native import NATIVE
@@ -19,7 +19,7 @@ COLUMNS = [
     Column("share", "DOUBLE", "How much.", source=RecordKey("json", "share")),
     Column("n", "INT", "A field."),
 ]
-TABLE = StreamTable("t", "t", "T.", COLUMNS, ["id"], apply_as_deletes=Tombstone())
+TABLE = StreamTable("t", "t", "T.", COLUMNS, ["id"], deletes=Deletes(when=Tombstone()))
 WHOLE = StreamTable("t", "t", "T.", [Column("k", "STRING", "Key.", source=RecordKey("json"), required=True)], ["k"])
 
 

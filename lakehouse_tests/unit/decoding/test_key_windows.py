@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse import writer_schema
+from lakehouse import Deletes, writer_schema
 from lakehouse.declaration import Column, RecordKey, Rejection, StreamTable, Tombstone
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats.framing import add_frame
@@ -27,7 +27,7 @@ def table_of(source: RecordKey, *columns: Column, type_: str = "STRING") -> Stre
     key = Column("word", type_, "Which.", source=source, required=True)
     names = ["word", *(column.name for column in columns)] if type_ != "BINARY" else []
     deletes = Tombstone() if names else None
-    return StreamTable("t", "t", "T.", [key, *columns, COUNT], names, apply_as_deletes=deletes)
+    return StreamTable("t", "t", "T.", [key, *columns, COUNT], names, deletes=Deletes(when=deletes))
 
 
 def encode(key: bytes, *times: datetime | int) -> bytes:

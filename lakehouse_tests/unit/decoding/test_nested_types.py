@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, RecordKey, StreamTable
+from lakehouse.declaration import Column, RecordKey, StreamTable, Time
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.nested_types import as_spark_says, nested, plain_types, shown_value
 from lakehouse.decoding.records import decode
@@ -56,10 +56,9 @@ def test_an_invalid_type_is_rejected(type_: str):
         {"between": (1, 2)},
         {"default": "x"},
         {"source": RecordKey()},
-        {"sql": "id"},
         {"widened_from": "ARRAY<INT>"},
-        {"pattern": "%Y"},
-        {"epoch": "seconds"},
+        {"written": Time("%Y")},
+        {"written": Time(epoch="seconds")},
     ],
 )
 def test_options_of_scalar_columns_are_refused(options: dict[str, Any]):
@@ -68,9 +67,12 @@ def test_options_of_scalar_columns_are_refused(options: dict[str, Any]):
 
 def test_a_nested_time_needs_a_format():
     assert any(column_problems(column("ARRAY<TIMESTAMP>")))
-    assert any(column_problems(column("STRUCT<a: DATE, b: TIMESTAMP>", epoch="days")))
-    assert not any(column_problems(column("ARRAY<TIMESTAMP>", epoch="seconds")))
-    assert "one epoch cannot serve" in next(column_problems(column("STRUCT<a: DATE, b: TIMESTAMP>", epoch="days")))[0]
+    assert any(column_problems(column("STRUCT<a: DATE, b: TIMESTAMP>", written=Time(epoch="days"))))
+    assert not any(column_problems(column("ARRAY<TIMESTAMP>", written=Time(epoch="seconds"))))
+    assert (
+        "one epoch cannot serve"
+        in next(column_problems(column("STRUCT<a: DATE, b: TIMESTAMP>", written=Time(epoch="days"))))[0]
+    )
 
 
 def test_maps_are_shown_as_dicts():

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, Time
 from lakehouse.decoding.arrow_types import arrow_type
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.nested_types import nested
@@ -54,9 +54,9 @@ def test_values_are_decoded_completely_with_nulls_for_missing_fields_of_structs(
 
 def test_nested_times_have_the_format_of_the_column():
     day = date(2026, 2, 28)
-    assert decode_text("MAP<STRING, DATE>", '{"due":"28.02.2026"}', pattern="%d.%m.%Y") == [("due", day)]
+    assert decode_text("MAP<STRING, DATE>", '{"due":"28.02.2026"}', written=Time("%d.%m.%Y")) == [("due", day)]
     noon = datetime(2026, 2, 28, 12, tzinfo=UTC)
-    assert decode_text("ARRAY<TIMESTAMP>", "[1772280000000]", epoch="milliseconds") == [noon]
+    assert decode_text("ARRAY<TIMESTAMP>", "[1772280000000]", written=Time(epoch="milliseconds")) == [noon]
 
 
 @pytest.mark.invariant("8.10")
@@ -74,7 +74,7 @@ def test_nested_times_have_the_format_of_the_column():
     ],
 )
 def test_a_wrong_nested_value_rejects_its_record_and_is_reported(type_, text, reason, message):
-    options = {"pattern": "%Y-%m-%d"} if "DATE" in type_ else {}
+    options = {"written": Time("%Y-%m-%d")} if "DATE" in type_ else {}
     actual_reason, detail = rejection(type_, text, **options)
     assert actual_reason == reason
     assert message in detail
@@ -155,7 +155,7 @@ def random_text(chance: Random, type_: str) -> str:
 def test_the_fast_path_decodes_nested_values_like_the_strict_path(seed: int):
     chance = Random(seed)
     type_ = next(name for name in iter(lambda: random_type(chance), "") if nested(name))
-    rules = Rules((column(type_, pattern="%Y-%m-%d" if "DATE" in type_ else None).field,), None)
+    rules = Rules((column(type_, written=Time("%Y-%m-%d" if "DATE" in type_ else None)).field,), None)
     values = pa.array([f'{{"n":{random_text(chance, type_)}}}'.encode() for _ in range(150)], pa.binary())
     strict = decode_values(values, None, rules, None)
     fast = decode_values(values, None, rules, NATIVE)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse import writer_schema
+from lakehouse import Deletes, Explode, Time, writer_schema
 from lakehouse.declaration import (
     Avro,
     BrokerTime,
@@ -48,7 +48,7 @@ COLUMNS = [
     Column("pieces", "INT", "How many.", source=("amount", "pieces"), between=(0, 100), null_values=["-1"]),
     Column("price", "DECIMAL(9,2)", "Price.", keep=True, null_erases=True),
     Column("weight", "DOUBLE", "Weight.", default=1.5),
-    Column("at", "TIMESTAMP", "When.", pattern="iso8601"),
+    Column("at", "TIMESTAMP", "When.", written=Time("iso8601")),
     Column("tags", "ARRAY<STRING>", "Tags."),
 ]
 KEYED = StreamTable("items", "orders", "Items.", COLUMNS, ["order_id", "sku"], rows_from="items")
@@ -71,12 +71,12 @@ TABLES = {
     "log": replace(KEYED, columns=[replace(column, keep=False, null_erases=False) for column in COLUMNS], key=[]),
     "path": replace(KEYED, rows_from=("shop", "items")),
     "array": replace(KEYED, columns=COLUMNS[2:], key=["sku"], rows_from=()),
-    "deletes": replace(KEYED, apply_as_deletes=FieldIs(("amount", "gone"), [True, "yes"])),
+    "deletes": replace(KEYED, deletes=Deletes(when=FieldIs(("amount", "gone"), [True, "yes"]))),
     "where": replace(KEYED, where=FieldIs("kind", ["a", 1])),
     "late": replace(KEYED, late=Late("at", timedelta(days=1))),
     "late order": replace(
         KEYED,
-        columns=[*COLUMNS, Column("on", "DATE", "Day.", source=ParentField("on"), pattern="%Y-%m-%d")],
+        columns=[*COLUMNS, Column("on", "DATE", "Day.", source=ParentField("on"), written=Time("%Y-%m-%d"))],
         late=Late("on", timedelta(days=1), "accept"),
     ),
     "null": replace(KEYED, format=Json(not_finite="null")),
@@ -94,13 +94,13 @@ TABLES = {
         KEYED,
         columns=[*COLUMNS[:3], INDEX],
         key=["order_id", "index"],
-        apply_as_deletes=FieldIs(ParentField("kind"), ["a"]),
+        deletes=Deletes(when=FieldIs(ParentField("kind"), ["a"])),
     ),
-    "single object": replace(KEYED, single_object=True),
-    "single object at a path": replace(KEYED, single_object=True, rows_from=("shop", "items")),
-    "single record": replace(KEYED, columns=COLUMNS[2:], key=["sku"], rows_from=(), single_object=True),
-    "single record, whole": replace(KEYED, columns=[WHOLE], key=[], rows_from=(), single_object=True),
-    "single object, framed": replace(KEYED, single_object=True, format=Json(framed=True)),
+    "single object": replace(KEYED, rows_from=Explode("items", single_object=True)),
+    "single object at a path": replace(KEYED, rows_from=Explode(("shop", "items"), single_object=True)),
+    "single record": replace(KEYED, columns=COLUMNS[2:], key=["sku"], rows_from=Explode((), single_object=True)),
+    "single record, whole": replace(KEYED, columns=[WHOLE], key=[], rows_from=Explode((), single_object=True)),
+    "single object, framed": replace(KEYED, rows_from=Explode("items", single_object=True), format=Json(framed=True)),
     "text of array": replace(KEYED, columns=[TEXT], key=[], rows_from=()),
 }
 TIMES = [None, 0, 1_767_225_600_000_000, 2**62]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from lakehouse.declaration import Column, Late
+from lakehouse.declaration import Column, Late, Time
 from lakehouse.decoding.fields import BEYOND_HORIZON, REASONS, SCHEMA_REASONS, TIMELESS, UNREADABLE_FILE
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_values
@@ -21,10 +21,10 @@ from lakehouse_tests.helpers.tables.written import (
 
 
 def one_of_each_reason() -> WrittenBatch:
-    day = Column("n", "DATE", "A day.", pattern="%Y-%m-%d", required=True)
+    day = Column("n", "DATE", "A day.", written=Time("%Y-%m-%d"), required=True)
     count = Column("few", "INT", "A count.", between=(0, 9))
     name = Column("text", "STRING", "A text.")
-    local = Column("at", "TIMESTAMP", "A local time.", pattern="%Y-%m-%d %H:%M", zone="Europe/Berlin")
+    local = Column("at", "TIMESTAMP", "A local time.", written=Time("%Y-%m-%d %H:%M", zone="Europe/Berlin"))
     texts = (
         '| |\xff|{"n":|{,|{}x|{"n":1,"n":1}|{"n":NaN}|1|{}|{"n":null}|{"n":1}|{"n":"1.1.23"}|{"n":"2023-02-29"}'
         '|{"n":"2023-02-28","few":10}|{"n":"2023-02-28","text":"\\ud800"}|{"n":"2023-02-27"}|{"n":"2023-02-28"}'

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import BrokerTime, Column, Late, RecordHeader, RecordKey
+from lakehouse.declaration import BrokerTime, Column, Late, RecordHeader, RecordKey, Time
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse_tests.helpers.decoding.both_paths import decode_like_strictly, decode_twice, one_column
@@ -34,7 +34,7 @@ def test_every_odd_number_and_value_has_equal_results(type_: str, between: tuple
 @pytest.mark.parametrize("pattern", [*TIMES, "%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%Y"])
 @pytest.mark.parametrize("policy", ["accept", "reject"])
 def test_every_odd_time_has_equal_results(pattern: str, policy: Any) -> None:
-    column = Column("n", "TIMESTAMP", "A time.", pattern=pattern)
+    column = Column("n", "TIMESTAMP", "A time.", written=Time(pattern))
     decode_like_strictly(one_column(column, [*TIME_TEXTS, *ODD_VALUES], Late("n", timedelta(days=9000), policy)))
 
 
@@ -47,7 +47,9 @@ def test_every_odd_number_that_is_a_time_has_equal_results(epoch: Any) -> None:
         str(edge * unit) + part for edge in edges for unit in (1, 10**3, 10**6, 10**9) for part in ("", ".9999995")
     ]
     texts += [str(sign * number) for sign in (1, -1) for number in (499, 500, 501, 1499, 1500, 2**63 - 1, 2**63)]
-    decode_like_strictly(one_column(Column("n", type_, "A time.", epoch=epoch), [*EDGES, *ODD_VALUES, *texts]))
+    decode_like_strictly(
+        one_column(Column("n", type_, "A time.", written=Time(epoch=epoch)), [*EDGES, *ODD_VALUES, *texts])
+    )
 
 
 @pytest.mark.invariant("8.10")
@@ -93,7 +95,7 @@ def test_null_values_have_equal_results(type_: str, default: Any, rule: str) -> 
     rules: dict[str, Any] = {"": {}, "required": {"required": True}, "default": {"default": default}}[rule]
     pattern = "%Y" if type_ == "TIMESTAMP" else None
     null_values = ("", "n/a", "-999", "1", "true", "-99.9", "9.96921e+36")
-    column = Column("n", type_, "A field.", null_values=null_values, pattern=pattern, **rules)
+    column = Column("n", type_, "A field.", null_values=null_values, written=Time(pattern), **rules)
     texts = ['"n/a"', '""', '"N/A"', '"-999"', "-999", "-999.0", "-9.99e2", "-999.0000000000000001", "1", '"true"']
     texts += ["-99.9", "-99.90", "-9.99e1", "-99.90000000000000000001", "-99.8", "9.96921e36"]
     decode_like_strictly(one_column(column, [*texts, "true", *EDGES, *ODD_VALUES]))
@@ -130,7 +132,7 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
 @pytest.mark.parametrize("policy", ["accept", "reject"])
 @pytest.mark.parametrize("limit", [timedelta(0), timedelta(days=1), timedelta.max])
 def test_every_extreme_broker_time_has_equal_results(policy: Any, limit: timedelta) -> None:
-    column = Column("n", "TIMESTAMP", "A time.", pattern="%Y")
+    column = Column("n", "TIMESTAMP", "A time.", written=Time("%Y"))
     years = ['"0001"', '"1970"', '"9999"', "null"]
     for broker_time in (None, 0, 86_400_000_000, 86_400_000_001, 2**62, 2**63 - 1, -(2**62), -(2**63)):
         batch = one_column(column, years, Late("n", limit, policy))
@@ -144,7 +146,7 @@ EPOCHS = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000, "nanose
 @pytest.mark.parametrize("unit", EPOCHS)
 @pytest.mark.parametrize("rules", [{}, {"default": 1767225600}])
 def test_present_day_times_defaults_and_nested_values_are_plain(unit: Any, rules: Any) -> None:
-    time = Column("at", "TIMESTAMP", "A time.", epoch=unit, source=("o", "at"), **rules)
+    time = Column("at", "TIMESTAMP", "A time.", written=Time(epoch=unit), source=("o", "at"), **rules)
     money = Column("money", "DECIMAL(18,6)", "Money.", default=1)
     text = Column("text", "STRING", "A text.", source=("o", "text"))
     fractions = ("",) if unit == "nanoseconds" else ("", ".25", ".123")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, RecordHeader, RecordKey, TextBoolean, TextNumber
+from lakehouse.declaration import Column, RecordHeader, RecordKey, TextBoolean, TextNumber, Time
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.rules import Rules
 from lakehouse_tests.helpers.decoding.both_paths import (
@@ -84,7 +84,7 @@ def test_every_odd_number_as_text_has_equal_results(type_: str, written: Any) ->
 @pytest.mark.parametrize("epoch", ["seconds", "milliseconds", "microseconds", "days"])
 def test_every_odd_epoch_as_text_has_equal_results(epoch: Any, written: Any) -> None:
     type_ = "DATE" if epoch == "days" else "TIMESTAMP"
-    column = Column("n", type_, "A time.", epoch=epoch, written=written, null_values=("0",))
+    column = Column("n", type_, "A time.", written=Time(epoch=epoch, written=written), null_values=("0",))
     decode_like_strictly(one_column(column, [*TEXTS, *LONG_TEXTS, *EDGES, *ODD_VALUES]))
     whole_texts = [text for text in TEXTS if text.strip('"-').isdigit()]
     decode_like_strictly(one_column(column, whole_texts))
@@ -105,7 +105,7 @@ def test_every_odd_boolean_has_equal_results(written: Any, rules: Any) -> None:
     [("STRING", None), ("DATE", "%Y%m%d"), ("TIMESTAMP", "%Y%m%d"), ("TIMESTAMP", "%Y%m%d%H%M%S"), ("DATE", "%Y")],
 )
 def test_every_odd_number_with_a_pattern_has_equal_results(type_: str, pattern: Any, written: Any) -> None:
-    column = Column("n", type_, "Digits.", pattern=pattern, written=written, null_values=("99991231",))
+    column = Column("n", type_, "Digits.", written=Time(pattern, written=written), null_values=("99991231",))
     digits = (
         "20260131 20260230 99991231 20260131101530 20261331 2026013 -20260131 20260131.0 2.0260131e7 2026 0 1e3".split()
     )
@@ -161,7 +161,7 @@ def written_columns(draw: st.DrawFn, name: str) -> Column:
     elif kind == "digits":
         type_, rules["written"] = "STRING", draw(st.sampled_from(["number", "text_or_number"]))
     elif kind == "epoch":
-        type_, rules["written"], rules["epoch"] = "TIMESTAMP", draw(st.sampled_from(NUMBER_FORMS)), "milliseconds"
+        type_, rules["written"] = "TIMESTAMP", Time(epoch="milliseconds", written=draw(st.sampled_from(NUMBER_FORMS)))
     elif kind == "plain":
         type_ = draw(st.sampled_from(["STRING", "DOUBLE"]))
     else:
@@ -232,9 +232,9 @@ PLAIN_COLUMNS = {
     "mixed": Column("n", "DOUBLE", "A number.", written="text_or_number"),
     "whole": Column("n", "BIGINT", "A number.", written=TextNumber(thousands=",")),
     "separators": Column("n", "DECIMAL(9,2)", "A number.", written=GERMAN),
-    "epoch": Column("n", "TIMESTAMP", "A time.", written="text", epoch="milliseconds"),
+    "epoch": Column("n", "TIMESTAMP", "A time.", written=Time(epoch="milliseconds", written="text")),
     "flag": Column("n", "BOOLEAN", "A flag.", written=TextBoolean(["Y", 1], ["N", 0])),
-    "day": Column("n", "DATE", "A day.", written="number", pattern="%Y%m%d"),
+    "day": Column("n", "DATE", "A day.", written=Time("%Y%m%d", written="number")),
     "digits": Column("n", "STRING", "Digits.", written="text_or_number"),
     "json": Column("n", "STRING", "JSON.", written="json"),
     "connect": Column("n", "DECIMAL(9,2)", "A number.", written="connect"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse import writer_schema
+from lakehouse import Time, writer_schema
 from lakehouse.declaration import Column, Protobuf, StreamTable
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import (
@@ -25,8 +25,8 @@ COLUMNS = (
     Column("open", "BOOLEAN", "Whether."),
     Column("at", "TIMESTAMP", "Time."),
     Column("day", "DATE", "Day."),
-    Column("made", "TIMESTAMP", "Time.", pattern="%Y-%m-%d"),
-    Column("sent", "TIMESTAMP", "Time.", epoch="seconds"),
+    Column("made", "TIMESTAMP", "Time.", written=Time("%Y-%m-%d")),
+    Column("sent", "TIMESTAMP", "Time.", written=Time(epoch="seconds")),
     Column("tags", "ARRAY<STRING>", "Tags."),
     Column("parts", "ARRAY<STRUCT<sku: STRING, n: INT>>", "Parts."),
     Column("notes", "MAP<STRING, BIGINT>", "Notes."),
@@ -44,9 +44,9 @@ def test_a_declaration_gives_a_schema_by_which_lines_are_written_and_read() -> N
     json_line = LINE.replace(b"2026-01-31T12:00:00.5+00:00", b"2026-01-31T12:00:00.500000")
     patterns = {"at": "%Y-%m-%dT%H:%M:%S.%f", "day": "%Y-%m-%d"}
     columns = [
-        Column(c.name, c.type, c.doc, required=c.required, source=c.source, epoch=c.epoch, pattern=c.pattern)
+        Column(c.name, c.type, c.doc, required=c.required, source=c.source, written=c.written)
         if c.name not in patterns
-        else Column(c.name, c.type, c.doc, pattern=patterns[c.name])
+        else Column(c.name, c.type, c.doc, written=Time(patterns[c.name]))
         for c in COLUMNS
     ]
     assert row == StreamTable("orders", "orders", "Orders.", columns, key=["id"]).decode(json_line)

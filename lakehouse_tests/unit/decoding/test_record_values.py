@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, Time
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.records import decode
 from lakehouse.decoding.values import convert
@@ -133,7 +133,7 @@ def test_every_minute_is_decoded_unchanged(time: datetime) -> None:
 def test_a_huge_exponent_is_ignored_in_an_unmapped_field_and_reported_in_a_declared_one(
     number: str, type_: str, reason: str
 ) -> None:
-    fields = (Column("n", type_, "A field.", source="f", pattern="%Y" if type_ == "TIMESTAMP" else None).field,)
+    fields = (Column("n", type_, "A field.", source="f", written=Time("%Y" if type_ == "TIMESTAMP" else None)).field,)
     for value in (number, f"[{number}]", f'{{"f":{number}}}'):
         assert decode(f'{{"other":{value}}}'.encode(), fields) == {"n": None}
     with pytest.raises(Rejection) as rejected:
@@ -162,7 +162,7 @@ def test_a_huge_exponent_is_ignored_in_an_unmapped_field_and_reported_in_a_decla
     ],
 )
 def test_a_number_with_an_epoch_is_a_time_since_1970(text: str, epoch: Any, expected: str) -> None:
-    time_field = Column("n", "DATE" if epoch == "days" else "TIMESTAMP", "A time.", epoch=epoch).field
+    time_field = Column("n", "DATE" if epoch == "days" else "TIMESTAMP", "A time.", written=Time(epoch=epoch)).field
     assert decode(b'{"n":' + text.encode() + b"}", (time_field,))["n"].isoformat() == expected
 
 
@@ -181,7 +181,7 @@ def test_a_number_with_an_epoch_is_a_time_since_1970(text: str, epoch: Any, expe
     ],
 )
 def test_a_value_that_is_not_a_time_since_1970_is_rejected(text: str, epoch: Any, reason: str) -> None:
-    time_field = Column("n", "DATE" if epoch == "days" else "TIMESTAMP", "A time.", epoch=epoch).field
+    time_field = Column("n", "DATE" if epoch == "days" else "TIMESTAMP", "A time.", written=Time(epoch=epoch)).field
     assert rejection_of(b'{"n":' + text.encode() + b"}", (time_field,)).reason == reason
 
 

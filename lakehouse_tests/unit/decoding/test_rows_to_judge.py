@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Column, Late, Reject, StreamTable
+from lakehouse.declaration import Column, Late, Reject, StreamTable, Time
 from lakehouse.decoding.known_values import KnownValues, unknown_finder
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 
 COLUMNS = [
     Column("id", "INT", "Number.", required=True),
-    Column("at", "TIMESTAMP", "When.", epoch="seconds"),
+    Column("at", "TIMESTAMP", "When.", written=Time(epoch="seconds")),
 ]
 LATE = Late("at", after=timedelta(seconds=60))
 RULE = Reject("odd", when="id % 2 = 1")
@@ -56,7 +56,7 @@ def test_a_late_record_keeps_its_values_only_if_rules_judge_it(rejects: list[Rej
 
 
 def test_a_late_element_keeps_its_values_if_rules_judge_it() -> None:
-    columns = [Column("id", "INT", "Number."), Column("at", "TIMESTAMP", "When.", epoch="seconds")]
+    columns = [Column("id", "INT", "Number."), Column("at", "TIMESTAMP", "When.", written=Time(epoch="seconds"))]
     table = StreamTable("t", "t", "", columns, [], rows_from="items", late=LATE, rejects=[RULE])
     value = b'{"items": [{"id": 1, "at": 1}, {"id": 2, "at": 100}, {"id": "x"}]}'
     (rows,) = decode_twice([value], table.rules(), broker_times=[100 * 10**6]).verdicts.to_pylist()

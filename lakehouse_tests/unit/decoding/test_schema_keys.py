@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakehouse import writer_schema
+from lakehouse import Deletes, Time, writer_schema
 from lakehouse.declaration import (
     Avro,
     Column,
@@ -118,7 +118,7 @@ def test_the_schema_of_a_key_that_is_no_record_reads_no_value() -> None:
 
 def test_a_tombstone_deletes_by_a_key_in_avro() -> None:
     column = Column("id", "BIGINT", "Which.", source=RecordKey("avro", "id"), required=True)
-    table = StreamTable("t", "t", "T.", [column, N], ["id"], apply_as_deletes=Tombstone())
+    table = StreamTable("t", "t", "T.", [column, N], ["id"], deletes=Deletes(when=Tombstone()))
     assert table.decode(None, key=avro(1, KEY), schemas=SCHEMAS) == Delete({"id": 7})
     with pytest.raises(Rejection, match="unknown_schema"):
         table.decode(None, key=avro(1, KEY))
@@ -223,7 +223,7 @@ FORMS = [
     table_of(Column("id", "BIGINT", "", source=RecordKey("avro", "id"), between=(-9, 9), null_values=("7", "-1"))),
     table_of(Column("id", "DECIMAL(38,0)", "", source=RecordKey("avro", "id"), default=3)),
     table_of(Column("share", "DECIMAL(38,18)", "", source=RecordKey("avro", "share"), required=True)),
-    table_of(Column("at", "TIMESTAMP", "", source=RecordKey("avro", "id"), epoch="nanoseconds")),
+    table_of(Column("at", "TIMESTAMP", "", source=RecordKey("avro", "id"), written=Time(epoch="nanoseconds"))),
     table_of(Column("k", "STRING", "", source=RecordKey("avro"), written="text_or_number")),
     table_of(Column("k", "BIGINT", "", source=RecordKey("avro"), written="text_or_number")),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse import writer_schema
+from lakehouse import Deletes, writer_schema
 from lakehouse.declaration import (
     Avro,
     Column,
@@ -96,5 +96,5 @@ def test_the_name_of_the_schema_in_a_record_decides(form: Format) -> None:
 def test_a_tombstone_has_no_schema_and_deletes() -> None:
     table = table_of(Avro())
     columns = [replace(COLUMNS[0], source=RecordKey()), COLUMNS[1]]
-    deleting = replace(table, columns=columns, apply_as_deletes=Tombstone())
+    deleting = replace(table, columns=columns, deletes=Deletes(when=Tombstone()))
     assert deleting.decode(None, key=b"7")["id"] == 7

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, FieldIs, Json, StreamTable, UnmappedFields, ValueOrObject
+from lakehouse.declaration import Column, Deletes, Explode, FieldIs, Json, StreamTable, UnmappedFields, ValueOrObject
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
@@ -30,7 +30,7 @@ TABLES = {
     "plain": TABLE,
     "where": replace(TABLE, where=FieldIs(("payload", "kind"), ["a"])),
     "deletes": replace(TABLE, columns=[replace(ID, required=True), *COLUMNS[1:]], key=["id"],
-                       apply_as_deletes=FieldIs(("payload", "gone"), [True])),
+                       deletes=Deletes(when=FieldIs(("payload", "gone"), [True]))),
     "the whole text": replace(TABLE, columns=[*COLUMNS, RAW]),
     "the rest": replace(TABLE, columns=[*COLUMNS, Column("rest", "STRING", "Others.", source=UnmappedFields())]),
     "an inner text": replace(TABLE, columns=[*COLUMNS, Column("raw", "STRING", "A.", source=("payload", "inner"))]),
@@ -41,8 +41,8 @@ TABLES = {
                                     Column("v", "STRING", "V.", source=ValueOrObject("payload", "name"))]),
     "rows": StreamTable("r", "r", "R.", [Column("n", "INT", "Number."), Column("name", "STRING", "Name.")], [],
                         rows_from=("payload", "items")),
-    "a single row": StreamTable("r", "r", "R.", [Column("n", "INT", "Number.")], [], rows_from="items",
-                                single_object=True),
+    "a single row": StreamTable("r", "r", "R.", [Column("n", "INT", "Number.")], [],
+                                rows_from=Explode("items", single_object=True)),
     "NaN": replace(TABLE, format=Json(not_finite="null")),
     "the last name": replace(TABLE, format=Json(duplicate_names="last")),
     "base64": replace(TABLE, format=Json(in_base64="payload")),

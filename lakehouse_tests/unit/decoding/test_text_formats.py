@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, Csv, Logfmt, Text
+from lakehouse.declaration import Column, Csv, Logfmt, Text, Time
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.rules import Rules
@@ -61,9 +61,9 @@ def test_a_text_is_the_whole_value_as_it_is() -> None:
 
 
 def test_booleans_decimals_and_times_are_read_from_texts() -> None:
-    at = Column("at", "TIMESTAMP", "When.", source="value", epoch="seconds")
+    at = Column("at", "TIMESTAMP", "When.", source="value", written=Time(epoch="seconds"))
     assert verdict_of(rows_of(Text(), at), b"1767225600") == {"at": datetime(2026, 1, 1, tzinfo=UTC)}
-    day = Column("at", "TIMESTAMP", "When.", source="value", pattern="%Y")
+    day = Column("at", "TIMESTAMP", "When.", source="value", written=Time("%Y"))
     assert verdict_of(rows_of(Text(), day), b"2026") == {"at": datetime(2026, 1, 1, tzinfo=UTC)}
     flag = rows_of(Text(), Column("value", "BOOLEAN", "A flag.", null_values=("n/a",)))
     assert [verdict_of(flag, value) for value in (b"true", b"false", b"n/a")] == [
@@ -82,12 +82,12 @@ def test_numbers_are_plain() -> None:
 @pytest.mark.parametrize("type_", [*NUMBERS, "STRING", "BOOLEAN", "DATE", "TIMESTAMP"])
 @pytest.mark.parametrize("options", [{}, {"required": True}, {"null_values": NULL_VALUES}], ids=str)
 def test_every_odd_text_has_equal_results(type_: str, options: dict[str, Any]) -> None:
-    formats: dict[str, list[dict[str, Any]]] = {
-        "DATE": [{"pattern": "%Y-%m-%d"}, {"epoch": "days"}],
-        "TIMESTAMP": [{"pattern": "%Y-%m-%dT%H:%M"}, {"epoch": "seconds"}, {"epoch": "microseconds"}],
+    formats: dict[str, list[Time | None]] = {
+        "DATE": [Time("%Y-%m-%d"), Time(epoch="days")],
+        "TIMESTAMP": [Time("%Y-%m-%dT%H:%M"), Time(epoch="seconds"), Time(epoch="microseconds")],
     }
-    for time_format in formats.get(type_, [{}]):
-        column = Column("value", type_, "A text.", **time_format, **options)
+    for time_format in formats.get(type_, [None]):
+        column = Column("value", type_, "A text.", written=time_format, **options)
         values: list[bytes | None] = [text.encode() for text in (*EDGES, *ODD_TEXTS)]
         reasons = {row["_reason"] for row in decode_on_both_paths(values, rows_of(Text(), column).rules())}
         assert len(reasons) > 1 or type_ == "STRING"

@@ -9,7 +9,7 @@ from zoneinfo._zoneinfo import ZoneInfo as PythonZoneInfo  # type: ignore[import
 
 import pytest
 
-from lakehouse.declaration import Avro, Column, StreamTable, Zone
+from lakehouse.declaration import Avro, Column, StreamTable, Time, Zone
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.values import convert_value
@@ -75,7 +75,7 @@ def test_a_fraction_is_rounded_after_the_zone_decides() -> None:
 
 
 def test_dates_and_times_in_a_value_share_a_zone_that_moves_only_the_times() -> None:
-    column = Column("n", "STRUCT<d: DATE, t: TIMESTAMP>", "Both.", pattern="iso8601", zone=BERLIN)
+    column = Column("n", "STRUCT<d: DATE, t: TIMESTAMP>", "Both.", written=Time("iso8601", zone=BERLIN))
     value = convert_value({"d": "2026-01-31", "t": "2026-01-31"}, column.field)
     assert value == {"d": date(2026, 1, 31), "t": datetime(2026, 1, 30, 23, tzinfo=UTC)}
 
@@ -84,7 +84,7 @@ def test_a_local_time_and_a_text_in_avro_are_in_the_declared_zone_but_an_instant
     number = {"type": "long", "logicalType": "timestamp-micros"}
     types = {"local": number | {"logicalType": "local-timestamp-micros"}, "instant": number, "text": "string"}
     schema = {"type": "record", "name": "R", "fields": [{"name": name, "type": types[name]} for name in types]}
-    columns = [Column(name, "TIMESTAMP", "A time.", pattern="iso8601", zone=BERLIN) for name in types]
+    columns = [Column(name, "TIMESTAMP", "A time.", written=Time("iso8601", zone=BERLIN)) for name in types]
     local_time = datetime(2026, 1, 31, 10)
     record = {"local": local_time, "instant": local_time.replace(tzinfo=UTC), "text": "2026-01-31T10:00"}
     (value,) = encode_records(1, schema, [record])

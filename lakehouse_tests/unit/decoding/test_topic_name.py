@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, StreamTable, TopicName
+from lakehouse.declaration import Column, StreamTable, TopicName, Topics
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding.native import NATIVE
 
@@ -16,7 +16,7 @@ SHOP = Column("shop", "STRING", source=TopicName(), required=True, doc="Topic.")
 TWO = ["orders-eu", "orders-us"]
 VALUES = [b'{"id": 1}', b'{"id": "x"}', b"{", b'{"id": 2, "topic": 7}', b"[]", None]
 ONE = StreamTable("orders", "orders-eu", "Orders.", [ID, SHOP], ["shop", "id"])
-SEVERAL = StreamTable("orders", topics=TWO, doc="Orders.", columns=[ID, SHOP], key=["shop", "id"])
+SEVERAL = StreamTable("orders", source=Topics(TWO), doc="Orders.", columns=[ID, SHOP], key=["shop", "id"])
 
 
 def test_the_name_of_the_topic_is_a_value_of_the_row() -> None:

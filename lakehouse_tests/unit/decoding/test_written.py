@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, StreamTable, TextBoolean, TextNumber
+from lakehouse.declaration import Column, StreamTable, TextBoolean, TextNumber, Time
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.records import decode
 from lakehouse_tests.helpers.decoding.one_value import decode_text
@@ -65,12 +65,12 @@ def test_a_text_is_converted_like_a_number_or_a_boolean_of_json(type_: str, text
 @pytest.mark.invariant("13.2")
 def test_an_epoch_may_be_a_text() -> None:
     time = datetime(2026, 1, 31, 10, 15, 30, 500_000, tzinfo=UTC)
-    assert decode_text("TIMESTAMP", '"1769854530.5"', epoch="seconds", written="text") == time
-    assert decode_text("TIMESTAMP", '"1769854530500"', epoch="milliseconds", written="text") == time
-    assert decode_text("DATE", '"20484"', epoch="days", written="text") == date(2026, 1, 31)
-    assert decode_text("TIMESTAMP", '"253402300800"', epoch="seconds", written="text") == "out_of_range"
-    assert decode_text("TIMESTAMP", f'"{"9" * 5000}"', epoch="seconds", written="text") == "out_of_range"
-    assert decode_text("TIMESTAMP", "1769854530", epoch="seconds", written="text") == WRONG
+    assert decode_text("TIMESTAMP", '"1769854530.5"', written=Time(epoch="seconds", written="text")) == time
+    assert decode_text("TIMESTAMP", '"1769854530500"', written=Time(epoch="milliseconds", written="text")) == time
+    assert decode_text("DATE", '"20484"', written=Time(epoch="days", written="text")) == date(2026, 1, 31)
+    assert decode_text("TIMESTAMP", '"253402300800"', written=Time(epoch="seconds", written="text")) == "out_of_range"
+    assert decode_text("TIMESTAMP", f'"{"9" * 5000}"', written=Time(epoch="seconds", written="text")) == "out_of_range"
+    assert decode_text("TIMESTAMP", "1769854530", written=Time(epoch="seconds", written="text")) == WRONG
 
 
 @pytest.mark.parametrize("written", ["text_or_number", TextNumber(or_number=True)])
@@ -144,17 +144,18 @@ def test_a_boolean_is_one_of_the_listed_values(text: str, value: Any) -> None:
     ],
 )
 def test_a_number_is_matched_against_a_pattern_of_digits(text: str, value: Any) -> None:
-    options: Any = {"pattern": "%Y%m%d", "null_values": ("99991231",)}
-    assert decode_text("DATE", text, written="number", **options) == value
-    assert decode_text("DATE", text, written="text_or_number", **options) == value
-    assert decode_text("DATE", '"20260131"', written="number", **options) == WRONG
-    assert decode_text("DATE", '"20260131"', written="text_or_number", **options) == date(2026, 1, 31)
-    assert decode_text("DATE", '"99991231"', written="text_or_number", **options) is None
+    number, either = (Time("%Y%m%d", written=form) for form in ("number", "text_or_number"))
+    options: Any = {"null_values": ("99991231",)}
+    assert decode_text("DATE", text, written=number, **options) == value
+    assert decode_text("DATE", text, written=either, **options) == value
+    assert decode_text("DATE", '"20260131"', written=number, **options) == WRONG
+    assert decode_text("DATE", '"20260131"', written=either, **options) == date(2026, 1, 31)
+    assert decode_text("DATE", '"99991231"', written=either, **options) is None
 
 
 def test_a_time_of_fourteen_digits_may_be_a_number() -> None:
     time = datetime(2026, 1, 31, 10, 15, 30, tzinfo=UTC)
-    assert decode_text("TIMESTAMP", "20260131101530", pattern="%Y%m%d%H%M%S", written="number") == time
+    assert decode_text("TIMESTAMP", "20260131101530", written=Time("%Y%m%d%H%M%S", written="number")) == time
 
 
 @pytest.mark.parametrize(
@@ -250,15 +251,15 @@ def test_null_values_are_compared_with_the_value_as_it_was_written(type_: str, o
 
 
 def test_a_default_is_written_as_a_record_would_contain_it() -> None:
-    def default_of(type_: str, written: Any, default: Any, **options: Any) -> Any:
-        column = Column("n", type_, "A field.", written=written, default=default, **options)
+    def default_of(type_: str, written: Any, default: Any) -> Any:
+        column = Column("n", type_, "A field.", written=written, default=default)
         table = StreamTable("t", "t", "", [Column("id", "INT", "", required=True), column], ["id"])
         return table.decode(b'{"id":1}')["n"]
 
     assert default_of("DECIMAL(9,2)", GERMAN, "EUR 1.234,50") == Decimal("1234.50")
     assert default_of("INT", "text_or_number", 5) == 5
     assert default_of("BOOLEAN", FLAG, "N") is False
-    assert default_of("DATE", "number", 20260131, pattern="%Y%m%d") == date(2026, 1, 31)
+    assert default_of("DATE", Time("%Y%m%d", written="number"), 20260131) == date(2026, 1, 31)
     assert default_of("STRING", "json", "x") == '"x"'
     assert default_of("DECIMAL(9,2)", "connect", "AeJA") == Decimal("1234.56")
 

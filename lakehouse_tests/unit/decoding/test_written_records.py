@@ -12,7 +12,17 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lakehouse.declaration import Avro, Column, FieldIs, RecordHeader, StreamTable, TextBoolean, TextNumber
+from lakehouse.declaration import (
+    Avro,
+    Column,
+    Deletes,
+    FieldIs,
+    RecordHeader,
+    StreamTable,
+    TextBoolean,
+    TextNumber,
+    Time,
+)
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
@@ -32,12 +42,12 @@ KEY = Column("id", "INT", "Which.", required=True, written="text")
 COLUMNS = [
     Column("price", "DECIMAL(9,2)", "A number.", written=GERMAN),
     Column("paid", "BOOLEAN", "A flag.", written=FLAG),
-    Column("day", "DATE", "A day.", pattern="%Y%m%d", written="number"),
+    Column("day", "DATE", "A day.", written=Time("%Y%m%d", written="number")),
     Column("rest", "STRING", "JSON.", written="json"),
     Column("total", "DECIMAL(9,2)", "A number.", written="connect"),
     Column("share", "DOUBLE", "A number.", source=RecordHeader("share"), written=PERCENT),
 ]
-TABLE = StreamTable("t", "t", "", [KEY, *COLUMNS], ["id"], apply_as_deletes=FieldIs("op", ["d"]))
+TABLE = StreamTable("t", "t", "", [KEY, *COLUMNS], ["id"], deletes=Deletes(when=FieldIs("op", ["d"])))
 RECORD = b'{"id":"07","price":"EUR 1.234,50-","paid":"Y","day":20260131,"rest":{"a":[1.0]},"total":"AeJA"}'
 ROW = {
     "id": 7,

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehouse.declaration import Check, Column, Debezium, StreamTable
+from lakehouse.declaration import Check, Column, Debezium, Promise, StreamTable, Upkeep
 from lakehouse.declaration.names import NO_CHECK
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
@@ -173,13 +173,13 @@ def test_a_separate_job_runs_maintenance_every_night(repository):
     ids=str,
 )
 def test_maintenance_runs_as_often_as_declared(every: timedelta, cron: str) -> None:
-    repository = build_defs(tables=[replace(temperatures, maintain_every=every)]).get_repository_def()
+    repository = build_defs(tables=[replace(temperatures, upkeep=Upkeep(every=every))]).get_repository_def()
     assert not repository.has_schedule_def("temperatures_maintenance_daily")
     assert repository.get_schedule_def("temperatures_maintenance_schedule").cron_schedule == cron
 
 
 def test_maintenance_is_not_requested_again_before_a_run_of_it_has_ended() -> None:
-    repository = build_defs([replace(temperatures, maintain_every=timedelta(minutes=5))]).get_repository_def()
+    repository = build_defs([replace(temperatures, upkeep=Upkeep(every=timedelta(minutes=5)))]).get_repository_def()
     schedule = repository.get_schedule_def("temperatures_maintenance_schedule")
     with dg.instance_for_test() as instance:
         for unfinished_job, request_count in (("merge_temperatures", 1), ("maintain_temperatures", 0)):
@@ -219,7 +219,12 @@ def test_the_resource_starts_a_session_on_first_use_and_stops_it(monkeypatch):
 
 def test_a_declared_check_is_a_check_of_the_table_and_all_other_names_are_reserved():
     positive = Check("positive", "latitude > 0", "North of the equator.", severity="warn")
-    table = replace(temperatures, checks=[positive], fresh=timedelta(minutes=5), max_lag=1000, version="observed_at")
+    table = replace(
+        temperatures,
+        checks=[positive],
+        promise=Promise(fresh=timedelta(minutes=5), max_lag=1000),
+        version="observed_at",
+    )
     definitions = build_defs([table])
     graph = definitions.get_repository_def().asset_graph
     merged_keys = [key for key in graph.asset_check_keys if key.asset_key.to_user_string() == MERGED]

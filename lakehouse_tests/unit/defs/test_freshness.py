@@ -16,6 +16,7 @@ from dagster._core.scheduler.instigation import (
     SensorInstigatorData,
 )
 
+from lakehouse.declaration import Promise
 from lakehouse.defs.freshness import FRESH, HELD_CHECK, LAG, promise_checks, report_freshness, report_held, report_lag
 from lakehouse.defs.resources import LakehouseResource
 from lakehouse.defs.specs import CatalogEntry
@@ -30,7 +31,7 @@ from lakehouse_tests.helpers.code_locations import repository_of
 
 SOURCE, OTHER = SourceId("kafka", "c/t"), SourceId("kafka", "c/other")
 FRESH_LIMIT = timedelta(minutes=5)
-ENTRY = CatalogEntry(replace(temperatures, fresh=FRESH_LIMIT, max_lag=10))
+ENTRY = CatalogEntry(replace(temperatures, promise=Promise(fresh=FRESH_LIMIT, max_lag=10)))
 START = 1_700_000_000.0
 
 
@@ -221,7 +222,7 @@ def test_the_cursor_of_a_topic_with_many_partitions_stays_small() -> None:
 
 
 def test_texts_that_differ_only_in_figures_are_one_result(ticks: Ticks) -> None:
-    entry = CatalogEntry(replace(temperatures, max_lag=10_000))
+    entry = CatalogEntry(replace(temperatures, promise=Promise(max_lag=10_000)))
     for lag in (900, 1_100, 900, 1_100):
         report_lag(ticks.instance, entry, lag)
     assert ticks.results(LAG) == [True]

@@ -12,6 +12,7 @@ from lakehouse.declaration import Column, Measure, Reference, Rollup, StreamTabl
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse.defs.build import build_defs
 from lakehouse.errors import DeclarationError
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 ID = Column("id", "BIGINT", required=True, doc="Number.")
 
@@ -24,7 +25,7 @@ def declare(name: str, *rollups: Rollup) -> StreamTable:
     return StreamTable(name=name, topic=name, doc="Prices.", columns=[ID], key=["id"], rollups=rollups)
 
 
-PRICES = replace(
+PRICES = redeclare(
     declare("prices", rollup("by_id")),
     references=[Reference("things", Path("things.jsonl"), [ID], ["id"], "Things.")],
     replay_from=date(2026, 8, 1),

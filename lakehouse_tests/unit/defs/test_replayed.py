@@ -9,6 +9,7 @@ from uuid import uuid4
 import dagster as dg
 import pytest
 
+from lakehouse.declaration import Topic
 from lakehouse.defs.assets import replayed_asset
 from lakehouse.defs.automation import CommitReporter
 from lakehouse.defs.build import build_defs
@@ -19,8 +20,9 @@ from lakehouse.settings import Settings
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.tables.log_tables import log_table
 from lakehouse_tests.helpers.tables.logs import WrittenTable
+from lakehouse_tests.helpers.tables.tables import redeclare
 
-TABLE = replace(temperatures, replay_from=date(2026, 8, 1))
+TABLE = redeclare(temperatures, replay_from=date(2026, 8, 1))
 PAGE = (ROOT / "docs" / "how-to" / "restore.md").read_text(encoding="utf-8")
 REPLAYED_KEY = dg.AssetKey("temperatures_replayed")
 
@@ -31,9 +33,9 @@ def repository() -> dg.RepositoryDefinition:
 
 
 def test_a_table_with_the_line_of_the_page_has_the_asset_of_the_page() -> None:
-    (line,) = re.findall(r"^ +(replay_from=.*),$", PAGE, re.MULTILINE)
-    options = eval(f"dict({line})", {"date": date})  # noqa: S307 - the page's own example
-    repository = build_defs([replace(temperatures, name="orders", **options)]).get_repository_def()
+    (line,) = re.findall(r"^ +(source=.*),$", PAGE, re.MULTILINE)
+    options = eval(f"dict({line})", {"date": date, "Topic": Topic})  # noqa: S307 - the page's own example
+    repository = build_defs([replace(temperatures, name="orders", topic="", **options)]).get_repository_def()
     assert dg.AssetKey("orders_replayed") in repository.assets_defs_by_key
     assert "asset `orders_replayed`" in PAGE
 
@@ -70,7 +72,7 @@ def test_no_job_of_the_table_replays(repository: dg.RepositoryDefinition, job: s
 def test_the_check_of_a_log_table_names_no_change_feed() -> None:
     descriptions = {
         table.name: replayed_asset(CatalogEntry(table)).check_specs_by_output_name.values()
-        for table in (TABLE, replace(log_table(), replay_from=date(2026, 8, 1)))
+        for table in (TABLE, redeclare(log_table(), replay_from=date(2026, 8, 1)))
     }
     texts = {name: next(iter(specs)).description or "" for name, specs in descriptions.items()}
     assert [name for name, text in texts.items() if "_changes" in text] == ["temperatures"]

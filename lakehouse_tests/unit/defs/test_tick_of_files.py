@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lakehouse.declaration import Files
+from lakehouse.declaration import Files, Promise
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.freshness import HELD_CHECK, LAG
 from lakehouse.defs.resources import LakehouseResource
@@ -33,7 +33,7 @@ class Sensor:
 
     def __init__(self, instance: dg.DagsterInstance, home: Path, folder: str, settle: timedelta = timedelta(0)) -> None:
         files, self.settings = Files(folder, settle=settle), Settings(home=home, _env_file=None)
-        self.table = replace(temperatures, topic="", source=files, replay_from=None, max_lag=0)
+        self.table = replace(temperatures, topic="", source=files, promise=Promise(max_lag=0))
         self.instance, self.cursor = instance, ""
         self.resources = {"lakehouse": LakehouseResource.with_settings(self.settings)}
         self.defs = build_defs([self.table], resources=self.resources)

@@ -20,6 +20,7 @@ from lakehouse.settings import Settings
 from lakehouse.sources import table_sources
 from lakehouse.sources.generated_records import source_id
 from lakehouse_tests.helpers.sensors import MERGED, write_log
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 pytestmark = pytest.mark.invariant("12.1")
 
@@ -49,7 +50,7 @@ def test_a_tick_requests_a_run_that_records_the_start_of_a_new_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a start at the end would move on with the topic, and no record would ever be merged."""
-    table = replace(temperatures, start="latest")
+    table = redeclare(temperatures, start="latest")
     assert tick(tmp_path, monkeypatch, table, 10) == 1
     write_progress(Settings(home=tmp_path, _env_file=None), kind="start")
     assert tick(tmp_path, monkeypatch, table, 10) == 0
@@ -60,7 +61,7 @@ def test_a_tick_requests_a_run_for_a_generator_until_its_start_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generated = Generated(rate=1, partitions=1, since=datetime(2026, 1, 1, tzinfo=UTC), count=5)
-    table = replace(temperatures, topic="", source=generated, replay_from=None)
+    table = replace(temperatures, topic="", source=generated)
     assert tick(tmp_path, monkeypatch, table, 0) == 1
     source = source_id(generated, int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000)
     for position, requests in ((0, 1), (4, 1), (5, 0)):

@@ -9,7 +9,7 @@ from lakehouse.examples.tables.temperatures import temperatures
 
 
 def test_the_topic_schema_shows_whether_a_key_is_text_or_bytes():
-    latitude = temperatures.columns[0]
+    latitude = temperatures.record_columns[0]
     without_other_parts: dict[str, Any] = {"partition_by": None, "base": None, "references": (), "rollups": ()}
     for source, expected_type in ((RecordKey("text"), "string"), (RecordKey("big_endian", window="time"), "bytes")):
         id_column = replace(latitude, name="id", type="INT", source=source, between=None)

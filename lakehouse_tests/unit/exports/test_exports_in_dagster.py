@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, Day, Export, StreamTable
+from lakehouse.declaration import Column, Day, Export, StreamTable, Time
 from lakehouse.defs import maintenance_job
 from lakehouse.defs.build import build_defs
 from lakehouse.defs.resources import LakehouseResource
@@ -25,7 +25,7 @@ SALES = StreamTable(
     columns=[
         Column("id", "STRING", required=True, doc="Id."),
         Column("price", "DOUBLE", doc="Price."),
-        Column("sold_at", "TIMESTAMP", pattern="iso8601", doc="Time."),
+        Column("sold_at", "TIMESTAMP", written=Time("iso8601"), doc="Time."),
     ],
     key=["id"],
 )

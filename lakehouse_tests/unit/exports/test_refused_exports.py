@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Day, Export, Hour, Month, Value, View
+from lakehouse.declaration import Column, Day, Export, Hour, Month, Time, Value, View
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse.discovery import sort_exports
 from lakehouse.errors import DeclarationError
@@ -108,7 +108,7 @@ def test_folders_have_the_name_of_a_column_only_if_it_has_their_values(by: Hour 
 def test_folders_may_have_the_name_of_the_partition_that_they_repeat() -> None:
     table = replace(ORDERS, partition_by=Day("ordered_at"))
     assert sort_exports([Export("daily", of="orders", by=Day("ordered_at"))], [table], [])
-    other_column = Column("ordered", "TIMESTAMP", doc="Another time.", pattern="iso8601")
+    other_column = Column("ordered", "TIMESTAMP", doc="Another time.", written=Time("iso8601"))
     table = replace(ORDERS, columns=[*ORDERS.columns, other_column], partition_by=Day("ordered"))
     with pytest.raises(DeclarationError, match="the folders would be named ordered_day, as a column of orders"):
         sort_exports([Export("daily", of="orders", by=Day("ordered_at"))], [table], [])

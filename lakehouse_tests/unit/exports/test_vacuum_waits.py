@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehouse.cli import main
-from lakehouse.declaration import Export, StreamTable
+from lakehouse.declaration import Export, StreamTable, Upkeep
 from lakehouse.exports.exporter import Exporter
 from lakehouse.exports.manifests import manifest_path
 from lakehouse.exports.progress import export_status
@@ -23,7 +23,7 @@ from lakehouse_tests.unit.exports.test_exports_in_dagster import SALES
 YOUNG = replace(SALES, key=())  # a log table has no feed that VACUUM would wait for, too
 LOG, KEYED = replace(YOUNG), replace(SALES)
 for table in (LOG, KEYED):
-    object.__setattr__(table, "retention", timedelta(0))  # a declaration refuses less than an hour
+    object.__setattr__(table, "upkeep", Upkeep(timedelta(0)))  # a declaration refuses less than an hour
 CHANGED = Export("sales_changed", of="sales", changes=True)
 
 
@@ -106,10 +106,10 @@ def test_status_has_the_exports_of_a_table(settings: Settings) -> None:
 
 DECLARATIONS = """
 from datetime import timedelta
-from lakehouse import Column, Export, StreamTable
+from lakehouse import Column, Export, StreamTable, Upkeep
 sales = StreamTable(
-    name="sales", topic="sales", doc="", columns=[Column("id", "STRING", "", required=True)], retention=timedelta(1),
-    key=["id"],
+    name="sales", topic="sales", doc="", columns=[Column("id", "STRING", "", required=True)],
+    key=["id"], upkeep=Upkeep(retention=timedelta(1)),
 )
 exports = [
     Export("sales_changed", of="sales", changes=True, file=__file__),

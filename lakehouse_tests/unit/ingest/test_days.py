@@ -1,7 +1,6 @@
 """The ranges of days, and days whose records may have expired: arithmetic on offsets, times and commits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,9 @@ from lakehouse.settings import Settings
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.places import ROOT
 from lakehouse_tests.helpers.sensors import MERGED, write_log
+from lakehouse_tests.helpers.tables.tables import redeclare
 
-TABLE = replace(temperatures, name="orders", topic="orders")
+TABLE = redeclare(temperatures, name="orders", topic="orders")
 SOURCE = SourceId("kafka", "c/t")
 RANGES = st.builds(lambda p, start, span: Range(p, start, start + span), *(st.integers(0, top) for top in (2, 30, 9)))
 

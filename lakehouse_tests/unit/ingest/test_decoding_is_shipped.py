@@ -11,19 +11,16 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lakehouse import decoding, writer_schema
+from lakehouse import Time, decoding, writer_schema
 from lakehouse.declaration import (
     Avro,
     BigEndian,
-    Choice,
     Column,
     Compressed,
     ConnectJson,
-    Counter,
     Csv,
     Debezium,
     Generated,
-    Hash,
     Json,
     Late,
     Logfmt,
@@ -33,6 +30,7 @@ from lakehouse.declaration import (
     StreamTable,
     Text,
 )
+from lakehouse.declaration.sources import Choice, Counter, Hash
 from lakehouse.decoding import records
 from lakehouse.decoding.formats import FORMAT_KINDS, Format
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas, WriterSchema
@@ -54,7 +52,7 @@ print(decode(b'{"n":12345678901.5,"at":"2023-01-01","few":1,"raw":"AP8="}', fiel
 def test_a_record_is_decoded_where_the_package_cannot_be_imported() -> None:
     columns = [
         Column("n", "DECIMAL(38,18)", "A number.", between=(0.5, 1e12)),
-        Column("at", "DATE", "A day.", pattern="%Y-%m-%d"),
+        Column("at", "DATE", "A day.", written=Time("%Y-%m-%d")),
         Column("few", "INT", "A count."),
         Column("raw", "BINARY", "Bytes.", written="base64"),
     ]

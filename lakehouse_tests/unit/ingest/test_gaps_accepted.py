@@ -14,8 +14,9 @@ from lakehouse.ledger.commits import Commit, Entry, Kind, Metrics
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, plan_batch
 from lakehouse.ledger.positions import Plan, Progress, Range, SourceId
+from lakehouse_tests.helpers.tables.tables import redeclare
 
-ACCEPTING = replace(temperatures, gaps="accept")
+ACCEPTING = redeclare(temperatures, gaps="accept")
 MERGED = Progress(SourceId("kafka", "c/t"), {0: 3, 1: 4})
 
 
@@ -127,7 +128,7 @@ def test_an_order_by_offset_is_refused_for_a_table_with_rows_of_a_deleted_topic(
     recreated_topic = topic_state({0: 0}, {0: 9}, topic_id="other")
     gap = gap_commit(LEDGER, plan_batch(recreated_topic, MERGED), "run")
     ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
-    by_offset = replace(temperatures, order="offset")
+    by_offset = redeclare(temperatures, order="offset")
     assert plan(recreated_topic, ledger=ledger).span == 9
     with pytest.raises(DeclarationError, match=r'from a deleted topic.*order="timestamp"'):
         plan(recreated_topic, by_offset, ledger)
@@ -136,7 +137,7 @@ def test_an_order_by_offset_is_refused_for_a_table_with_rows_of_a_deleted_topic(
 
 @pytest.mark.invariant("9.8")
 def test_an_order_by_offset_is_refused_until_a_rolled_back_broker_reaches_its_former_end() -> None:
-    rolled_back, by_offset = topic_state({0: 0, 1: 0}, {0: 2, 1: 9}), replace(temperatures, order="offset")
+    rolled_back, by_offset = topic_state({0: 0, 1: 0}, {0: 2, 1: 9}), redeclare(temperatures, order="offset")
     gap = gap_commit(LEDGER, plan_batch(rolled_back, MERGED), "run")
     ledger = Ledger("t", entries=(Entry(2, datetime.now(UTC), gap, Metrics()),), transaction=gap.number)
     with pytest.raises(DeclarationError, match="that the broker has lost"):
@@ -149,7 +150,7 @@ def test_an_order_by_offset_is_refused_until_a_rolled_back_broker_reaches_its_fo
 @pytest.mark.invariant("9.8")
 def test_an_order_by_offset_is_accepted_after_a_restore_removed_the_rows_of_another_topic() -> None:
     """As when the first batch was merged from the wrong broker."""
-    by_offset, state = replace(temperatures, order="offset"), topic_state({0: 0, 1: 0}, {0: 9, 1: 9})
+    by_offset, state = redeclare(temperatures, order="offset"), topic_state({0: 0, 1: 0}, {0: 9, 1: 9})
     undone_ledger = replace(UNDONE_LEDGER, undone_ends={"wrong/x": {0: 500}}).merged_by_key()
     assert plan(state, by_offset, undone_ledger).span == 18
     first_batch = undone_ledger.next_commit("batch", "run").model_copy(

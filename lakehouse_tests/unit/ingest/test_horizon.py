@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lakehouse.declaration import Column, Debezium, FieldIs, Reject, StreamTable
+from lakehouse.declaration import Column, Debezium, Deletes, FieldIs, Reject, StreamTable
 from lakehouse.ingest.horizon import is_beyond_horizon
 from lakehouse.ingest.rejecting_rules import is_rejected_sql
 from lakehouse.ledger.commit_values import RecordOrder
@@ -14,7 +14,7 @@ from lakehouse.ledger.positions import SourceId
 
 COLUMNS = [Column("id", "BIGINT", "Number.", required=True), Column("price", "DECIMAL(9,2)", "Price.")]
 FOLLOWED = StreamTable("t", "t", "T.", COLUMNS, ["id"], format=Debezium())
-DELETED = StreamTable("t", "t", "T.", COLUMNS, ["id"], apply_as_deletes=FieldIs("op", ["d"]))
+DELETED = StreamTable("t", "t", "T.", COLUMNS, ["id"], deletes=Deletes(when=FieldIs("op", ["d"])))
 SOURCE, OTHER = SourceId("kafka", "c/t"), SourceId("kafka", "c/u")
 
 

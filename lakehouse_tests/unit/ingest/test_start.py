@@ -23,6 +23,7 @@ from lakehouse.ledger.ledger import Ledger
 from lakehouse.ledger.planning import Bounds, lag_of
 from lakehouse.ledger.positions import Plan, Range, SourceId
 from lakehouse.settings import Settings
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 SETTINGS = Settings(_env_file=None)
 STATE = TopicState("temperatures", SourceId("kafka", "c/t"), {0: 100, 1: 0, 2: 5}, {0: 900, 1: 300, 2: 5})
@@ -51,7 +52,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plan(declared_start: Any, ledger: Ledger = NEW, state: TopicState = STATE, **options: Any) -> Plan:
-    table = replace(temperatures, start=declared_start, **options)
+    table = redeclare(temperatures, start=declared_start, **options)
     return plan_table(table, with_start(SETTINGS, table, ledger, state), ledger, Bounds())
 
 
@@ -192,7 +193,7 @@ def test_a_topic_that_is_created_again_begins_at_its_first_record() -> None:
     ledger = begun("latest")
     with pytest.raises(DataLossError):
         plan("latest", ledger, recreated_state)
-    table = replace(temperatures, start="latest")
+    table = redeclare(temperatures, start="latest")
     batch_plan = replace(plan(None, NEW, recreated_state), gap=None)
     gap = gap_commit(ledger, batch_plan, "run")
     assert (gap.kind, gap.left_out, gap.progress) == ("gap", (), {0: 100, 1: 0, 2: 5})
@@ -225,7 +226,7 @@ def test_after_a_restore_a_time_before_the_first_record_may_have_lost_records(in
 
 
 def test_a_lag_is_counted_from_the_start() -> None:
-    table = replace(temperatures, start={0: 250})
+    table = redeclare(temperatures, start={0: 250})
     assert lag_of(with_start(SETTINGS, table, NEW, STATE), None) == {0: 650, 1: 300, 2: 0}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Avro, Column, Json, RecordHeader, StreamTable, TextBoolean, TextNumber
+from lakehouse.declaration import Avro, Column, Json, RecordHeader, StreamTable, TextBoolean, TextNumber, Time
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.avro.declared import schema_of_fields
 from lakehouse.decoding.formats.avro.schemas import writer_schema
@@ -106,19 +106,27 @@ WRITTEN: list[tuple[Column, Any, Any]] = [
     (Column("paid", "BOOLEAN", "Whether."), None, None),
     (Column("number", "INT", "A number.", required=True), 1, 1),
     (Column("day", "DATE", "A day."), "2026-01-02", date(2026, 1, 2)),
-    (Column("hour", "TIMESTAMP", "", pattern="%Y-%m-%dT%H"), "2026-01-01T12", datetime(2026, 1, 1, 12, tzinfo=UTC)),
-    (Column("seen", "TIMESTAMP", "", epoch="seconds"), 3, datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)),
     (
-        Column("sent", "TIMESTAMP", "A text.", pattern="iso8601"),
+        Column("hour", "TIMESTAMP", "", written=Time("%Y-%m-%dT%H")),
+        "2026-01-01T12",
+        datetime(2026, 1, 1, 12, tzinfo=UTC),
+    ),
+    (Column("seen", "TIMESTAMP", "", written=Time(epoch="seconds")), 3, datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)),
+    (
+        Column("sent", "TIMESTAMP", "A text.", written=Time("iso8601")),
         "2026-01-01T12:00:00.5+02:00",
         datetime(2026, 1, 1, 10, 0, 0, 500_000, tzinfo=UTC),
     ),
     (
-        Column("local", "TIMESTAMP", "A local time.", zone="Europe/Berlin"),
+        Column("local", "TIMESTAMP", "A local time.", written=Time(zone="Europe/Berlin")),
         "2026-01-01T12:00:00",
         datetime(2026, 1, 1, 11, tzinfo=UTC),
     ),
-    (Column("exact", "TIMESTAMP", "", epoch="nanoseconds"), 1500, datetime(1970, 1, 1, 0, 0, 0, 2, tzinfo=UTC)),
+    (
+        Column("exact", "TIMESTAMP", "", written=Time(epoch="nanoseconds")),
+        1500,
+        datetime(1970, 1, 1, 0, 0, 0, 2, tzinfo=UTC),
+    ),
     (Column("trace", "STRING", "Of a header.", source=RecordHeader("trace")), None, None),
 ]
 ORDER = {"id": 5, "at": "2026-01-01T12:00:00Z", "total": 2.5, "customer": {"name": "Ann", "address": {"city": "Oslo"}}}
@@ -144,12 +152,12 @@ FORMS = [
     (Column("e", "BOOLEAN", "", written="text"), "string", '"true"', True),
     (Column("f", "BOOLEAN", "", written=TextBoolean(["Y", 1], ["N", 0])), ["string", "long"], "1", True),
     (Column("g", "BOOLEAN", "", written=TextBoolean([True], ["N"])), ["string", "boolean"], '"N"', False),
-    (Column("h", "DATE", "", pattern="%Y%m%d", written="number"), "long", "20260131", date(2026, 1, 31)),
+    (Column("h", "DATE", "", written=Time("%Y%m%d", written="number")), "long", "20260131", date(2026, 1, 31)),
     (Column("i", "STRING", "", written="number"), "long", "123456789012345678", "123456789012345678"),
     (Column("j", "STRING", "", written="text_or_number"), ["string", "long"], "5", "5"),
     (Column("k", "DECIMAL(9,2)", "", written="connect"), "string", '"AeJA"', Decimal("1234.56")),
     (
-        Column("l", "TIMESTAMP", "", epoch="seconds", written="text_or_number"),
+        Column("l", "TIMESTAMP", "", written=Time(epoch="seconds", written="text_or_number")),
         ["string", "long"],
         "3",
         datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC),

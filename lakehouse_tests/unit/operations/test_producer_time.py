@@ -12,6 +12,7 @@ from lakehouse.ledger.positions import SourceId
 from lakehouse.operations.verify import producer_time
 from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.tables.log_tables import log_table
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 pytestmark = pytest.mark.invariant("4.4")
 
@@ -31,7 +32,7 @@ def test_a_topic_with_producer_time_fails_the_check_with_advice() -> None:
     "changes", [{"order": "offset"}, {"columns": [*temperatures.columns, REVISION], "version": BY_REVISION}]
 )
 def test_producer_time_is_harmless_if_a_version_or_the_offset_decides(changes: dict[str, Any]) -> None:
-    assert producer_time(BY_PRODUCER, replace(temperatures, **changes)).passed
+    assert producer_time(BY_PRODUCER, redeclare(temperatures, **changes)).passed
 
 
 def test_producer_time_is_harmless_in_a_log_table() -> None:

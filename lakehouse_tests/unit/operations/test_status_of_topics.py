@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.declaration import TopicPattern
+from lakehouse.declaration import Topic, TopicPattern, Topics
 from lakehouse.defs.assets import MergeConfig, RangeConfig
 from lakehouse.defs.figures import count_records, entries_of_run, read_ranges
 from lakehouse.defs.waiting import SensorCursor, Waiting, plan_waiting_records, source_hash
@@ -35,8 +35,8 @@ STATES = {
     "t-us": TopicState("t-us", US, {0: 0, 1: 0}, {0: 5, 1: 7}),
     "t-new": TopicState("t-new", NEW, {0: 0}, {0: 3}),
 }
-TABLE = replace(temperatures, topic="", topics=["t-eu", "t-us"], base=None)
-MATCHING = replace(TABLE, topics=TopicPattern("t-.*"))
+TABLE = replace(temperatures, topic="", source=Topics(["t-eu", "t-us"]), base=None)
+MATCHING = replace(TABLE, source=TopicPattern("t-.*"))
 LEFT_OUT = (Range(1, 0, 4),)
 HOUR = timedelta(hours=1)
 
@@ -75,7 +75,7 @@ def test_the_status_has_the_lag_of_each_topic_and_their_sum(settings: Settings) 
 
 @pytest.mark.invariant("2.8")
 def test_a_missing_topic_is_the_problem_and_the_others_are_shown(settings: Settings) -> None:
-    table_status = status(settings, replace(TABLE, topics=["t-gone", "t-eu"]))
+    table_status = status(settings, replace(TABLE, source=Topics(["t-gone", "t-eu"])))
     assert (table_status.lag, table_status.lags) == (None, {"t-eu": 2})
     assert "'t-gone' does not exist" in (table_status.problem or "")
 
@@ -88,7 +88,7 @@ def test_a_pattern_reads_the_topics_of_the_broker_and_those_with_progress(
     monkeypatch.setattr(topics, "topic_names", lambda *_: ["t-new"])
     assert [part.topic for part in split_by_topic(settings, MATCHING)] == ["t-eu", "t-new", "t-us"], "none is missed"
     with pytest.raises(TopicError, match=r"No topic on this broker matches x-.*"):
-        split_by_topic(settings, replace(TABLE, topics=TopicPattern("x-.*")))
+        split_by_topic(settings, replace(TABLE, source=TopicPattern("x-.*")))
 
 
 @pytest.mark.invariant("2.8", "12.2")
@@ -145,10 +145,10 @@ def test_a_run_that_another_writer_overtook_reports_what_that_writer_read(settin
 
 @pytest.mark.invariant("2.8")
 def test_a_topic_that_is_not_declared_any_more_is_a_change_and_keeps_its_progress(settings: Settings) -> None:
-    shorter = replace(TABLE, topics=["t-eu"])
+    shorter = replace(TABLE, source=Topics(["t-eu"]))
     details = [change.detail for change in plan_changes(settings, shorter)]
     assert "topic t-us is not read any more; its rows and its progress stay" in details
-    alone = replace(TABLE, topics=(), topic="t-us")
+    alone = replace(TABLE, source=Topic("t-us"))
     progress = merged_ledger(settings, alone).progress
     assert progress is not None
     assert (progress.source, progress.positions) == (US, {0: 5, 1: 4}), "a table of one topic continues there"

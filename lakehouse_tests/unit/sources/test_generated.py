@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Choice, Column, Counter, Generated, Hash, StreamTable
+from lakehouse.declaration import Column, Generated, StreamTable
+from lakehouse.declaration.sources import Choice, Counter, Hash
 from lakehouse.decoding.generated import microseconds_of, value_writer
 from lakehouse.ledger.commits import Commit, Entry, Metrics
 from lakehouse.ledger.ledger import Ledger

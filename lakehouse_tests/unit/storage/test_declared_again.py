@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, Computed, StreamTable
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.errors import TableError
 from lakehouse.operations.status import _changes
@@ -33,15 +33,15 @@ class Table:
     def delta_table(self) -> DeltaTable:
         return DeltaTable(self.layout.uri)
 
-    def declare(self, *columns: Column) -> Layout:
+    def declare(self, *columns: Column | Computed) -> Layout:
         table = StreamTable("t", "t", "T.", columns, ["id"])
         table_columns = [TableColumn.from_declaration(column) for column in columns]
         return replace(self.layout, columns=table_columns, declaration_facts=facts_of(table))
 
-    def compare(self, *columns: Column) -> SchemaDiff:
+    def compare(self, *columns: Column | Computed) -> SchemaDiff:
         return compare_schema(self.declare(*columns), self.delta_table)
 
-    def run(self, *columns: Column) -> list[str]:
+    def run(self, *columns: Column | Computed) -> list[str]:
         """Apply this declaration as a run does, and return the differences that are reported before."""
         layout, diff = self.declare(*columns), self.compare(*columns)
         if diff.properties:
@@ -93,7 +93,7 @@ def test_a_column_with_its_former_field_is_reported_with_the_age_of_its_values(t
 
 
 def test_a_column_with_another_sql_is_refused(table: Table) -> None:
-    computed_column = Column("place", "STRING", "Where.", sql="upper(town)")
+    computed_column = Computed("place", "STRING", sql="upper(town)", doc="Where.")
     town = Column("town", "STRING", "Where.", source="city")
     table.run(ID, town, computed_column)
     table.run(ID, town)

@@ -18,6 +18,7 @@ from lakehouse.storage.row_order import identity, merged_layout, order_of, same_
 from lakehouse.storage.schema_diff import read_schema_diff
 from lakehouse_tests.helpers.brokers.revised_streams import BY_REVISION
 from lakehouse_tests.helpers.tables.log_tables import log_table
+from lakehouse_tests.helpers.tables.tables import redeclare
 
 POSITION = "`source`: STRING, `partition`: INT, `position`: BIGINT, `sequence`: BIGINT"
 BY_TIME = "_sequence, coalesce(_order_time, _time), _partition, _position, _base"
@@ -109,7 +110,7 @@ def test_a_place_in_the_array_is_the_last_field_of_tables_whose_records_have_man
 )
 def test_the_order_of_a_source_comes_after_the_version_and_before_the_time(changes: dict[str, Any], order: str) -> None:
     columns = [*KEYED.columns, Column("revision", "INT", doc="Version.")]
-    assert order_of(replace(KEYED, columns=columns, **changes)) == f"struct({order})"
+    assert order_of(redeclare(KEYED, columns=columns, **changes)) == f"struct({order})"
 
 
 @pytest.mark.parametrize(("first", "second", "verb"), [(LOG, KEYED, "have no"), (KEYED, LOG, "have")])

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from lakehouse.declaration import Column, Measure, Rollup, StreamTable
+from lakehouse.declaration import Column, Measure, Rollup, StreamTable, Time
 from lakehouse.settings import Settings
 
 ORDERS = StreamTable(
@@ -18,7 +18,7 @@ ORDERS = StreamTable(
         Column("price", "DECIMAL(18,2)", doc="Price."),
         Column("pieces", "INT", doc="Number of pieces."),
         Column("weight", "DOUBLE", doc="Weight in kg."),
-        Column("ordered_at", "TIMESTAMP", pattern="iso8601", doc="Time of the order."),
+        Column("ordered_at", "TIMESTAMP", written=Time("iso8601"), doc="Time of the order."),
         Column("tags", "ARRAY<STRING>", doc="Tags."),
     ],
     key=["id"],

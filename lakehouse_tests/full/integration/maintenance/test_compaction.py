@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lakehouse.declaration import Column
+from lakehouse.declaration import Column, Upkeep
 from lakehouse.ingest.load import load_base
 from lakehouse.storage.table_context import TableContext
 from lakehouse_tests.helpers.brokers.maintained_streams import MaintainedStream
@@ -116,7 +116,9 @@ def test_compaction_clusters_rows_by_the_declared_columns(spark, broker):
     rollups = [replace(stream.table.rollups[0], by=["latitude", "longitude"])]
     added_columns = [Column("station", "STRING", "Where it was read."), Column("by", "STRING", "Who read it.")]
     columns = [*stream.table.columns, *added_columns]
-    stream.table = replace(stream.table, partition_by=None, columns=columns, cluster_by=["station"], rollups=rollups)
+    stream.table = replace(
+        stream.table, partition_by=None, columns=columns, upkeep=Upkeep(cluster_by=["station"]), rollups=rollups
+    )
     for number in (5, 1, 3):
         stream.send_and_merge(record(time=hour(number), station="x"), record(time=hour(number + 10), station="a"))
     rows = stream.snapshot()
@@ -126,7 +128,7 @@ def test_compaction_clusters_rows_by_the_declared_columns(spark, broker):
     assert stream.snapshot() == rows
     bounds = DeltaTable(stream.uri).get_add_actions(flatten=True)
     assert {"min.observed_at", "max.latitude", "min.station"} <= {*pa.table(bounds).column_names}
-    stream.table = replace(stream.table, cluster_by=["by"])
+    stream.table = replace(stream.table, upkeep=Upkeep(cluster_by=["by"]))
     stream.send_and_merge(record(time=hour(2), by="me"))
     assert stream.maintain()[""].files_after == 1
     (optimization, _) = [info for info in DeltaTable(stream.uri).history() if info["operation"] == "OPTIMIZE"]

@@ -5,6 +5,7 @@ from datetime import timedelta
 from lakehouse.declaration import (
     ConnectJson,
     Csv,
+    Deletes,
     Element,
     ElementIndex,
     FieldIs,
@@ -47,13 +48,6 @@ EXAMPLES = [
         with_columns(column(source="m"), rows_from="a"),
     ),
     Example(
-        "single_object requires rows_from",
-        "Name the array with rows_from=, or remove single_object.",
-        with_columns(single_object=True),
-        with_columns(single_object=True, rows_from="items"),
-        with_columns(),
-    ),
-    Example(
         "column n: ElementIndex requires rows_from, without which a record is one row",
         "Declare rows_from=, or name a field or its path as source.",
         with_columns(column(source=ElementIndex())),
@@ -61,7 +55,7 @@ EXAMPLES = [
         with_columns(column()),
     ),
     Example(
-        "column n: the place of the element is a number, but the column is STRING",
+        "column n: the place of the element cannot be STRING",
         "Declare INT or BIGINT.",
         with_columns(column("n", "STRING", source=ElementIndex()), rows_from="items"),
         with_columns(column("n", "INT", source=ElementIndex()), rows_from="items"),
@@ -69,16 +63,16 @@ EXAMPLES = [
     ),
     Example(
         "column n: default is not allowed for the place of the element",
-        "It is as it is, never NULL. Remove default.",
+        "Remove default: its values are as they are.",
         with_columns(column(source=ElementIndex(), default=0), rows_from="items"),
         with_columns(column(source=ElementIndex()), rows_from="items"),
     ),
     Example(
-        "apply_as_deletes: ParentField is only for the deletes of a table with rows_from",
+        "deletes: when: ParentField is only for the deletes of a table with rows_from",
         "Name the field, or its path, as source of FieldIs.",
-        with_columns(key=["id"], apply_as_deletes=BY_RECORD),
-        with_columns(key=["id"], apply_as_deletes=FieldIs("type", ["DELETE"])),
-        with_columns(key=["id"], rows_from="items", apply_as_deletes=BY_RECORD),
+        with_columns(key=["id"], deletes=Deletes(when=BY_RECORD)),
+        with_columns(key=["id"], deletes=Deletes(when=FieldIs("type", ["DELETE"]))),
+        with_columns(key=["id"], rows_from="items", deletes=Deletes(when=BY_RECORD)),
     ),
     Example(
         "where: ParentField is only for the deletes of a table with rows_from",
@@ -87,14 +81,14 @@ EXAMPLES = [
         with_columns(rows_from="items", where=FieldIs("type", ["DELETE"])),
     ),
     Example(
-        "apply_as_deletes: 'orders[].type' is not a field of the record itself",
+        "deletes: when: 'orders[].type' is not a field of the record itself",
         "Name a field of the record, or one of the element: FieldIs without ParentField.",
         with_columns(
             key=["id"],
             rows_from=("orders[]", "items"),
-            apply_as_deletes=FieldIs(ParentField(("orders[]", "type")), ["DELETE"]),
+            deletes=Deletes(when=FieldIs(ParentField(("orders[]", "type")), ["DELETE"])),
         ),
-        with_columns(key=["id"], rows_from=("orders[]", "items"), apply_as_deletes=BY_RECORD),
+        with_columns(key=["id"], rows_from=("orders[]", "items"), deletes=Deletes(when=BY_RECORD)),
     ),
     Example(
         "column n: ParentField requires rows_from, without which a record is one row",
@@ -145,17 +139,17 @@ EXAMPLES = [
         with_columns(column(type_="STRING", source=Element(), written="json"), rows_from="items"),
     ),
     Example(
-        "rows_from and apply_as_truncates cannot be combined",
+        "rows_from and truncates of deletes cannot be combined",
         f"An element is about one row. {REMOVE}",
-        with_columns(rows_from="items", apply_as_truncates=FieldIs("op", ["t"])),
+        with_columns(rows_from="items", deletes=Deletes(truncates=FieldIs("op", ["t"]))),
         ROWS,
-        with_columns(apply_as_truncates=FieldIs("op", ["t"])),
+        with_columns(deletes=Deletes(truncates=FieldIs("op", ["t"]))),
     ),
     Example(
-        "rows_from and purge_deletes cannot be combined",
+        "rows_from and purge of deletes cannot be combined",
         f"The order of a purged delete has no place for an element. {REMOVE}",
-        with_columns(rows_from="items", apply_as_deletes=FieldIs("op", ["d"]), purge_deletes=timedelta(days=9)),
-        with_columns(rows_from="items", apply_as_deletes=FieldIs("op", ["d"])),
+        with_columns(rows_from="items", deletes=Deletes(when=FieldIs("op", ["d"]), purge=timedelta(days=9))),
+        with_columns(rows_from="items", deletes=Deletes(when=FieldIs("op", ["d"]))),
     ),
     Example(
         "rows_from and base cannot be combined",
@@ -165,10 +159,10 @@ EXAMPLES = [
         with_columns(base=temperatures.base),
     ),
     Example(
-        "apply_as_deletes: a tombstone has no elements, but rows_from makes rows of elements",
+        "deletes: a tombstone has no elements, but rows_from makes rows of elements",
         "Use FieldIs with a field of the elements, or remove one of the two.",
-        with_columns(rows_from="items", apply_as_deletes=Tombstone()),
-        with_columns(rows_from="items", apply_as_deletes=FieldIs("gone", [True])),
+        with_columns(rows_from="items", deletes=Deletes(when=Tombstone())),
+        with_columns(rows_from="items", deletes=Deletes(when=FieldIs("gone", [True]))),
     ),
     Example(
         "where: the record is an array, which has no fields",

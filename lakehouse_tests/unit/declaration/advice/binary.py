@@ -8,6 +8,7 @@ from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, a
 from lakehouse_tests.unit.declaration.ratings import (
     MEASURES,
     column,
+    computed,
     declare_rollup,
     oldest,
     with_check,
@@ -71,7 +72,7 @@ EXAMPLES = [
     Example(
         "column n: a computed column cannot be BINARY",
         "SQL computes no bytes. Read the column from a field.",
-        with_column(type_="BINARY", sql="id"),
+        with_columns(computed("id", type_="BINARY")),
         accept(with_column(**HEX), {"n": "01"}, n=b"\x01"),
     ),
     Example(
@@ -136,7 +137,7 @@ EXAMPLES = [
     Example(
         "column n: 'photo IS NULL': photo is BINARY",
         OF_SQL,
-        with_columns(PHOTO, column("n", "BOOLEAN", sql="photo IS NULL")),
-        with_columns(PHOTO, column("n", "BOOLEAN", sql="stars IS NULL")),
+        with_columns(PHOTO, computed("photo IS NULL", type_="BOOLEAN")),
+        with_columns(PHOTO, computed("stars IS NULL", type_="BOOLEAN")),
     ),
 ]

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from lakehouse.declaration import Avro, Debezium, FieldIs, Json, RecordKey
+from lakehouse.declaration import Avro, Debezium, Deletes, FieldIs, Json, RecordKey, Time, Topic
 from lakehouse_tests.unit.declaration.advice.example import Example
-from lakehouse_tests.unit.declaration.ratings import column, declare, log_table, with_columns
+from lakehouse_tests.unit.declaration.ratings import column, computed, declare, log_table, with_columns
 
 ORDER = "The position in the log of the database decides which change is newer. Remove it."
 REPLACED_NULL = (
@@ -35,15 +35,9 @@ EXAMPLES = [
         with_columns(format=Debezium()),
     ),
     Example(
-        "format Debezium and apply_as_deletes cannot be combined",
-        "The records themselves say which rows are deleted. Remove it.",
-        with_columns(format=Debezium(), apply_as_deletes=FieldIs("op", ["d"])),
-        with_columns(format=Debezium()),
-    ),
-    Example(
-        "format Debezium and apply_as_truncates cannot be combined",
-        "The records themselves say when the table is truncated. Remove it.",
-        with_columns(format=Debezium(), apply_as_truncates=FieldIs("op", ["t"])),
+        "format Debezium and deletes cannot be combined",
+        "The records themselves say which rows are deleted, and when the table is truncated. Remove it.",
+        with_columns(format=Debezium(), deletes=Deletes(when=FieldIs("op", ["d"]))),
         with_columns(format=Debezium()),
     ),
     Example(
@@ -61,7 +55,7 @@ EXAMPLES = [
     Example(
         'format Debezium and order="offset" cannot be combined',
         ORDER,
-        with_columns(format=Debezium(), order="offset"),
+        with_columns(format=Debezium(), source=Topic("ratings", order="offset")),
         with_columns(format=Debezium()),
     ),
     Example(
@@ -99,7 +93,7 @@ EXAMPLES = [
         REPLACED_NULL,
         lambda: declare(columns=[KEY, column("note", "STRING", default="-")], format=Debezium()),
         lambda: declare(
-            columns=[KEY, column("note", "STRING"), column("shown_note", "STRING", sql="coalesce(note, '-')")],
+            columns=[KEY, column("note", "STRING"), computed("coalesce(note, '-')", "shown_note", "STRING")],
             format=Debezium(),
         ),
     ),
@@ -107,16 +101,17 @@ EXAMPLES = [
         "column at: format Debezium and zone cannot be combined",
         "The table has the times of the database. Remove zone. For readers, convert them in a view.",
         lambda: declare(
-            columns=[KEY, column("at", "TIMESTAMP", pattern="iso8601", zone="Europe/Berlin")], format=Debezium()
+            columns=[KEY, column("at", "TIMESTAMP", written=Time("iso8601", zone="Europe/Berlin"))],
+            format=Debezium(),
         ),
-        lambda: declare(columns=[KEY, column("at", "TIMESTAMP", pattern="iso8601")], format=Debezium()),
+        lambda: declare(columns=[KEY, column("at", "TIMESTAMP", written=Time("iso8601"))], format=Debezium()),
     ),
     Example(
         "column note: format Debezium and null_values cannot be combined",
         REMOVED_VALUE,
         lambda: declare(columns=[KEY, column("note", "STRING", null_values=["-"])], format=Debezium()),
         lambda: declare(
-            columns=[KEY, column("note", "STRING"), column("shown_note", "STRING", sql="nullif(note, '-')")],
+            columns=[KEY, column("note", "STRING"), computed("nullif(note, '-')", "shown_note", "STRING")],
             format=Debezium(),
         ),
     ),

@@ -3,9 +3,9 @@
 from datetime import date
 from decimal import Decimal
 
-from lakehouse.declaration import Avro, Month, RecordHeader, RecordKey, UnmappedFields, ValueOrObject
+from lakehouse.declaration import Avro, Month, RecordHeader, RecordKey, Time, UnmappedFields, ValueOrObject
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
-from lakehouse_tests.unit.declaration.ratings import column, with_column, with_columns
+from lakehouse_tests.unit.declaration.ratings import column, computed, with_column, with_columns
 
 EXAMPLES = [
     Example(
@@ -50,8 +50,8 @@ EXAMPLES = [
     Example(
         "column n: type ARRAY<STRING> is only allowed for a field of a record's value",
         "Declare another type, or read the column from a field.",
-        with_column(type_="ARRAY<STRING>", sql="id"),
-        with_column(type_="BIGINT", sql="id"),
+        with_columns(computed("id", type_="ARRAY<STRING>")),
+        with_columns(computed("id", type_="BIGINT")),
         accept(with_column(type_="ARRAY<STRING>"), {"n": ["a"]}, n=["a"]),
     ),
     Example(
@@ -173,8 +173,8 @@ EXAMPLES = [
     Example(
         "column n: the default cannot be read: 'n' is '2023-02-30'",
         "Write it as a record would contain it.",
-        with_column(type_="DATE", pattern="%Y-%m-%d", default="2023-02-30"),
-        accept(with_column(type_="DATE", pattern="%Y-%m-%d", default="2023-03-30"), {}, n=date(2023, 3, 30)),
+        with_column(type_="DATE", written=Time("%Y-%m-%d"), default="2023-02-30"),
+        accept(with_column(type_="DATE", written=Time("%Y-%m-%d"), default="2023-03-30"), {}, n=date(2023, 3, 30)),
     ),
     Example(
         "column n: type ARRAY<INT> cannot have a default",
@@ -214,17 +214,10 @@ EXAMPLES = [
         accept(with_column(between=(0.2, 1.8)), {"n": 1}, n=1),
     ),
     Example(
-        "column n: sql and required cannot be combined",
-        "SQL alone determines a computed column. Remove one of the two.",
-        with_column(sql="id + 1", required=True),
-        with_column(sql="id + 1"),
-        accept(with_column(required=True), {"n": 3}, n=3),
-    ),
-    Example(
         "column n: sql is empty",
         "Write an expression over other columns, for example rating >= 7.",
-        with_column(sql=""),
-        with_column(type_="BOOLEAN", sql="stars >= 4"),
+        with_columns(computed("")),
+        with_columns(computed("stars >= 4", type_="BOOLEAN")),
     ),
     Example(
         "column rated_month: the name is used by the partition column",
@@ -237,14 +230,14 @@ EXAMPLES = [
         ),
     ),
     Example(
-        "column n: unmapped fields are the text of a JSON object, but the column is INT",
+        "column n: unmapped fields cannot be INT",
         "Declare STRING.",
         with_column(source=UnmappedFields()),
         accept(with_column(type_="STRING", source=UnmappedFields()), {"more": 1}, n='{"more":1}'),
     ),
     Example(
         "column n: default is not allowed for unmapped fields",
-        "They are as they come, or NULL. Remove default.",
+        "Remove default: its values are as they are.",
         with_column(type_="STRING", source=UnmappedFields(), default="{}"),
         accept(with_column(type_="STRING", source=UnmappedFields()), {}, n=None),
     ),

@@ -9,6 +9,7 @@ from lakehouse.declaration import (
     Compressed,
     Csv,
     Debezium,
+    Deletes,
     FieldIs,
     Json,
     Logfmt,
@@ -190,10 +191,10 @@ EXAMPLES = [
         with_columns(format=Csv(FIELDS)),
     ),
     Example(
-        "apply_as_deletes: every value of format Csv is a text, unlike True",
+        "deletes: when: every value of format Csv is a text, unlike True",
         "Write the text that records contain, for example 'true'.",
-        with_columns(format=Csv([*FIELDS, "gone"]), apply_as_deletes=FieldIs("gone", [True])),
-        with_columns(format=Csv([*FIELDS, "gone"]), apply_as_deletes=FieldIs("gone", ["true"])),
+        with_columns(format=Csv([*FIELDS, "gone"]), deletes=Deletes(when=FieldIs("gone", [True]))),
+        with_columns(format=Csv([*FIELDS, "gone"]), deletes=Deletes(when=FieldIs("gone", ["true"]))),
     ),
     Example(
         "no text in latin-1 contains the delimiter '€'",

@@ -5,23 +5,23 @@ from decimal import Decimal
 
 from lakehouse.declaration import (
     Avro,
-    BrokerTime,
     ConnectJson,
     Debezium,
     RecordHeader,
     RecordKey,
     TextBoolean,
     TextNumber,
+    Time,
 )
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
-from lakehouse_tests.unit.declaration.ratings import column, declare, with_column, with_columns
+from lakehouse_tests.unit.declaration.ratings import column, computed, declare, with_column, with_columns
 
 DAY = date(2026, 1, 31)
 KEY = column("id", "BIGINT", required=True)
 GERMAN = TextNumber(decimal=",", thousands=".")
 FORMS = (
-    "text, text_or_number, number, json, otlp, connect, base64, base64url or hex, a TextNumber, a TextBoolean or a"
-    " KeyValues"
+    "text, text_or_number, number, json, otlp, connect, base64, base64url or hex, a TextNumber, a TextBoolean,"
+    " a KeyValues or a Time"
 )
 OF_PARTS = (
     "A key and a header are texts. Remove written, or declare a TextNumber or a TextBoolean that lists only texts, or"
@@ -55,25 +55,12 @@ EXAMPLES = [
         accept(with_column(written=TextNumber(suffix=" %")), {"n": "5 %"}, n=5),
     ),
     Example(
-        "column n: sql and written cannot be combined",
-        "SQL alone determines a computed column. Remove one of the two.",
-        with_column(sql="id + 1", written="text"),
-        with_column(sql="id + 1"),
-        accept(with_column(written="text"), {"n": "3"}, n=3),
-    ),
-    Example(
         "column n: written is not allowed for ARRAY<INT>",
         "A field within an object can be a column of its own, with its path as source and with written. For values"
         " within arrays and maps, declare STRING if they are texts.",
         with_column(type_="ARRAY<INT>", written="text"),
         accept(with_column(written="text", source=("a", "m")), {"a": {"m": "3"}}, n=3),
         accept(with_column(type_="ARRAY<STRING>"), {"n": ["3"]}, n=["3"]),
-    ),
-    Example(
-        "column n: written is not allowed for a broker time",
-        "The broker has one form for it. Remove written.",
-        with_column(type_="TIMESTAMP", source=BrokerTime(), written="text"),
-        with_column(type_="TIMESTAMP", source=BrokerTime()),
     ),
     Example(
         "column n: written and RecordKey('big_endian') cannot be combined",
@@ -117,7 +104,7 @@ EXAMPLES = [
         accept(with_column(type_="STRING"), {"n": "3"}, n="3"),
         accept(with_column(type_="BOOLEAN", written="text"), {"n": "true"}, n=True),
         accept(
-            with_column(type_="TIMESTAMP", epoch="seconds", written="text"),
+            with_column(type_="TIMESTAMP", written=Time(epoch="seconds", written="text")),
             {"n": "86400"},
             n=datetime(1970, 1, 2, tzinfo=UTC),
         ),
@@ -125,8 +112,8 @@ EXAMPLES = [
     Example(
         "column n: written='text' does not fit DATE with a pattern",
         OF_TEXT,
-        with_column(type_="DATE", pattern="%Y%m%d", written="text"),
-        accept(with_column(type_="DATE", pattern="%Y%m%d"), {"n": "20260131"}, n=DAY),
+        with_column(type_="DATE", written=Time("%Y%m%d", written="text")),
+        accept(with_column(type_="DATE", written=Time("%Y%m%d")), {"n": "20260131"}, n=DAY),
     ),
     Example(
         "column n: written='text_or_number' does not fit BOOLEAN",
@@ -147,13 +134,13 @@ EXAMPLES = [
         with_column(written="number"),
         accept(with_column(), {"n": 3}, n=3),
         accept(with_column(type_="STRING", written="number"), {"n": 2**70}, n=str(2**70)),
-        accept(with_column(type_="DATE", pattern="%Y%m%d", written="number"), {"n": 20260131}, n=DAY),
+        accept(with_column(type_="DATE", written=Time("%Y%m%d", written="number")), {"n": 20260131}, n=DAY),
     ),
     Example(
         "column n: written='number' does not fit TIMESTAMP with an epoch",
         OF_NUMBER,
-        with_column(type_="TIMESTAMP", epoch="seconds", written="number"),
-        with_column(type_="TIMESTAMP", epoch="seconds"),
+        with_column(type_="TIMESTAMP", written=Time(epoch="seconds", written="number")),
+        with_column(type_="TIMESTAMP", written=Time(epoch="seconds")),
     ),
     Example(
         "column n: written='json' does not fit INT",
@@ -186,14 +173,14 @@ EXAMPLES = [
     Example(
         "column n: the pattern %Y-%m-%d does not match a number",
         "A number has only digits, and no zero in front. Write a pattern that begins with %Y, such as %Y%m%d.",
-        with_column(type_="DATE", pattern="%Y-%m-%d", written="number"),
-        accept(with_column(type_="DATE", pattern="%Y%m%d", written="number"), {"n": 20260131}, n=DAY),
+        with_column(type_="DATE", written=Time("%Y-%m-%d", written="number")),
+        accept(with_column(type_="DATE", written=Time("%Y%m%d", written="number")), {"n": 20260131}, n=DAY),
     ),
     Example(
         "column n: the pattern %d%m%Y does not match a number",
         "A number has only digits, and no zero in front. Write a pattern that begins with %Y, such as %Y%m%d.",
-        with_column(type_="DATE", pattern="%d%m%Y", written="text_or_number"),
-        accept(with_column(type_="DATE", pattern="%Y%m%d", written="text_or_number"), {"n": "20260131"}, n=DAY),
+        with_column(type_="DATE", written=Time("%d%m%Y", written="text_or_number")),
+        accept(with_column(type_="DATE", written=Time("%Y%m%d", written="text_or_number")), {"n": "20260131"}, n=DAY),
     ),
     Example(
         "column n: TextNumber(prefix='\\ud800') is not valid UTF-8",
@@ -281,7 +268,7 @@ EXAMPLES = [
             columns=[
                 KEY,
                 column("text", "STRING"),
-                column("price", "DECIMAL(9,2)", sql="CAST(text AS DECIMAL(9,2))"),
+                computed("CAST(text AS DECIMAL(9,2))", "price", "DECIMAL(9,2)"),
             ],
             format=Debezium(),
         ),

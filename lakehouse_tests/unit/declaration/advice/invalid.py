@@ -3,7 +3,7 @@
 from datetime import timedelta
 from functools import partial
 
-from lakehouse.declaration import Element, Late, Protobuf, RecordHeader, ValueOrObject
+from lakehouse.declaration import Element, Late, Protobuf, RecordHeader, Time, ValueOrObject
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, oldest, with_columns
@@ -97,8 +97,8 @@ EXAMPLES = [
     Example(
         "column n: late needs its value, so invalid is not allowed",
         "Remove invalid, or name another column in late.",
-        with_columns(invalid("n", "TIMESTAMP", pattern="iso8601"), TEXT, late=Late("n", timedelta(1))),
-        with_columns(invalid("n", "TIMESTAMP", pattern="iso8601"), TEXT, late=Late("rated_at", timedelta(1))),
+        with_columns(invalid("n", "TIMESTAMP", written=Time("iso8601")), TEXT, late=Late("n", timedelta(1))),
+        with_columns(invalid("n", "TIMESTAMP", written=Time("iso8601")), TEXT, late=Late("rated_at", timedelta(1))),
     ),
     Example(
         "column n: base and invalid cannot be combined",

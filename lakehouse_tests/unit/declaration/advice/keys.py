@@ -26,8 +26,8 @@ EXAMPLES = [
         IN_WINDOW,
     ),
     Example(
-        "column n: a time of a window must be a TIMESTAMP without pattern, epoch, zone and null_values",
-        "Declare the type TIMESTAMP, and remove pattern, epoch, zone and null_values.",
+        "column n: a window's time cannot be INT",
+        "Declare TIMESTAMP.",
         with_columns(WORD, column(source=RecordKey("window_start"))),
         IN_WINDOW,
     ),
@@ -47,12 +47,6 @@ EXAMPLES = [
         "columns word and n read the key with window='time' and window='session'",
         "A key ends with one window. Write the same window in each RecordKey.",
         with_columns(WORD, column(type_="STRING", source=RecordKey(window="session"))),
-        IN_WINDOW,
-    ),
-    Example(
-        "column n: written and RecordKey('window_start') cannot be combined",
-        "The key is either a text or the bytes of a number. Remove one of the two.",
-        with_column(type_="TIMESTAMP", source=RecordKey("window_start"), written="text"),
         IN_WINDOW,
     ),
     Example(

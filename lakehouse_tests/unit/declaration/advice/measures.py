@@ -7,6 +7,7 @@ from lakehouse_tests.unit.declaration.ratings import (
     SPOT,
     TAGS,
     column,
+    computed,
     measures,
     with_check,
     with_measure,
@@ -14,7 +15,7 @@ from lakehouse_tests.unit.declaration.ratings import (
 )
 
 NAME = column("n", "STRING")
-OF_NAME = column("m", "DECIMAL(18,6)", sql="CAST(n AS DECIMAL(18,6))")
+OF_NAME = computed("CAST(n AS DECIMAL(18,6))", "m", "DECIMAL(18,6)")
 EXAMPLES = [
     Example(
         "check 'a b': a name has at most 200 lower-case letters, digits and _, and starts with a letter",

@@ -18,12 +18,6 @@ EXAMPLES = [
         with_reference(column(source="m")),
     ),
     Example(
-        "reference movies: column n: sql is not allowed",
-        "A reference contains only what its file contains. Remove sql.",
-        with_reference(column(sql="id")),
-        with_reference(column()),
-    ),
-    Example(
         "reference movies: column spot cannot have type STRUCT<x: DOUBLE>",
         "Remove the column. A field within an object can be a column of its own, with its path as source.",
         with_reference(SPOT),

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from lakehouse.declaration import Day, Month, RecordKey, Value, Version
+from lakehouse.declaration import Day, Month, RecordKey, Time, Upkeep, Value, Version
 from lakehouse.examples.tables.temperatures import temperatures
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
-from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, oldest, with_columns
+from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, computed, oldest, with_columns
 
-BY_DAY = column("day", "DATE", sql="CAST(rated_at AS DATE)")
-DAY = column("day", "DATE", pattern="%Y-%m-%d")
-SEEN_AT = column("seen_at", "TIMESTAMP", pattern="%Y", keep=True)
+BY_DAY = computed("CAST(rated_at AS DATE)", "day", "DATE")
+DAY = column("day", "DATE", written=Time("%Y-%m-%d"))
+SEEN_AT = column("seen_at", "TIMESTAMP", written=Time("%Y"), keep=True)
 KEPT_COLUMN = column("m", keep=True)
 WIDE = column("n", "BIGINT", widened_from="INT")
 PLACES = column("n", "DECIMAL(12,9)", widened_from="DECIMAL(9,6)", required=True)
@@ -98,35 +98,35 @@ EXAMPLES = [
     Example(
         "partition_by and cluster_by cannot be combined",
         "Partitions already decide where rows are stored. Remove one of the two.",
-        with_columns(partition_by=Month("rated_at"), cluster_by=["id"]),
+        with_columns(partition_by=Month("rated_at"), upkeep=Upkeep(cluster_by=["id"])),
         with_columns(partition_by=Month("rated_at")),
-        with_columns(cluster_by=["id"]),
+        with_columns(upkeep=Upkeep(cluster_by=["id"])),
     ),
     Example(
         "cluster_by has 5 columns, but the maximum is 4",
         "Further columns have no effect. Remove them.",
-        with_columns(column("a"), column("b"), cluster_by=["id", "rated_at", "stars", "a", "b"]),
-        with_columns(column("a"), column("b"), cluster_by=["id", "rated_at", "stars", "a"]),
+        with_columns(column("a"), column("b"), upkeep=Upkeep(cluster_by=["id", "rated_at", "stars", "a", "b"])),
+        with_columns(column("a"), column("b"), upkeep=Upkeep(cluster_by=["id", "rated_at", "stars", "a"])),
     ),
     Example(
         "unknown column in cluster_by: n",
         "Declare the column, or correct the name.",
-        with_columns(cluster_by=["n"]),
-        with_columns(column("n"), cluster_by=["n"]),
+        with_columns(upkeep=Upkeep(cluster_by=["n"])),
+        with_columns(column("n"), upkeep=Upkeep(cluster_by=["n"])),
     ),
     Example(
         "cluster_by n is DOUBLE",
         "Name a column of exact numbers, times or strings.",
-        with_columns(column("n", "DOUBLE"), cluster_by=["n"]),
-        with_columns(cluster_by=["stars"]),
-        with_columns(cluster_by=["rated_at"]),
-        with_columns(column("n", "STRING"), cluster_by=["n"]),
+        with_columns(column("n", "DOUBLE"), upkeep=Upkeep(cluster_by=["n"])),
+        with_columns(upkeep=Upkeep(cluster_by=["stars"])),
+        with_columns(upkeep=Upkeep(cluster_by=["rated_at"])),
+        with_columns(column("n", "STRING"), upkeep=Upkeep(cluster_by=["n"])),
     ),
     Example(
         "id is listed twice in cluster_by",
         "List it once.",
-        with_columns(cluster_by=["id", "id"]),
-        with_columns(cluster_by=["id"]),
+        with_columns(upkeep=Upkeep(cluster_by=["id", "id"])),
+        with_columns(upkeep=Upkeep(cluster_by=["id"])),
     ),
     Example(
         "column n: widened_from is not allowed, because rows are partitioned by it",

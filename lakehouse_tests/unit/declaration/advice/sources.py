@@ -4,10 +4,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from lakehouse.declaration import (
-    Choice,
-    Counter,
     Csv,
     Debezium,
+    Deletes,
     FieldIs,
     Files,
     Generated,
@@ -17,17 +16,25 @@ from lakehouse.declaration import (
     TableRows,
     Tombstone,
 )
+from lakehouse.declaration.sources import Choice, Counter
 from lakehouse_tests.unit.declaration.advice.example import Example
 from lakehouse_tests.unit.declaration.ratings import column, with_columns
 
-of_files = partial(with_columns, topic="", source=Files("ratings"))
+of_files = partial(with_columns, source=Files("ratings"))
 FIELD = "These records have a value alone: decide by a field, with FieldIs(...)."
 FILE_NAME = 'Read the column from a field. The path of a file is RecordHeader("file").'
 EXAMPLES = [
     Example(
-        "source and a topic are both declared",
-        "Remove one of the two.",
-        with_columns(source=Files("ratings")),
+        "source is missing",
+        'Add topic="...", or source=... to it.',
+        with_columns(topic=""),
+        with_columns(topic="ratings"),
+        of_files(),
+    ),
+    Example(
+        "topic and source are both declared",
+        "Remove topic: it is short for source=Topic(...).",
+        with_columns(topic="ratings", source=Files("ratings")),
         of_files(),
         with_columns(),
     ),
@@ -94,27 +101,15 @@ EXAMPLES = [
         of_files(column("n", "STRING", source=RecordHeader("file"))),
     ),
     Example(
-        "apply_as_deletes is Tombstone(), but every record has a value",
+        "deletes has Tombstone(), but every record has a value",
         FIELD,
-        of_files(apply_as_deletes=Tombstone()),
-        of_files(apply_as_deletes=FieldIs("op", ["d"])),
+        of_files(deletes=Deletes(when=Tombstone())),
+        of_files(deletes=Deletes(when=FieldIs("op", ["d"]))),
     ),
     Example(
         "where has HeaderIs, but its records have no such part",
         FIELD,
         of_files(where=HeaderIs("kind", ["rating"])),
-        of_files(),
-    ),
-    Example(
-        'gaps="accept" is for topics, from which records expire',
-        "Remove gaps. A person accepts what is gone: a folder or a store may only be away.",
-        of_files(gaps="accept"),
-        of_files(),
-    ),
-    Example(
-        "start needs a topic, but source is Files",
-        "Remove start.",
-        of_files(start="latest"),
         of_files(),
     ),
     Example(

@@ -2,12 +2,21 @@
 
 from datetime import date, datetime, timedelta
 
-from lakehouse.declaration import Avro, FieldIs, HeaderIs, SchemaIs
+from lakehouse.declaration import Avro, FieldIs, HeaderIs, Promise, SchemaIs, Topic, Upkeep
 from lakehouse.declaration.table import require_distinct_names
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
-from lakehouse_tests.unit.declaration.ratings import ID, column, declare, log_table, oldest, with_columns, with_rollup
+from lakehouse_tests.unit.declaration.ratings import (
+    ID,
+    column,
+    computed,
+    declare,
+    log_table,
+    oldest,
+    with_columns,
+    with_rollup,
+)
 
-BY_DAY = column("day", "DATE", sql="CAST(rated_at AS DATE)")
+BY_DAY = computed("CAST(rated_at AS DATE)", "day", "DATE")
 BY_HEADER = Accepted(
     with_columns(where=HeaderIs("event-type", ["order"])), {}, {}, other_parts={"headers": {"event-type": b"order"}}
 )
@@ -107,108 +116,108 @@ EXAMPLES = [
         with_columns(owner="somebody@example.org"),
     ),
     Example(
-        "partitions is 0, but the minimum is 1",
+        "max_records is 0, but the minimum is 1",
         "Declare 1 or more.",
-        with_columns(partitions=0),
-        with_columns(partitions=1),
+        with_columns(max_records=0),
+        with_columns(max_records=1),
     ),
     Example(
-        "partitions is 1000000000, but the maximum is 10000",
-        "Kafka creates no more partitions of a topic at once. Declare fewer.",
-        with_columns(partitions=10**9),
-        with_columns(partitions=10_000),
+        "partitions is 1000000000, but must be between 1 and 10000",
+        "Kafka creates no more partitions of a topic at once. Declare a number between them.",
+        with_columns(source=Topic("ratings", partitions=10**9)),
+        with_columns(source=Topic("ratings", partitions=10_000)),
     ),
     Example(
         "fresh is 0:00:01, but the minimum is 30 seconds",
         "The sensor looks every five seconds. Declare more.",
-        with_columns(fresh=timedelta(seconds=1)),
-        with_columns(fresh=timedelta(seconds=30)),
+        with_columns(promise=Promise(fresh=timedelta(seconds=1))),
+        with_columns(promise=Promise(fresh=timedelta(seconds=30))),
     ),
     Example(
         "max_lag is -1, but the minimum is 0",
         "Declare the number of offsets that may wait.",
-        with_columns(max_lag=-1),
-        with_columns(max_lag=0),
+        with_columns(promise=Promise(max_lag=-1)),
+        with_columns(promise=Promise(max_lag=0)),
     ),
     Example(
         "retention is 0:59:00, but the minimum is one hour",
         "VACUUM would remove files of a running batch. Declare at least one hour.",
-        with_columns(retention=timedelta(minutes=59)),
-        with_columns(retention=timedelta(hours=1)),
+        with_columns(upkeep=Upkeep(retention=timedelta(minutes=59))),
+        with_columns(upkeep=Upkeep(retention=timedelta(hours=1))),
     ),
     Example(
-        "maintain_every is 0:04:00, but must be between 5 minutes and one day",
-        "Declare, for example: maintain_every=timedelta(hours=1)",
-        with_columns(maintain_every=timedelta(minutes=4)),
-        with_columns(maintain_every=timedelta(hours=1)),
+        "every of upkeep is 0:04:00, but must be between 5 minutes and one day",
+        "Declare, for example: Upkeep(every=timedelta(hours=1))",
+        with_columns(upkeep=Upkeep(every=timedelta(minutes=4))),
+        with_columns(upkeep=Upkeep(every=timedelta(hours=1))),
     ),
     Example(
-        "maintain_every is 1:30:00, which divides neither an hour nor a day into equal parts",
+        "every of upkeep is 1:30:00, which divides neither an hour nor a day into equal parts",
         "Declare minutes that divide an hour, or hours that divide a day.",
-        with_columns(maintain_every=timedelta(minutes=90)),
-        with_columns(maintain_every=timedelta(minutes=20)),
-        with_columns(maintain_every=timedelta(hours=2)),
+        with_columns(upkeep=Upkeep(every=timedelta(minutes=90))),
+        with_columns(upkeep=Upkeep(every=timedelta(minutes=20))),
+        with_columns(upkeep=Upkeep(every=timedelta(hours=2))),
     ),
     Example(
-        "maintain_every is 0:07:30, but must be whole minutes",
+        "every of upkeep is 0:07:30, but must be whole minutes",
         "Declare whole minutes.",
-        with_columns(maintain_every=timedelta(minutes=7.5)),
-        with_columns(maintain_every=timedelta(minutes=6)),
+        with_columns(upkeep=Upkeep(every=timedelta(minutes=7.5))),
+        with_columns(upkeep=Upkeep(every=timedelta(minutes=6))),
     ),
     Example(
         "retention is more than 100 years",
         "Delta subtracts it from the current time. Declare less.",
-        with_columns(retention=timedelta.max),
-        with_columns(retention=timedelta(days=36_500)),
+        with_columns(upkeep=Upkeep(retention=timedelta.max)),
+        with_columns(upkeep=Upkeep(retention=timedelta(days=36_500))),
     ),
     Example(
         "replay_from is 1969-12-31, but must be between 1970-01-01 and 9999-12-30",
         "Declare the first day of which the topic has records.",
-        with_columns(replay_from=date(1969, 12, 31)),
-        with_columns(replay_from=date(1970, 1, 1)),
+        with_columns(source=Topic("ratings", replay_from=date(1969, 12, 31))),
+        with_columns(source=Topic("ratings", replay_from=date(1970, 1, 1))),
     ),
     Example(
         "replay_from is 9999-12-31, but must be between 1970-01-01 and 9999-12-30",
         "Declare the first day of which the topic has records.",
-        with_columns(replay_from=date.max),
-        with_columns(replay_from=date(9999, 12, 30)),
+        with_columns(source=Topic("ratings", replay_from=date.max)),
+        with_columns(source=Topic("ratings", replay_from=date(9999, 12, 30))),
     ),
     Example(
         "start is 'newest', which is neither \"latest\" nor a time in ISO 8601",
         'Write, for example: start="2026-11-01T00:00:00Z"',
-        with_columns(start="newest"),
-        with_columns(start="2026-11-01T00:00:00Z"),
+        with_columns(source=Topic("ratings", start="newest")),
+        with_columns(source=Topic("ratings", start="2026-11-01T00:00:00Z")),
     ),
     Example(
         "start 2026-11-01 00:00:00 has no time zone",
         'It may mean several times. Write, for example: start="2026-11-01T00:00:00Z"',
-        with_columns(start=datetime(2026, 11, 1)),
-        with_columns(start="2026-11-01T00:00:00Z"),
+        with_columns(source=Topic("ratings", start=datetime(2026, 11, 1))),
+        with_columns(source=Topic("ratings", start="2026-11-01T00:00:00Z")),
     ),
     Example(
         "start 1969-12-31 00:00:00+00:00 is before 1970",
         "Remove start: a new table begins at the first record of the topic.",
-        with_columns(start="1969-12-31T00:00:00Z"),
+        with_columns(source=Topic("ratings", start="1969-12-31T00:00:00Z")),
         with_columns(),
     ),
     Example(
         "start names no partition",
         "Write, for example: start={0: 1200, 1: 900}",
-        with_columns(start={}),
-        with_columns(start={0: 1200, 1: 900}),
+        with_columns(source=Topic("ratings", start={})),
+        with_columns(source=Topic("ratings", start={0: 1200, 1: 900})),
     ),
     Example(
         "start names partition -1, but the first one is 0",
         "Write, for example: start={0: 1200, 1: 900}",
-        with_columns(start={-1: 5}),
-        with_columns(start={0: 1200, 1: 900}),
+        with_columns(source=Topic("ratings", start={-1: 5})),
+        with_columns(source=Topic("ratings", start={0: 1200, 1: 900})),
     ),
     Example(
         "start: offset -2 of partition 0 is negative",
         'Name the first offset to merge. To begin at the end of the topic, write start="latest".',
-        with_columns(start={0: -2}),
-        with_columns(start={0: 0}),
-        with_columns(start="latest"),
+        with_columns(source=Topic("ratings", start={0: -2})),
+        with_columns(source=Topic("ratings", start={0: 0})),
+        with_columns(source=Topic("ratings", start="latest")),
     ),
     Example(
         "key column stars is not required",

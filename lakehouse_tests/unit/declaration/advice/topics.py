@@ -2,83 +2,69 @@
 
 from functools import partial
 
-from lakehouse.declaration import Debezium, FieldIs, TopicName, TopicPattern
+from lakehouse.declaration import Debezium, Deletes, FieldIs, TopicName, TopicPattern, Topics
 from lakehouse_tests.unit.declaration.advice.example import Example
 from lakehouse_tests.unit.declaration.ratings import column, with_columns
 
 TWO = ["ratings-eu", "ratings-us"]
-several = partial(with_columns, topic="", topics=TWO)
+TOPICS = Topics(TWO)
+several = partial(with_columns, source=TOPICS)
 START = 'Declare a time, such as start="2026-11-01T00:00:00Z", or remove start.'
 START_TIME = "2026-11-01T00:00:00Z"
 NAME = TopicName()
 EXAMPLES = [
     Example(
-        "topic and topics are both declared",
-        "Remove one of the two. topics has every topic of the table.",
-        with_columns(topics=TWO),
-        several(),
-        with_columns(),
+        "Topics has no names",
+        'Write, for example: source=Topics(["orders-eu", "orders-us"])',
+        with_columns(source=Topics([])),
+        with_columns(source=Topics(["orders-eu", "orders-us"])),
     ),
     Example(
-        "topics: 'ratings-(' is not a regular expression: missing ), unterminated subpattern at position 8",
-        'Write, for example: topics=TopicPattern("orders-.*")',
-        with_columns(topic="", topics=TopicPattern("ratings-(")),
-        with_columns(topic="", topics=TopicPattern("orders-.*")),
+        "TopicPattern: 'ratings-(' is not a regular expression: missing ), unterminated subpattern at position 8",
+        'Write, for example: source=TopicPattern("orders-.*")',
+        with_columns(source=TopicPattern("ratings-(")),
+        with_columns(source=TopicPattern("orders-.*")),
     ),
     Example(
-        "topics: the pattern is empty",
-        'Write, for example: topics=TopicPattern("orders-.*")',
-        with_columns(topic="", topics=TopicPattern("")),
-        with_columns(topic="", topics=TopicPattern("orders-.*")),
+        "TopicPattern: the pattern is empty",
+        'Write, for example: source=TopicPattern("orders-.*")',
+        with_columns(source=TopicPattern("")),
+        with_columns(source=TopicPattern("orders-.*")),
     ),
     Example(
-        "topics lists ratings-eu twice",
+        "Topics lists ratings-eu twice",
         "List it once.",
-        several(topics=[*TWO, "ratings-eu"]),
+        several(source=Topics([*TWO, "ratings-eu"])),
         several(),
     ),
     Example(
-        'order="offset" cannot be combined with topics: offsets of several topics cannot be compared',
-        "Remove order. Declare version= if the times of the broker do not order the records.",
-        several(order="offset"),
-        several(),
-        several(version="rated_at"),
-    ),
-    Example(
-        "format Debezium cannot be combined with topics",
+        "format Debezium cannot be combined with several topics",
         "Positions in the logs of several databases cannot be compared. Declare one table for each topic.",
         several(format=Debezium()),
         with_columns(format=Debezium()),
     ),
     Example(
-        "apply_as_truncates cannot be combined with topics",
+        "truncates of deletes cannot be combined with several topics",
         "A truncate in one topic would delete the rows of all. Declare one table for each topic.",
-        several(apply_as_truncates=FieldIs("op", ["truncate"])),
-        with_columns(apply_as_truncates=FieldIs("op", ["truncate"])),
+        several(deletes=Deletes(truncates=FieldIs("op", ["truncate"]))),
+        with_columns(deletes=Deletes(truncates=FieldIs("op", ["truncate"]))),
     ),
     Example(
-        "start has offsets, but the table has several topics",
+        'start="latest" cannot be combined with several topics: one that appears later would lose records',
         START,
-        several(start={0: 5}),
-        several(start=START_TIME),
+        several(source=Topics(TWO, start="latest")),
+        several(source=Topics(TWO, start=START_TIME)),
         several(),
     ),
     Example(
-        'start="latest" cannot be combined with topics: a topic that appears later would lose records',
-        START,
-        several(start="latest"),
-        several(start=START_TIME),
-        several(),
-    ),
-    Example(
-        "column n: the name of the topic is a text, but the column is INT",
+        "column n: the name of the topic cannot be INT",
         "Declare STRING.",
         with_columns(column(source=NAME)),
         with_columns(column("n", "STRING", source=NAME)),
     ),
     Example(
         "column n: keep is not allowed for the name of the topic",
-        "It is as it is, never NULL. Remove keep.",
+        "Remove keep: its values are as they are.",
         with_columns(column("n", "STRING", source=NAME, keep=True)),
         with_columns(column("n", "STRING", source=NAME)),
     ),

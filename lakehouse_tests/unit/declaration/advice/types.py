@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 from decimal import Decimal
 
-from lakehouse.declaration import Day, Measure, Month, SampleRecords, Value, Year
+from lakehouse.declaration import Day, Measure, Month, SampleRecords, Topic, Upkeep, Value, Year
 from lakehouse_tests.unit.declaration.advice.example import Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, with_column, with_columns, with_rollup
 
@@ -97,17 +97,17 @@ EXAMPLES = [
         with_columns(topic="ratings"),
     ),
     Example(
-        "retention must be a timedelta, not 7",
+        "upkeep: retention must be a timedelta, not 7",
         "Declare a timedelta.",
-        with_columns(retention=7),
-        with_columns(retention=timedelta(days=7)),
+        with_columns(upkeep=Upkeep(retention=7)),  # type: ignore[arg-type]
+        with_columns(upkeep=Upkeep(retention=timedelta(days=7))),
     ),
     Example(
-        "order must be timestamp or offset, not 'offsets'",
+        "source: order must be timestamp or offset, not 'offsets'",
         "Declare timestamp or offset.",
-        with_columns(order="offsets"),
-        with_columns(order="timestamp"),
-        with_columns(order="offset"),
+        with_columns(source=Topic("ratings", order="offsets")),  # type: ignore[arg-type]
+        with_columns(source=Topic("ratings", order="timestamp")),
+        with_columns(source=Topic("ratings", order="offset")),
     ),
     Example("key is missing", "Add key=... to it.", with_columns(key=None), with_columns(key=["id"])),
     Example(

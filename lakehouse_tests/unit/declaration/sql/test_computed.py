@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, StreamTable
+from lakehouse.declaration import Column, Computed, StreamTable, Time
 from lakehouse.declaration.sql import NotComputable, computed_sql
 from lakehouse.declaration.sql.functions import FUNCTIONS
 from lakehouse.errors import DeclarationError
@@ -159,41 +159,35 @@ def test_the_parser_knows_every_function(name: str) -> None:
 
 
 ID = Column("id", "INT", required=True, doc="Number.")
-SOLD_AT = Column("sold_at", "TIMESTAMP", epoch="seconds", doc="When.")
+SOLD_AT = Column("sold_at", "TIMESTAMP", written=Time(epoch="seconds"), doc="When.")
 
 
-def table(*columns: Column, **changes: Any) -> StreamTable:
+def table(*columns: Column | Computed, **changes: Any) -> StreamTable:
     return StreamTable("orders", "orders", "Orders.", [ID, SOLD_AT, *columns], **({"key": ["id"]} | changes))
 
 
 def test_a_computed_column_is_not_read_from_records() -> None:
-    declared_table = table(Column("twice", "INT", sql="id * 2", doc="Twice."))
+    declared_table = table(Computed("twice", "INT", sql="id * 2", doc="Twice."))
     assert [field.name for field in declared_table.fields] == ["id", "sold_at"]
     assert declared_table.decode(b'{"id": 1, "twice": "three"}') == {"id": 1, "sold_at": None}
     assert declared_table.computed.keys() == {"twice"}
 
 
 def test_the_sql_of_a_column_is_part_of_the_fingerprint() -> None:
-    fingerprints = {table(Column("n", "INT", sql=sql, doc="N.")).fingerprint for sql in ("id", "id + 1")}
+    fingerprints = {table(Computed("n", "INT", sql=sql, doc="N.")).fingerprint for sql in ("id", "id + 1")}
     assert len({*fingerprints, table(Column("n", "INT", doc="N.")).fingerprint}) == 3
 
 
 @pytest.mark.parametrize(
-    ("options", "message_part"),
+    ("sql", "message_part"),
     [
-        ({"required": True}, "sql and required cannot be combined"),
-        ({"source": "other"}, "sql and source cannot be combined"),
-        ({"default": 1}, "sql and default cannot be combined"),
-        ({"keep": True}, "sql and keep cannot be combined"),
-        ({"between": (0, 1)}, "sql and between cannot be combined"),
-        ({"epoch": "seconds"}, "sql and epoch cannot be combined"),
-        ({"sql": ""}, "sql is empty"),
-        ({"sql": "n + 1"}, ": n is not a column that is read from records"),
-        ({"sql": "kept + 1"}, ": kept is not a column that is read from records"),
-        ({"sql": 7}, "sql must be a string"),
+        ("", "sql is empty"),
+        ("n + 1", ": n is not a column that is read from records"),
+        ("kept + 1", ": kept is not a column that is read from records"),
+        (7, "sql must be a string"),
     ],
 )
-def test_a_computed_column_has_no_options_about_records(options: dict[str, Any], message_part: str) -> None:
+def test_the_sql_of_a_computed_column_reads_columns_that_records_contain(sql: Any, message_part: str) -> None:
     kept_column = Column("kept", "INT", keep=True, doc="Kept.")
     with pytest.raises(DeclarationError, match=message_part.replace("+", r"\+")):
-        table(kept_column, Column("n", "INT", doc="N.", **({"sql": "id + 1"} | options)))
+        table(kept_column, Computed("n", "INT", sql, "N."))

@@ -1,6 +1,6 @@
 """Air temperatures from sensors: an example declaration of a table, its rollup and sample records."""
 
-from lakehouse import Column, Measure, Month, Rollup, SampleRecords, StreamTable
+from lakehouse import Column, Measure, Month, Rollup, SampleRecords, StreamTable, Time
 
 _SENSORS = ("roof", "cellar")
 _HOURS = [f"2026-03-{day:02d}T{hour:02d}:00:00Z" for day in (30, 31) for hour in range(24)]
@@ -12,7 +12,7 @@ readings = StreamTable(
     file=__file__,
     columns=[
         Column("sensor", "STRING", required=True, doc="Name of the sensor."),
-        Column("measured_at", "TIMESTAMP", required=True, source="time", pattern="%Y-%m-%dT%H:%M:%SZ", doc="UTC time."),
+        Column("measured_at", "TIMESTAMP", required=True, source="time", written=Time("iso8601"), doc="UTC time."),
         Column("celsius", "DECIMAL(5,2)", between=(-90, 60), doc="Temperature in degrees Celsius; NULL if missing."),
     ],
     key=["sensor", "measured_at"],

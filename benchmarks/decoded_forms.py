@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import fastavro
 
 from lakehouse.declaration import Avro, Csv, Debezium, Protobuf, StreamTable, Time
+from lakehouse.decoding.formats import writer_schema
 from lakehouse.decoding.formats.format import NO_SCHEMAS, Schemas
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.formats.writer_schemas import writer_schema
 from lakehouse.examples.tables.temperatures import temperatures
 
 _NAMES = ("latitude", "longitude", "time", "temperature_2m")

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lakehouse import declaration
     from lakehouse.declaration import *  # noqa: F403 - its names are those of its __all__
-    from lakehouse.decoding.formats.writer_schemas import writer_schema
+    from lakehouse.decoding.formats import writer_schema
     from lakehouse.defs.build import LakehouseTables, build_defs
     from lakehouse.defs.resources import LakehouseResource
     from lakehouse.discovery import declared_tables
@@ -63,7 +63,7 @@ _MODULES_BY_NAME = {
     "declared_tables": "lakehouse.discovery",
     "foreach_batch": "lakehouse.operations.foreach_batch",
     "read": "lakehouse.query.reading",
-    "writer_schema": "lakehouse.decoding.formats.writer_schemas",
+    "writer_schema": "lakehouse.decoding.formats",
 }
 
 

@@ -61,7 +61,7 @@ SMALL_SPARK = {
     "spark.ui.retainedTasks": "500",
 }
 # A generated class serves many rows; for few, Spark interprets expressions in five sixths of the time. Spark promises
-# the same rows. Tests at full scale, and the slow ones beside them, run generated classes.
+# the same rows. Tests at full scale, and the slow ones with them, run generated classes.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 

@@ -14,7 +14,7 @@ import typer
 from lakehouse.cli.output import count_text
 from lakehouse.cli.table_session import broker, registry
 from lakehouse.declaration.inference.proposed_types import column_line, source_text
-from lakehouse.decoding.formats.shown_options import quote
+from lakehouse.decoding.formats.format import quote
 from lakehouse.errors import LakehouseError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _known_schemas(settings: "Settings", form: "Format", values: "Sequence[bytes
 
 def _require_known_schemas(values: "Sequence[bytes | None]", topic: str) -> None:
     """Refuse records in Avro's single-object encoding: their schemas are neither in a registry nor in the records."""
-    from lakehouse.decoding.formats.avro.single_objects import is_single_object, shown_fingerprint, split_single_object
+    from lakehouse.decoding.formats.avro.own_schemas import is_single_object, shown_fingerprint, split_single_object
 
     objects = [value for value in values if value and is_single_object(value)]
     if len(objects) * 2 > sum(map(bool, values)):

@@ -59,8 +59,7 @@ from lakehouse.decoding.record_parts import (
     UnmappedFields,
     ValueOrObject,
 )
-from lakehouse.decoding.written_forms import KeyValues, TextBoolean, TextNumber
-from lakehouse.decoding.zones import Zone
+from lakehouse.decoding.written_forms import KeyValues, TextBoolean, TextNumber, Zone
 
 __all__ = [
     "Avro",

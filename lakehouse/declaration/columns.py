@@ -23,8 +23,7 @@ from lakehouse.decoding.record_parts import (
     UnmappedFields,
     ValueOrObject,
 )
-from lakehouse.decoding.written_forms import TextNumber, Written
-from lakehouse.decoding.zones import Zone, zone_of
+from lakehouse.decoding.written_forms import TextNumber, Written, Zone, zone_of
 
 Source = (
     str

@@ -6,8 +6,7 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from lakehouse.decoding.record_parts import VALUE, KeyEncoding, KeyWindow
-from lakehouse.decoding.written_forms import Written
-from lakehouse.decoding.zones import Zone
+from lakehouse.decoding.written_forms import Written, Zone
 
 SCHEMA_REASONS = ("wrong_magic", "unknown_schema", "unusable_schema")
 """Reasons to reject a record that apply only to values with a schema id in front."""

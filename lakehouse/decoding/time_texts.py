@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from lakehouse.decoding.fields import Field, Rejection, short_text
-from lakehouse.decoding.zones import REQUIRED, Zone, offsets_of
+from lakehouse.decoding.written_forms import REQUIRED, Zone, offsets_of
 
 ISO8601 = "iso8601"
 """The pattern of texts in the forms of ISO 8601 that have a date with a month and dashes."""

@@ -26,8 +26,7 @@ from lakehouse.declaration.vocabulary import Month
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.formats import Format, Json
 from lakehouse.decoding.formats.debezium.position import MONGODB, is_of_mongodb
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas, WriterSchema
-from lakehouse.decoding.formats.shown_options import quote
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Path, SchemaField, Schemas, WriterSchema, quote
 from lakehouse.decoding.time_texts import ISO8601
 
 DEFAULT_FORMAT = Json()

@@ -28,8 +28,7 @@ from lakehouse.declaration.inference.proposed_types import (
 from lakehouse.declaration.inference.record_fields import values_at
 from lakehouse.declaration.names import column_name
 from lakehouse.decoding.fields import UnrepresentableValue
-from lakehouse.decoding.formats.format import Path, SchemaField
-from lakehouse.decoding.formats.shown_options import quote
+from lakehouse.decoding.formats.format import Path, SchemaField, quote
 from lakehouse.decoding.written_forms import Written
 
 _HALF = re.compile(r"[\ud800-\udfff]")

@@ -24,7 +24,7 @@ from lakehouse.declaration.inference.proposed_types import (
 from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.column_types import digits_of
 from lakehouse.decoding.fields import Epoch, Rejection
-from lakehouse.decoding.formats.shown_options import quote
+from lakehouse.decoding.formats.format import quote
 from lakehouse.decoding.values import convert_value
 from lakehouse.decoding.written_forms import TextNumber, Written
 

@@ -12,7 +12,7 @@ from typing import Any
 from lakehouse.declaration.columns import Column, Time
 from lakehouse.decoding.column_types import column_type_problems, is_field_name
 from lakehouse.decoding.fields import WHOLE_LIMITS, Epoch, Field, Rejection
-from lakehouse.decoding.formats.shown_options import quote
+from lakehouse.decoding.formats.format import quote
 from lakehouse.decoding.nested_types import with_inner
 from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
 from lakehouse.decoding.time_texts import ISO8601

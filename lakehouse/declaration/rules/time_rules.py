@@ -15,7 +15,7 @@ from lakehouse.decoding.nested_types import plain_types
 from lakehouse.decoding.record_parts import PARSED_KEY, VALUE
 from lakehouse.decoding.time_texts import ISO8601, MONTH_NAME, TIME_SHAPES, UTC_OFFSET
 from lakehouse.decoding.times import DAYS, EPOCHS
-from lakehouse.decoding.zones import REQUIRED, Zone, zone_of
+from lakehouse.decoding.written_forms import REQUIRED, Zone, zone_of
 
 _OFFSET_FORMS = "It reads Z, +02:00, +0200 and +02."
 _STRING = "Declare STRING without a pattern."

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakehouse.decoding.conversion.numbers import Mask
 from lakehouse.decoding.fields import Field
 from lakehouse.decoding.time_texts import ISO8601, MAX_OFFSET_HOURS, MAX_OFFSET_MINUTES, MONTH_NAME, MONTHS, UTC_OFFSET
-from lakehouse.decoding.zones import REQUIRED, Zone
+from lakehouse.decoding.written_forms import REQUIRED, Zone
 
 Part = str | bytes
 """A directive of a pattern, or the bytes of which a text has one at this place."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from lakehouse.decoding.files.fault import FileChangedError, FileFault
+from lakehouse.decoding.files.lines import FileChangedError, FileFault
 
 CHUNK = 32 * 1024 * 1024
 """Bytes of a file that are hashed, and read, at once."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakehouse.decoding.files.fault import DataFileError
+from lakehouse.decoding.files.lines import DataFileError
 from lakehouse.decoding.staged import (
     DETAIL,
     LATE,

@@ -11,8 +11,7 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.files.fault import FileFault
-from lakehouse.decoding.files.lines import MAX_LINE, PlacedValues
+from lakehouse.decoding.files.lines import MAX_LINE, FileFault, PlacedValues
 
 _SLICE = 20_000  # elements in one array of values
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.files.fault import FileFault
-
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of a line at most; a longer one is a rejected record, and what follows it in the file is not read."""
 PIECE = 4 * 1024 * 1024
@@ -18,6 +16,26 @@ Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 PlacedValues = tuple[Places, pa.Array]
 """The places of records in a file, and their values."""
+
+
+class FileFault(Exception):  # noqa: N818 - not an error: it becomes a rejected record
+    """A file cannot be read beyond a place; ``detail`` says why."""
+
+    def __init__(self, place: int, detail: str) -> None:
+        super().__init__(detail)
+        self.place, self.detail = place, detail
+
+
+class FileChangedError(Exception):
+    """The bytes of a file are not those that were numbered, or the file is gone."""
+
+
+class FileUnreadableError(Exception):
+    """A file that exists cannot be opened, or a disk cannot read it."""
+
+
+class DataFileError(Exception):
+    """A data file cannot be written: ``errno`` and its number."""
 
 
 def split_lines(parts: Iterator[bytes], *, in_quotes: bool = False) -> Iterator[PlacedValues]:

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from lakehouse.decoding.files.contents import CHUNK, decompress, open_file, read_chunks
 from lakehouse.decoding.files.elements import split_elements
-from lakehouse.decoding.files.fault import FileFault
-from lakehouse.decoding.files.lines import MAX_LINE, PIECE, PlacedValues, lines_of, split_lines
+from lakehouse.decoding.files.lines import MAX_LINE, PIECE, FileFault, PlacedValues, lines_of, split_lines
 from lakehouse.decoding.files.table_rows import avro_rows, parquet_rows
 
 _READ = 64 * 1024  # bytes beyond the end of a part that are searched at once for the end of its last line

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakehouse.decoding.files.fault import FileFault
-from lakehouse.decoding.files.lines import MAX_LINE, PlacedValues
+from lakehouse.decoding.files.lines import MAX_LINE, FileFault, PlacedValues
 
 _SLICE = 1_000  # rows that are written at once
 

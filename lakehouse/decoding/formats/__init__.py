@@ -13,17 +13,16 @@ To add a format, write a module with a subclass of ``Format`` and list it in ``F
 proposal may choose it by reading values. No module outside this package checks which format it has: it asks the format.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import REASONS
-from lakehouse.decoding.formats.avro.format import Avro
-from lakehouse.decoding.formats.avro.keys import AvroKey
+from lakehouse.decoding.formats.avro.format import Avro, AvroKey
 from lakehouse.decoding.formats.big_endian_format import BigEndian
 from lakehouse.decoding.formats.compressed_format import Compressed
 from lakehouse.decoding.formats.connect.format import ConnectJson
 from lakehouse.decoding.formats.debezium.format import Debezium
-from lakehouse.decoding.formats.format import Format
+from lakehouse.decoding.formats.format import DEFAULT_KIND, Format, RegisteredSchema, UnusableSchemaError, WriterSchema
 from lakehouse.decoding.formats.framing import has_frame
 from lakehouse.decoding.formats.json.format import Json
 from lakehouse.decoding.formats.protobuf.format import Protobuf
@@ -102,6 +101,21 @@ def format_problems(form: Format) -> Iterator[Problem]:
     yield from form.problems()
 
 
+def writer_schema(
+    text: str, references: Sequence[str] = (), kind: str = DEFAULT_KIND, *, of_key: bool = False
+) -> WriterSchema:
+    """Return a schema in the form that decodes records; ``references`` are the schemas that it refers to.
+
+    Each reference follows those that it refers to itself. ``kind`` is the language of the schema, as registries name
+    it: ``AVRO``, ``PROTOBUF`` or ``JSON``. With ``of_key``, it is the schema of a key, which may be no record. Raises
+    ``UnusableSchemaError``, a ``ValueError``.
+    """
+    for form in KEY_FORMATS.values() if of_key else (*FORMATS, Json(framed=True, checked=True)):
+        if form.needs_schemas and form.schema_kind == kind:
+            return form.writer_schema(RegisteredSchema(text, tuple(references), kind))
+    raise UnusableSchemaError(f"{kind[:40]!r} is not a kind of schemas that records are decoded by")
+
+
 __all__ = [
     "FORMATS",
     "FORMAT_KINDS",
@@ -120,4 +134,5 @@ __all__ = [
     "Text",
     "format_problems",
     "likely_formats",
+    "writer_schema",
 ]

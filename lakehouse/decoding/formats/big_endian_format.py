@@ -10,9 +10,8 @@ from typing import Any
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas, UnwritableError, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas, UnwritableError, WriterSchema, show_options
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.records import parse, require_value
 
 _FIELD = "value"

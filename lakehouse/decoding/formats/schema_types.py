@@ -1,11 +1,21 @@
-"""The fields that several schemas describe, in Avro or in Protobuf."""
+"""What formats have in common whose schemas give types: Avro and Protobuf."""
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakehouse.decoding.column_types import column_type_problems, digits_of, is_field_name
-from lakehouse.decoding.formats.format import Path, SchemaField
+from lakehouse.decoding.fields import Field
+from lakehouse.decoding.formats.format import (
+    Format,
+    Path,
+    RegisteredSchema,
+    SchemaField,
+    UnusableSchemaError,
+    WriterSchema,
+)
+from lakehouse.decoding.record_parts import VALUE
 
 _NUMBERS = ("INT", "BIGINT", "DOUBLE")  # each represents the values of those before it, at least approximately
 _MAX_TYPE_LENGTH = 10_000  # characters of the type of a column
@@ -60,3 +70,80 @@ def as_json(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return Decimal(repr(value))
+
+
+def field_tree(fields: Iterable[Field], schema_type: Callable[[Field], Any]) -> dict[str, Any]:
+    """Return the fields by name; an object is a dict of its fields, and so is a struct outside of arrays and maps.
+
+    ``schema_type`` is the type that a schema gives a field. Raises ``UnusableSchemaError`` if columns read a field in
+    ways that no schema can describe.
+    """
+    root: dict[str, Any] = {}
+    for field in fields:
+        if field.part == VALUE:
+            _add_field(root, field.names, field, schema_type)
+    return root
+
+
+def _add_field(root: dict[str, Any], names: Sequence[str], field: Field, schema_type: Callable[[Field], Any]) -> None:
+    """Add a field at its path; add a struct as its fields, since columns may read more fields at their paths."""
+    if field.type.startswith("STRUCT"):
+        for inner in field.inner:
+            _add_field(root, (*names, inner.name), inner, schema_type)
+        return
+    parent: Any = root
+    for name in names[:-1]:
+        parent = parent.setdefault(name, {})
+        if not isinstance(parent, dict):
+            raise UnusableSchemaError(f"columns read {name!r} both as a whole and by its fields")
+    former_field = parent.setdefault(names[-1], field)
+    if isinstance(former_field, dict):
+        raise UnusableSchemaError(f"columns read {names[-1]!r} both as a whole and by its fields")
+    if schema_type(former_field) != schema_type(field):
+        raise UnusableSchemaError(f"columns read {names[-1]!r} with two different types")
+    parent[names[-1]] = field if field.required else former_field
+
+
+class SchemaTools(NamedTuple):
+    """The functions of a format that only the driver needs; each is described by the method that calls it."""
+
+    line_writer: Callable[[int, WriterSchema], Callable[[bytes], bytes]]
+    schema_of_fields: Callable[[str, Iterable[Field]], str]
+    writer_schema: Callable[[RegisteredSchema], WriterSchema]
+    schema_fields: Callable[[Iterable[WriterSchema], int], Mapping[Path, SchemaField]]
+
+
+class SchemaFormat(Format):
+    """A format whose values are decoded by schemas, which give the fields and their types."""
+
+    typed = True
+    names_records = True
+
+    @property
+    @abstractmethod
+    def tools(self) -> SchemaTools:
+        """The functions that only the driver needs; their modules are imported when they are asked for."""
+
+    def writer(self, schema_id: int = 0, schema: WriterSchema | None = None) -> Callable[[bytes], bytes]:
+        """Return a writer of lines by a schema; of several types in it, the first one."""
+        if schema is None:
+            raise ValueError(f"writing {self.name} needs a schema")
+        return self.tools.line_writer(schema_id, schema)
+
+    def declared_schema(self, name: str, fields: Iterable[Field]) -> str:
+        """Derive a schema from a declaration: one field for each field that a column reads."""
+        return self.tools.schema_of_fields(name, fields)
+
+    def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
+        """Return a schema in the form that decodes values; raises ``UnusableSchemaError`` if none can be read."""
+        if registered.kind != self.schema_kind:
+            raise UnusableSchemaError(f"it is a schema of {registered.kind}, not of {self.name}")
+        return self.tools.writer_schema(registered)
+
+    def schema_fields(self, schemas: Iterable[WriterSchema], limit: int) -> Mapping[Path, SchemaField]:
+        """The fields of records; of several number types, the one that represents the values of all."""
+        return self.tools.schema_fields(schemas, limit)
+
+    def as_json(self, parsed: dict[str, Any]) -> dict[str, Any]:
+        """A parsed value with its numbers as decimals, as JSON is parsed."""
+        return {name: as_json(value) for name, value in parsed.items()}

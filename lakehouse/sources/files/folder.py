@@ -18,7 +18,7 @@ import pyarrow as pa
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sources import Files
 from lakehouse.decoding.files.contents import chunk_hashes
-from lakehouse.decoding.files.fault import FileChangedError
+from lakehouse.decoding.files.lines import FileChangedError
 from lakehouse.errors import SourceError
 from lakehouse.ledger.ledger import ledger_of
 from lakehouse.ledger.log import open_table

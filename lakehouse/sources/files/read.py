@@ -12,7 +12,7 @@ from lakehouse import decoding
 from lakehouse.declaration.sources import Files
 from lakehouse.decoding import staged
 from lakehouse.decoding.files.contents import CHUNK
-from lakehouse.decoding.files.fault import FileChangedError, FileUnreadableError
+from lakehouse.decoding.files.lines import FileChangedError, FileUnreadableError
 from lakehouse.decoding.files.reader import FileForm, FilePart, FileRecords, read_part
 from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER, TIME
 from lakehouse.decoding.record_schema import HEADERS_TYPE, RECORD_SCHEMA, RECORD_TYPE, TIME_TYPE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lakehouse.declaration import StreamTable
 from lakehouse.declaration.sources import Files
 from lakehouse.decoding.files.contents import chunk_hashes
-from lakehouse.decoding.files.fault import FileChangedError
+from lakehouse.decoding.files.lines import FileChangedError
 from lakehouse.decoding.files.reader import FileForm, FilePart, read_part
 from lakehouse.decoding.record_parts import FAULT_HEADER, FILE_HEADER, HEADER
 from lakehouse.errors import ReadLossError, SourceError, printable

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import fastavro
 from hypothesis import strategies as st
 
+from lakehouse.decoding.formats.avro.nodes import type_name
 from lakehouse.decoding.formats.avro.schemas import writer_schema
-from lakehouse.decoding.formats.avro.unions import type_name
 
 EVENT_A = {
     "type": "record",

@@ -13,8 +13,8 @@ from lakehouse.declaration import Avro, Column, StreamTable
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats import KNOWN_REASONS
+from lakehouse.decoding.formats.avro.own_schemas import add_fingerprint
 from lakehouse.decoding.formats.avro.schemas import parsing_fingerprint
-from lakehouse.decoding.formats.avro.single_objects import add_fingerprint
 from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import decode_values

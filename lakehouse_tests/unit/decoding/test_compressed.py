@@ -18,8 +18,7 @@ from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
-from lakehouse.decoding.formats.unpacking.compression import Codec, decompressor
-from lakehouse.decoding.formats.unpacking.zstd_frames import frame_of
+from lakehouse.decoding.formats.unpacking.compression import Codec, decompressor, frame_of
 from lakehouse.decoding.rules import Rules
 from lakehouse_tests.helpers.brokers.registries import SECOND, encode_records
 from lakehouse_tests.helpers.change_records import change

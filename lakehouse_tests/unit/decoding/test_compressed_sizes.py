@@ -12,8 +12,7 @@ import zstandard
 
 from lakehouse.declaration import Column, Compressed, Json, Logfmt, Rejection, StreamTable
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.unpacking.compression import Codec, decompressor
-from lakehouse.decoding.formats.unpacking.zstd_frames import frame_of
+from lakehouse.decoding.formats.unpacking.compression import Codec, decompressor, frame_of
 from lakehouse.decoding.memory import MAX_SLICE_MEMORY, MAX_UNPACKED_SIZE
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding.compressed_values import COMPRESS, for_each_codec, for_each_way

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehouse.decoding.files.data_files import DataFileTarget, _statistics, write_valid
-from lakehouse.decoding.files.fault import DataFileError
+from lakehouse.decoding.files.lines import DataFileError
 from lakehouse.decoding.record_schema import RECORD_SCHEMA
 from lakehouse.decoding.staged import DETAIL, LATE, REASON, UNMAPPED_FIELDS, VERDICT
 

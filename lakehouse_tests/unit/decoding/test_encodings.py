@@ -8,7 +8,7 @@ import pytest
 from lakehouse.declaration import Column, Csv, Debezium, Json, Logfmt, StreamTable, Text
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats import Format
-from lakehouse.decoding.formats.unpacking.encodings import encoding_problems
+from lakehouse.decoding.formats.unpacking.parser import encoding_problems
 from lakehouse_tests.helpers.change_records import change
 from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths
 

@@ -13,7 +13,7 @@ from lakehouse.declaration import Avro, Column, StreamTable, Time, Zone
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.values import convert_value
-from lakehouse.decoding.zones import offsets_of
+from lakehouse.decoding.written_forms import offsets_of
 from lakehouse_tests.helpers.brokers.registries import encode_records
 from lakehouse_tests.helpers.tables.decoded_times import decode_fast, decode_text, time_column
 from lakehouse_tests.helpers.tables.written_times import ZONES

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from lakehouse.decoding.files.contents import chunk_hashes
-from lakehouse.decoding.files.fault import FileChangedError
+from lakehouse.decoding.files.lines import FileChangedError
 from lakehouse.decoding.files.reader import FileForm, FilePart, read_part
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.decoding.files.elements import split_elements
-from lakehouse.decoding.files.fault import FileFault
+from lakehouse.decoding.files.lines import FileFault
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehouse.decoding.files import contents, reader
-from lakehouse.decoding.files.fault import FileChangedError
-from lakehouse.decoding.files.lines import lines_of, split_lines
+from lakehouse.decoding.files.lines import FileChangedError, lines_of, split_lines
 from lakehouse.decoding.files.reader import FileForm, FilePart, read_part
 
 LINES = st.lists(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lakehouse.decoding.fields import Field
-from lakehouse.decoding.formats.declared_fields import field_tree
+from lakehouse.decoding.formats.schema_types import field_tree
 from lakehouse.decoding.written_forms import Written, written_kinds
 
 _TYPES = {"STRING": "string", "BOOLEAN": "boolean", "INT": "int", "BIGINT": "long", "DOUBLE": "double"}

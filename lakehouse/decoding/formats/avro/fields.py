@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from lakehouse.decoding.column_types import column_type_problems
 from lakehouse.decoding.formats.avro.logical import logical_converter
-from lakehouse.decoding.formats.avro.unions import branch_names, is_of_several_types, type_name
+from lakehouse.decoding.formats.avro.nodes import branch_names, is_of_several_types, type_name
 from lakehouse.decoding.formats.format import Path, SchemaField, WriterSchema
 from lakehouse.decoding.formats.schema_types import MAX_LEVELS, merged_fields, struct_of
 

@@ -22,8 +22,15 @@ from lakehouse.decoding.formats.avro.bytes import (
     read_string,
 )
 from lakehouse.decoding.formats.avro.logical import logical_converter
-from lakehouse.decoding.formats.avro.nodes import NamedNodes, Node, Read, add_memory
-from lakehouse.decoding.formats.avro.unions import is_record_schema, type_name, union_node
+from lakehouse.decoding.formats.avro.nodes import (
+    NamedNodes,
+    Node,
+    Read,
+    add_memory,
+    is_record_schema,
+    type_name,
+    union_node,
+)
 from lakehouse.decoding.formats.format import WriterSchema
 from lakehouse.decoding.formats.schema_parser import Reader
 from lakehouse.decoding.memory import (

@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.avro.unions import branch_names, is_of_several_types, type_name
+from lakehouse.decoding.formats.avro.nodes import branch_names, is_of_several_types, type_name
 from lakehouse.decoding.formats.format import UnwritableError, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.records import parse

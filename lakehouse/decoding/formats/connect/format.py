@@ -12,10 +12,9 @@ from typing import Any
 from lakehouse.decoding.fields import Rejection, json_kind
 from lakehouse.decoding.formats.connect.schemas import payload_converter, schema_fields
 from lakehouse.decoding.formats.debezium.values import Convert
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Path, SchemaField, Schemas, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Path, SchemaField, Schemas, WriterSchema, show_options
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.schema_types import as_json
-from lakehouse.decoding.formats.shown_options import show_options
 from lakehouse.decoding.json_parsing import STRICT, JsonOptions, NotFinite
 from lakehouse.decoding.memory import (
     JSON_MEMORY_PER_BYTE,

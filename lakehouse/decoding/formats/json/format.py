@@ -21,6 +21,7 @@ from lakehouse.decoding.formats.format import (
     UnusableSchemaError,
     UnwritableError,
     WriterSchema,
+    show_options,
 )
 from lakehouse.decoding.formats.framing import FRAME_SIZE, add_frame, split_frame
 from lakehouse.decoding.formats.json.schemas import KIND, schema_fields, writer_schema
@@ -28,8 +29,7 @@ from lakehouse.decoding.formats.json_schema.checks import VIOLATION
 from lakehouse.decoding.formats.json_schema.parser import CheckedJsonParser
 from lakehouse.decoding.formats.json_schema.schemas import meaning, prepare, record_check
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.formats.shown_options import show_options
-from lakehouse.decoding.formats.unpacking.encodings import (
+from lakehouse.decoding.formats.unpacking.parser import (
     INVALID_ENCODING,
     UTF_8,
     encode_text,

@@ -8,7 +8,6 @@ from typing import Any
 
 from lakehouse.decoding.column_types import digits_of
 from lakehouse.decoding.fields import Field, Rejection
-from lakehouse.decoding.formats.declared_fields import field_tree
 from lakehouse.decoding.formats.format import Path, SchemaField, Schemas, UnusableSchemaError, WriterSchema
 from lakehouse.decoding.formats.framing import FRAME_SIZE, split_frame
 from lakehouse.decoding.formats.protobuf.compiled import (
@@ -20,7 +19,7 @@ from lakehouse.decoding.formats.protobuf.compiled import (
     split_text,
 )
 from lakehouse.decoding.formats.protobuf.values import COLUMN_TYPES, SHAPES, WRAPPERS
-from lakehouse.decoding.formats.schema_types import MAX_LEVELS, merged_fields, struct_of
+from lakehouse.decoding.formats.schema_types import MAX_LEVELS, field_tree, merged_fields, struct_of
 from lakehouse.decoding.written_forms import Written, written_kinds
 
 _SCALAR_TYPES = {

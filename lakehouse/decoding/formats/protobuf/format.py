@@ -17,8 +17,8 @@ from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.formats.protobuf.compiled import KIND, load_schema, read_indexes, root_name, split_text
 from lakehouse.decoding.formats.protobuf.nodes import ReadState
 from lakehouse.decoding.formats.protobuf.reader import reader_of
-from lakehouse.decoding.formats.schema_format import SchemaFormat, SchemaTools
 from lakehouse.decoding.formats.schema_parser import MemoryCounter, Reader, SchemaParser
+from lakehouse.decoding.formats.schema_types import SchemaFormat, SchemaTools
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Rejection, is_text, short_text
-from lakehouse.decoding.formats.format import UnwritableError
-from lakehouse.decoding.formats.shown_options import show_options
+from lakehouse.decoding.formats.format import UnwritableError, show_options
 from lakehouse.decoding.formats.texts.text import (
     FIELD_MEMORY,
     TextFormat,
@@ -21,7 +20,7 @@ from lakehouse.decoding.formats.texts.text import (
     scalar_text,
     without_line_end,
 )
-from lakehouse.decoding.formats.unpacking.encodings import INVALID_ENCODING
+from lakehouse.decoding.formats.unpacking.parser import INVALID_ENCODING
 from lakehouse.decoding.json_parsing import BYTE_ORDER_MARK
 
 _INVALID = "invalid_csv"

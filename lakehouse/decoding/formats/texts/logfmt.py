@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import UnwritableError
-from lakehouse.decoding.formats.shown_options import show_options
+from lakehouse.decoding.formats.format import UnwritableError, show_options
 from lakehouse.decoding.formats.texts.text import (
     FIELD_MEMORY,
     TextFormat,
@@ -19,7 +18,7 @@ from lakehouse.decoding.formats.texts.text import (
     scalar_text,
     without_line_end,
 )
-from lakehouse.decoding.formats.unpacking.encodings import INVALID_ENCODING
+from lakehouse.decoding.formats.unpacking.parser import INVALID_ENCODING
 
 _INVALID = "invalid_logfmt"
 _PLAIN = r'[^\x00-\x20"\x7f]'

@@ -11,10 +11,9 @@ from typing import Any
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Rejection, UnrepresentableValue, json_kind
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas, UnwritableError, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas, UnwritableError, WriterSchema, show_options
 from lakehouse.decoding.formats.parser import Parser
-from lakehouse.decoding.formats.shown_options import show_options
-from lakehouse.decoding.formats.unpacking.encodings import (
+from lakehouse.decoding.formats.unpacking.parser import (
     INVALID_ENCODING,
     UTF_8,
     encode_text,

@@ -65,7 +65,7 @@ class RecordBatch:
 
     def reject(self, record: int, rejection: Rejection) -> None:
         """Decide that a record is rejected."""
-        self.rejections[record] = rejection
+        self.rejections[record] = rejection.with_traceback(None)  # else it would keep the batch alive
         self.is_open[record] = False
 
     def filter(self, is_filtered: Mask) -> None:

@@ -222,3 +222,9 @@ def test_the_fast_path_gives_the_rows_of_the_strict_path(table: StreamTable, rec
     values = [compress(record, "gzip") if is_packed else record for record in records]
     times = [[None, 0, 2 * 10**15][index % 3] for index in range(len(records))]
     decode_twice(values, table.rules(), broker_times=times)
+
+
+def test_of_two_wrong_values_on_the_way_to_the_rows_the_outer_one_is_named() -> None:
+    value = sale({**NORTH, "orders": [{"id": 1, "items": 7}, 8]}, SOUTH)
+    decoded = decode_twice([value], ITEMS.rules()).verdicts.to_pylist()
+    assert [row["_detail"] for row in decoded[0]] == ["'shops[].orders[]' is a number '8', expected an object"]

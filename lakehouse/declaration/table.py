@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="StreamTable | View | Export")
 
 
+class _FollowingName(str):
+    """The name of a topic that one of ``topic`` and ``source`` got from the other, so ``replace`` may change that."""
+
+    __slots__ = ()
+
+
 @refuse_former
 @dataclass(frozen=True)
 class StreamTable(TableParts):
@@ -44,10 +50,19 @@ class StreamTable(TableParts):
 
     def __post_init__(self) -> None:
         """Refuse a declaration that would corrupt its tables or fail later."""
-        if self.source is None and self.topic:
-            object.__setattr__(self, "source", Topic(self.topic))
-        if isinstance(self.source, Topic) and not self.topic:
-            object.__setattr__(self, "topic", self.source.name)
+        topic, source = self.topic, self.source
+        is_short = isinstance(source, Topic) and isinstance(source.name, _FollowingName)
+        if is_short and topic and not isinstance(topic, _FollowingName):  # ``replace`` with another topic
+            source = None
+        elif isinstance(topic, _FollowingName) and not is_short:  # ``replace`` with another source
+            topic = ""
+        if source is None and topic:
+            topic = _FollowingName(topic)
+            source = Topic(topic)
+        if isinstance(source, Topic) and not topic:
+            topic = _FollowingName(source.name)
+        object.__setattr__(self, "topic", topic)
+        object.__setattr__(self, "source", source)
         for message, action in table_problems(self):
             raise DeclarationError(f"Table {self.name!r}: {message}", action=action)
 

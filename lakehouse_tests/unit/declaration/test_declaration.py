@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Time, Topic, Zone
+from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Time, Topic, Topics, Zone
 from lakehouse.decoding.fields import Field
+from lakehouse.errors import DeclarationError
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
 RATED_AT = Column(
@@ -109,3 +110,16 @@ def test_a_zone_changes_the_fingerprint_by_its_name_and_its_choices() -> None:
     assert fingerprints[1] == fingerprints[2]
     assert len(set(fingerprints)) == 4
     assert fingerprints[0] == "dc8f100a3118"
+
+
+def test_replace_changes_the_topic_or_the_source_whichever_way_it_was_declared() -> None:
+    short = StreamTable("orders", "orders", "Orders.", [Column("id", "BIGINT", "Number.", required=True)], ["id"])
+    long = replace(short, source=Topic("orders", gaps="accept"))
+    assert (long.topic, long.topic_options.gaps) == ("orders", "accept")
+    assert replace(short, topic="other").source == Topic("other")
+    assert replace(short, source=Topic("other", order="offset")).topic == "other"
+    assert (replace(long, source=Topics(["a", "b"])).topic, replace(long, doc="New.").source) == ("", long.source)
+    with pytest.raises(DeclarationError, match="topic and source are both declared"):
+        replace(long, topic="other")
+    with pytest.raises(DeclarationError, match="topic and source are both declared"):
+        StreamTable("t", "a", "T.", [Column("id", "BIGINT", "Number.")], [], source=Topic("b"))

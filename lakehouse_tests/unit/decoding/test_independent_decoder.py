@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Column, FieldIs, ParentField, StreamTable
+from lakehouse.declaration import Column, Deletes, FieldIs, ParentField, StreamTable, Time
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.independent_decoder import decode_record
 from lakehouse_tests.helpers.decoding.native import NATIVE
@@ -31,7 +31,7 @@ RECORDS = 150
 
 def random_column(random: Random, name: str, *, has_rows: bool) -> Column:
     type_ = random.choice(TYPES)
-    options: dict[str, Any] = {"pattern": "iso8601"} if type_ == "TIMESTAMP" else {}
+    options: dict[str, Any] = {"written": Time("iso8601")} if type_ == "TIMESTAMP" else {}
     if type_ in ("INT", "DECIMAL(9,2)") and random.random() < 0.4:
         options["between"] = (-5, 100)
     if random.random() < 0.2 and type_ != "TIMESTAMP":
@@ -54,7 +54,7 @@ def random_table(random: Random) -> StreamTable:
     options: dict[str, Any] = {"rows_from": "rows"} if has_rows else {}
     if random.random() < 0.4:
         source = ParentField("kind") if has_rows and random.random() < 0.5 else "kind"
-        options["apply_as_deletes"] = FieldIs(source, ["gone", True, 3])
+        options["deletes"] = Deletes(when=FieldIs(source, ["gone", True, 3]))
     if random.random() < 0.3:
         options["where"] = FieldIs("to", ["a", 1])
     key = Column("key", "STRING", "Which.", required=True)

@@ -194,11 +194,11 @@ PARTS = (
 def test_other_parts_of_a_record_have_equal_results(type_: str, rules: dict[str, Any], source: Any) -> None:
     if source == RecordKey("big_endian") and type_ not in ("INT", "BIGINT"):
         return
-    time_format: dict[str, Any] = {"DATE": {"pattern": "%Y-%m-%d"}, "TIMESTAMP": {"epoch": "seconds"}}.get(type_, {})
+    time_format = {"DATE": Time("%Y-%m-%d"), "TIMESTAMP": Time(epoch="seconds")}.get(type_)
     defaults = {"STRING": "x", "BOOLEAN": True, "DATE": "2026-01-01"}
     options = {"default": defaults.get(type_, 0)} if "default" in rules else rules
     column, other_column = (
-        Column("n", type_, "A part.", source=source, **time_format, **options),
+        Column("n", type_, "A part.", source=source, written=time_format, **options),
         Column("m", "INT", "A field."),
     )
     parts = [None, *PARTS]

@@ -132,10 +132,16 @@ def test_texts_in_base64_and_arrays_in_texts_are_read_on_the_fast_path() -> None
         rb'{"id":7,"payload":"{\"name\":\"a\"}","payload":"{\"name\":\"b\"}"}',
         rb'{"id":7,"payload":"{\"name\":\u0022a\"}","other":"{\"name\":\"a\"}"}',
         rb'{"id":7,"payload":"{\"name\":\"a\",\"name\":\"b\"}"}',
-        rb'{"id":7,"payload":"{\"name\":\"a\"}","other":"x\"{\"name\":\"a\"}"}',
         rb'{"id":7,"payload":"null"}',
     ],
 )
 def test_a_text_that_is_not_certain_is_left_to_the_strict_rules(value: bytes) -> None:
     decode_twice([value], TABLE.rules())
     assert uncertain_records(pa.array([value]), None, TABLE.rules()) == [0]
+
+
+def test_a_text_that_is_elsewhere_too_is_opened_in_its_own_place_only() -> None:
+    value = rb'{"id":7,"payload":"{\"name\":\"a\"}","other":"x\"{\"name\":\"a\"}"}'
+    (row,) = decode_twice([value], TABLE.rules()).verdicts.to_pylist()
+    assert (row["id"], row["name"]) == (7, "a")
+    assert uncertain_records(pa.array([value]), None, TABLE.rules()) == []

@@ -13,14 +13,7 @@ from lakehouse.declaration import StreamTable
 from lakehouse_tests.helpers.histories.histories import Histories
 from lakehouse_tests.helpers.histories.model import Model
 from lakehouse_tests.helpers.histories.model_values import Record, Rules
-from lakehouse_tests.helpers.histories.surroundings import (
-    HOURS,
-    IS_WEATHER,
-    MALFORMED,
-    Letter,
-    declare_table,
-    letters,
-)
+from lakehouse_tests.helpers.histories.surroundings import HOURS, IS_WEATHER, MALFORMED, Letter, declare_table, letters
 
 OF_AN_ELEMENT = "not_an_object"
 """The only reason of a malformed letter that does not spoil the packet around it."""

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, RecordKey, StreamTable, Time, Zone
+from lakehouse.declaration import Column, Deletes, FieldIs, RecordKey, StreamTable, Time, Zone
 from lakehouse.declaration.snapshot import differences, facts_of, find_renamed_columns
 from lakehouse_tests.helpers.tables.tables import redeclare
+from lakehouse_tests.unit.declaration.ratings import declare
 
 CITY = Column("city", "STRING", "Where.")
 
@@ -78,4 +79,14 @@ def test_a_changed_zone_or_unit_of_a_time_is_a_difference_and_the_same_zone_is_n
     assert differences_between({"pattern": "%Y"}, text) == ["column at: pattern was '%Y', is 'iso8601'"]
     assert differences_between({"epoch": "seconds"}, {"epoch": "nanoseconds"}) == [
         "column at: epoch was 'seconds', is 'nanoseconds'"
+    ]
+
+
+def test_a_plan_names_the_conditions_of_deletes_as_a_declaration_does() -> None:
+    before, by_field = (declare(deletes=deletes) for deletes in (Deletes(), Deletes(FieldIs("op", ["D"]))))
+    truncated = declare(deletes=Deletes(truncates=FieldIs("op", ["T"])))
+    changes = [[*differences(facts_of(before), facts_of(now))] for now in (by_field, truncated)]
+    assert changes == [
+        [("table", "table: deletes.when was not set, is FieldIs(source='op', values=['D'])")],
+        [("table", "table: deletes.truncates was not set, is FieldIs(source='op', values=['T'])")],
     ]

@@ -9,15 +9,7 @@ import pytest
 from lakehouse.declaration import Column, Late, Time, Upkeep
 from lakehouse.defs.build import build_defs
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.unit.declaration.ratings import (
-    ID,
-    RATED_AT,
-    STARS,
-    column,
-    declare,
-    declare_sum,
-    with_column,
-)
+from lakehouse_tests.unit.declaration.ratings import ID, RATED_AT, STARS, column, declare, declare_sum, with_column
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import (
-    Column,
-    Compressed,
-    Debezium,
-    Json,
-    RecordKey,
-    Rejection,
-    StreamTable,
-    UnmappedFields,
-)
+from lakehouse.declaration import Column, Compressed, Debezium, Json, RecordKey, Rejection, StreamTable, UnmappedFields
 from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.formats.unpacking.compression import compress

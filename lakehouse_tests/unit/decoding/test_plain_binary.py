@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 from lakehouse.declaration import Column, RecordHeader, RecordKey
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.written_forms import BYTE_FORMS
-from lakehouse_tests.helpers.decoding.both_paths import (
-    count_generated,
-    decode_like_strictly,
-    decode_twice,
-    one_column,
-)
+from lakehouse_tests.helpers.decoding.both_paths import count_generated, decode_like_strictly, decode_twice, one_column
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.tables.written import EDGES, ODD_VALUES, WrittenBatch
 

@@ -13,11 +13,7 @@ from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import RULES, decode_batch, decode_like_strictly
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 from lakehouse_tests.helpers.decoding.strict_decoding import GOOD
-from lakehouse_tests.helpers.tables.written import (
-    WHOLE_RECORDS,
-    WrittenBatch,
-    batches,
-)
+from lakehouse_tests.helpers.tables.written import WHOLE_RECORDS, WrittenBatch, batches
 
 
 def one_of_each_reason() -> WrittenBatch:

@@ -11,14 +11,7 @@ from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse_tests.helpers.decoding.both_paths import decode_like_strictly, decode_twice, one_column
 from lakehouse_tests.helpers.decoding.native import uncertain_records
-from lakehouse_tests.helpers.tables.written import (
-    EDGES,
-    NUMBERS,
-    ODD_VALUES,
-    TIME_TEXTS,
-    TIMES,
-    WrittenBatch,
-)
+from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD_VALUES, TIME_TEXTS, TIMES, WrittenBatch
 
 
 @pytest.mark.invariant("8.10")

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from lakehouse.declaration import Column, RecordHeader, RecordKey, TextBoolean, TextNumber, Time
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.rules import Rules
-from lakehouse_tests.helpers.decoding.both_paths import (
-    count_generated,
-    decode_like_strictly,
-    decode_twice,
-    one_column,
-)
+from lakehouse_tests.helpers.decoding.both_paths import count_generated, decode_like_strictly, decode_twice, one_column
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD_VALUES, WrittenBatch
 

@@ -9,12 +9,7 @@ import pytest
 from lakehouse import Time, writer_schema
 from lakehouse.declaration import Column, Protobuf, StreamTable
 from lakehouse.decoding.fields import Rejection
-from lakehouse.decoding.formats.format import (
-    RegisteredSchema,
-    Schemas,
-    UnusableSchemaError,
-    UnwritableError,
-)
+from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, UnusableSchemaError, UnwritableError
 
 COLUMNS = (
     Column("id", "STRING", "Id.", required=True),

@@ -8,16 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import (
-    Avro,
-    Column,
-    Csv,
-    FieldIs,
-    Json,
-    Logfmt,
-    StreamTable,
-    UnmappedFields,
-)
+from lakehouse.declaration import Avro, Column, Csv, FieldIs, Json, Logfmt, StreamTable, UnmappedFields
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths

@@ -5,14 +5,7 @@ from datetime import UTC, datetime
 import dagster as dg
 import pytest
 
-from lakehouse_tests.helpers.alert_world import (
-    CHECK,
-    FAILED,
-    FAILURE,
-    MERGED,
-    PASSED,
-    World,
-)
+from lakehouse_tests.helpers.alert_world import CHECK, FAILED, FAILURE, MERGED, PASSED, World
 from lakehouse_tests.helpers.receivers import Receiver
 
 

@@ -9,12 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.remote_origin import RemoteInstigatorOrigin
-from dagster._core.scheduler.instigation import (
-    InstigatorState,
-    InstigatorStatus,
-    InstigatorType,
-    SensorInstigatorData,
-)
+from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, InstigatorType, SensorInstigatorData
 
 from lakehouse.declaration import Promise
 from lakehouse.defs.freshness import FRESH, HELD_CHECK, LAG, promise_checks, report_freshness, report_held, report_lag

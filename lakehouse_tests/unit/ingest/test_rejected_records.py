@@ -11,12 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse.ingest.rejected_records import (
-    _SAME_RECORD,
-    DecodedBatch,
-    rejected_layout,
-    store_rejected,
-)
+from lakehouse.ingest.rejected_records import _SAME_RECORD, DecodedBatch, rejected_layout, store_rejected
 from lakehouse.ledger.commit_values import Consumed
 from lakehouse.ledger.commits import Commit
 from lakehouse.ledger.consumption import Consumption

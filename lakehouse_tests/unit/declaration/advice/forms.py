@@ -3,16 +3,7 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from lakehouse.declaration import (
-    Avro,
-    ConnectJson,
-    Debezium,
-    RecordHeader,
-    RecordKey,
-    TextBoolean,
-    TextNumber,
-    Time,
-)
+from lakehouse.declaration import Avro, ConnectJson, Debezium, RecordHeader, RecordKey, TextBoolean, TextNumber, Time
 from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept
 from lakehouse_tests.unit.declaration.ratings import column, computed, declare, with_column, with_columns
 

@@ -129,13 +129,14 @@ class RowColumns:
             self.has_values = rows.is_open
 
     def explicit_nulls(self, field: Field) -> pa.Array:
-        """Which rows have an explicit null for a field."""
+        """Which rows have an explicit null for a field; none of those of which the native parser is not certain."""
         source = _source_of(self.rows, field)
-        has_value = np.zeros(len(source.objects), bool)
+        has_values = self.has_values & ~self.rows.batch.is_uncertain[self.rows.owners]
         if source.places is None:
-            has_value = self.has_values
+            has_value = has_values
         else:
-            has_value[source.places[self.has_values]] = True
+            has_value = np.zeros(len(source.objects), bool)
+            has_value[source.places[has_values]] = True
         return source.to_rows(explicit_nulls_of(source.objects, source.field, has_value))
 
 

@@ -190,9 +190,9 @@ def _may_be_null(raw: Any, field: Field) -> bool:
 
 
 def explicit_nulls_of(objects: list[dict[str, Any]], field: Field, is_plain: Mask) -> pa.Array:
-    """Which of the plain records have an explicit null for a field."""
+    """Which of the plain records have an explicit null for a field; a null may be in a text that was opened."""
     explicit_nulls = (
-        flag and value is None and has_explicit_null(obj, field)
+        flag and (value is None or value == ()) and has_explicit_null(obj, field)
         for obj, value, flag in zip(objects, values_at(objects, field.names), is_plain.tolist(), strict=True)
     )
     return pa.array(explicit_nulls, pa.bool_(), size=len(objects))

@@ -14,6 +14,7 @@ from lakehouse.decoding.formats import Json
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.one_record import Verdict
 from lakehouse.decoding.rules import Rules
+from lakehouse.decoding.staged import EXPLICIT_NULL
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice
 from lakehouse_tests.helpers.decoding.native import NATIVE, judge
@@ -136,6 +137,16 @@ def test_a_field_within_a_text_decides_about_a_delete():
 def test_unmapped_fields_within_a_text_are_counted():
     values = pa.array([json.dumps({"payload": json.dumps({"order": {"number": 1, "other": 2}})}).encode()])
     assert decode_values(values, None, rules_of(NUMBER), NATIVE).unmapped_counts == {"payload.order.other": 1}
+
+
+@pytest.mark.parametrize("native", [NATIVE, None])
+def test_a_null_within_a_text_is_as_explicit_as_any_other(native):
+    source = ("payload", "note")
+    rules = rules_of(Column("note", "STRING", "A note.", source=source, keep=True, null_erases=True))
+    payloads = ['{"note": null}', {"note": None}, "null", None, "{}", '{"note": "a"}', '{"note": 1.5}']
+    values = pa.array([json.dumps({"payload": payload}).encode() for payload in payloads], pa.binary())
+    verdicts = decode_values(values, None, rules, native).verdicts
+    assert verdicts.field(f"{EXPLICIT_NULL}note").to_pylist() == [True, True, True, True, False, False, False]
 
 
 _inner = st.recursive(

@@ -121,6 +121,13 @@ def test_a_null_a_null_value_and_a_missing_field_are_distinguished(path: Any) ->
     assert [row["_reason"] for row in rows] == [None] * len(texts)
 
 
+def test_a_former_path_through_a_number_rejects_only_its_record_if_nulls_erase() -> None:
+    column = Column("n", "INT", "A.", formerly=("was", "n"), keep=True, null_erases=True)
+    batch = WrittenBatch([b'{"was":5}', b'{"n":null}'], [None, None], Rules((column.field,), None))
+    rows = decode_like_strictly(batch)
+    assert [(row["_reason"], row[f"{EXPLICIT_NULL}n"]) for row in rows] == [("wrong_type", False), (None, True)]
+
+
 @pytest.mark.invariant("8.10")
 @pytest.mark.parametrize("policy", ["accept", "reject"])
 @pytest.mark.parametrize("limit", [timedelta(0), timedelta(days=1), timedelta.max])

@@ -112,7 +112,7 @@ def test_a_zone_changes_the_fingerprint_by_its_name_and_its_choices() -> None:
     assert fingerprints[0] == "dc8f100a3118"
 
 
-def test_replace_changes_the_topic_or_the_source_whichever_way_it_was_declared() -> None:
+def test_replace_changes_the_topic_or_the_source_of_both_spellings() -> None:
     short = StreamTable("orders", "orders", "Orders.", [Column("id", "BIGINT", "Number.", required=True)], ["id"])
     long = replace(short, source=Topic("orders", gaps="accept"))
     assert (long.topic, long.topic_options.gaps) == ("orders", "accept")

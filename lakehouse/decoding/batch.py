@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from lakehouse.decoding.conversion.numbers import Mask
 from lakehouse.decoding.conversion.raw_values import values_of_parts
+from lakehouse.decoding.deletes import has_same_key, require_same_key
 from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.parser import Change
-from lakehouse.decoding.former_keys import has_same_key, require_same_key
 from lakehouse.decoding.json_parsing import Native
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY, MAX_SLICE_MEMORY
 from lakehouse.decoding.native.layers import add_schema, find_schema, open_texts, without_schema

@@ -8,8 +8,7 @@ import numpy as np
 from lakehouse.decoding.batch import RecordBatch
 from lakehouse.decoding.conversion.numbers import Mask
 from lakehouse.decoding.conversion.raw_values import values_at
-from lakehouse.decoding.deletes import DeleteRule, is_one_of
-from lakehouse.decoding.former_keys import CERTAIN_KINDS
+from lakehouse.decoding.deletes import CERTAIN_KINDS, DeleteRule, is_one_of
 from lakehouse.decoding.record_filter import RecordFilter
 
 

@@ -7,13 +7,13 @@ import numpy as np
 
 from lakehouse.decoding.batch import RecordBatch
 from lakehouse.decoding.conversion.numbers import Mask
+from lakehouse.decoding.deletes import former_rows, has_same_key, require_same_key
 from lakehouse.decoding.effects import have_value
 from lakehouse.decoding.fields import (
     Rejection,
     UnopenedText,
     json_kind,
 )
-from lakehouse.decoding.former_keys import former_rows, has_same_key, require_same_key
 from lakehouse.decoding.record_parts import ELEMENT
 
 _NO_ROWS = (

@@ -147,7 +147,7 @@ def test_another_inner_type_is_refused(spark, broker) -> None:
 
 @pytest.mark.slow
 def test_avro_records_with_a_schema_derived_from_the_declaration_have_nested_values(spark, registry) -> None:
-    columns = [replace(c, written=Time(epoch=None)) for c in COLUMNS]
+    columns = [replace(column, written=None) for column in COLUMNS]
     stream = stream_of(spark, registry, orders(format=Avro(), columns=columns))
     records = [
         {"id": 1, "tags": ["a"], "lines": [{"sku": "x", "price": 1.25, "by": {"a": 1}}], "labels": {"a": "b"}},

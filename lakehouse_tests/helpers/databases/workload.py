@@ -128,7 +128,7 @@ def _with_schema(column: DatabaseColumn) -> DatabaseColumn:
     """The column for records with their schema, which gives units and scales."""
     if column.column.name == "exact":
         return column._replace(column=_column("exact", "DECIMAL(38,10)"), read="exact")
-    return column._replace(column=replace(column.column, written=Time(epoch=None)))
+    return column._replace(column=replace(column.column, written=column.column.form))
 
 
 TYPED_COLUMNS = tuple(map(_with_schema, COLUMNS))

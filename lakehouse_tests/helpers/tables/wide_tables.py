@@ -60,7 +60,7 @@ def _rollup(table: str, by: list[str], numbers: list[str]) -> Rollup:
 def wide_records(table: StreamTable, seed: int, count: int) -> list[bytes]:
     """Return records with the ids from 0 on, over three days; every value is present."""
     random = Random(seed)
-    values = [column for column in table.columns if not column.sql and column.name not in ("id", "shop", "at")]
+    values = [column for column in table.record_columns if column.name not in ("id", "shop", "at")]
     return [
         json.dumps(
             {"id": number, "shop": f"s{number % 3}", "at": number % 3 * 86_400_000}

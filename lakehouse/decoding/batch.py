@@ -58,10 +58,11 @@ class RecordBatch:
         return len(self.values)
 
     def keep_first(self, count: int) -> None:
-        """Leave out all records but the first ones, before they are parsed."""
+        """Leave out all records but the first ones."""
         self.values, self.contents, self.objects = self.values[:count], self.contents[:count], self.objects[:count]
         self.is_open, self.is_filtered = self.is_open[:count], self.is_filtered[:count]
         self.is_uncertain, self.memories = self.is_uncertain[:count], self.memories[:count]
+        self.rejections = {record: rejection for record, rejection in self.rejections.items() if record < count}
 
     def reject(self, record: int, rejection: Rejection) -> None:
         """Decide that a record is rejected."""

@@ -66,7 +66,7 @@ class RecordBatch:
 
     def reject(self, record: int, rejection: Rejection) -> None:
         """Decide that a record is rejected."""
-        self.rejections[record] = rejection.with_traceback(None)  # else it would keep the batch alive
+        self.rejections[record] = rejection.without_frames()
         self.is_open[record] = False
 
     def filter(self, is_filtered: Mask) -> None:
@@ -107,7 +107,7 @@ def unpack(batch: RecordBatch) -> None:
         try:
             batch.values[record] = parser.unpack(value)
         except Rejection as rejection:
-            batch.unreadable[record], batch.values[record] = rejection, None
+            batch.unreadable[record], batch.values[record] = rejection.without_frames(), None
         total += per_row + len(batch.values[record] or b"") * (per_byte + parser.memory_by_byte)
         if total > MAX_SLICE_MEMORY and record:
             batch.keep_first(record)

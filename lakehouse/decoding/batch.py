@@ -58,14 +58,15 @@ class RecordBatch:
         return len(self.values)
 
     def keep_first(self, count: int) -> None:
-        """Leave out all records but the first ones, before they are parsed."""
+        """Leave out all records but the first ones."""
         self.values, self.contents, self.objects = self.values[:count], self.contents[:count], self.objects[:count]
         self.is_open, self.is_filtered = self.is_open[:count], self.is_filtered[:count]
         self.is_uncertain, self.memories = self.is_uncertain[:count], self.memories[:count]
+        self.rejections = {record: rejection for record, rejection in self.rejections.items() if record < count}
 
     def reject(self, record: int, rejection: Rejection) -> None:
         """Decide that a record is rejected."""
-        self.rejections[record] = rejection.with_traceback(None)  # else it would keep the batch alive
+        self.rejections[record] = rejection.without_frames()
         self.is_open[record] = False
 
     def filter(self, is_filtered: Mask) -> None:
@@ -106,7 +107,7 @@ def unpack(batch: RecordBatch) -> None:
         try:
             batch.values[record] = parser.unpack(value)
         except Rejection as rejection:
-            batch.unreadable[record], batch.values[record] = rejection, None
+            batch.unreadable[record], batch.values[record] = rejection.without_frames(), None
         total += per_row + len(batch.values[record] or b"") * (per_byte + parser.memory_by_byte)
         if total > MAX_SLICE_MEMORY and record:
             batch.keep_first(record)

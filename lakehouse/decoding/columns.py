@@ -90,7 +90,7 @@ class RowColumns:
             try:
                 values[place] = self._convert_strictly(source, field, place)
             except Rejection as rejection:
-                rejections[place] = rejection
+                rejections[place] = rejection.without_frames()
         if rejections:
             is_rejected = np.zeros(len(source.objects), bool)
             is_rejected[list(rejections)] = True

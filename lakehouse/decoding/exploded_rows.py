@@ -61,7 +61,8 @@ def _exploded(batch: RecordBatch) -> Rows:
     owners = levels[0].owners[places[0]]
     objects = elements
     if not set(map(type, elements)) <= {dict}:
-        objects = [element if isinstance(element, dict) else {} for element in elements]
+        nothing: dict[str, Any] = {}  # one for all: there may be millions
+        objects = [element if isinstance(element, dict) else nothing for element in elements]
     rows = Rows(batch, owners, objects, elements, places)
     rows.levels = levels
     starts = np.flatnonzero(np.diff(owners, prepend=-1))

@@ -201,6 +201,11 @@ class Rejection(Exception):  # noqa: N818 - a verdict on a record, not an error 
         self.reason = reason
         self.detail = detail[:500]
 
+    def without_frames(self) -> "Rejection":
+        """Itself, to be kept: the frames that it was raised in would keep all records of its batch in memory."""
+        self.__context__ = None
+        return self.with_traceback(None)
+
 
 def is_text(text: str) -> bool:
     """Whether a text can be encoded as UTF-8; one with half of a surrogate pair cannot."""

@@ -43,7 +43,7 @@ def key_parser(fields: Iterable[Field], schemas: Schemas = NO_SCHEMAS) -> KeyPar
         try:
             return ParsedKey(parse_present(split_window(key, window).key if window else key))
         except Rejection as rejection:
-            return ParsedKey(None, _about_key(rejection) if encoding != "json" else rejection)
+            return ParsedKey(None, (_about_key(rejection) if encoding != "json" else rejection).without_frames())
 
     return parse_key
 

@@ -70,7 +70,7 @@ class Rows:
 
     def reject(self, row: int, rejection: Rejection) -> None:
         """Decide that a row is rejected."""
-        self.rejections[row] = rejection.with_traceback(None)  # else it would keep the batch alive
+        self.rejections[row] = rejection.without_frames()
         self.is_open[row] = False
 
     def settle(self, is_odd: Mask, decide: Callable[[int], None]) -> None:

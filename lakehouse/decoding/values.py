@@ -59,6 +59,7 @@ def convert_field(parsed: dict[str, Any], field: Field, parts: Mapping[str, Any]
     except Rejection as rejection:
         if not field.nulls_invalid or rejection.reason == TOO_LARGE:
             raise
+        rejection.without_frames()  # an opened text keeps it
         return None
 
 
@@ -151,7 +152,7 @@ def _value_in_key(key: ParsedKey, field: Field) -> Any:
     """The value at the field's path in a key; the whole key without a path."""
     try:
         if key.rejection:
-            raise key.rejection
+            raise Rejection(key.rejection.reason, key.rejection.detail)  # not the one that is kept
         value, _ = follow_path({"key": key.value}, ("key", *field.path))
     except Rejection as rejection:
         detail = rejection.detail.replace("'key'", "the key")

@@ -1,13 +1,19 @@
 """Decoding a malformed record takes time in proportion to its length: a megabyte ends long before the limit."""
 
+import gc
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
-from lakehouse.declaration import Column, Time
+from lakehouse.declaration import Column, ParentField, RecordKey, StreamTable, Time
+from lakehouse.decoding.batch import RecordBatch
 from lakehouse.decoding.fields import REASONS, Field, Rejection
 from lakehouse.decoding.records import decode
+from lakehouse.decoding.verdicts import decode_values
+from lakehouse_tests.helpers.decoding.native import NATIVE
 
 MEGABYTE = 1_000_000
 PATTERNS = {"DATE": "%Y-%m-%d", "TIMESTAMP": "%Y-%m-%dT%H:%M:%S.%f"}
@@ -170,3 +176,31 @@ def test_the_detail_of_an_array_or_an_object_has_its_size() -> None:
         with pytest.raises(Rejection) as rejected:
             decode(record(value), (field("INT"),))
         assert rejected.value.detail == f"'n' is {description}, expected INT"
+
+
+ID = Column("id", "INT", "Number.", required=True)
+TEXT = Column("log", "STRING", "A line.")
+OPENED = Column("n", "INT", "A number.", source=("log", "n"), invalid="null")
+ELEMENTS = [replace(ID, source=ParentField("id")), Column("n", "INT", "A number.", required=True)]
+
+
+@pytest.mark.parametrize("native", [NATIVE, None])
+@pytest.mark.parametrize(
+    ("table", "value"),
+    [
+        (StreamTable("t", "t", "T.", [ID], ["id"]), b"{"),
+        (StreamTable("t", "t", "T.", [ID], ["id"]), b'{"id": "x"}'),
+        (StreamTable("t", "t", "T.", [ID, TEXT, OPENED], ["id"]), b'{"id": 1, "log": "{"}'),
+        (StreamTable("t", "t", "T.", ELEMENTS, ["id", "n"], rows_from="items"), b'{"id": 1, "items": [{"n": "x"}]}'),
+        (StreamTable("t", "t", "T.", ELEMENTS, ["id", "n"], rows_from="items"), b'{"id": 1, "items": 5}'),
+        (StreamTable("t", "t", "T.", [replace(ID, source=RecordKey("json", "id"))], ["id"]), b"{}"),
+    ],
+)
+def test_records_do_not_stay_in_memory_because_one_is_rejected(table, value, native):
+    gc.collect()
+    gc.disable()
+    try:
+        decode_values(pa.array([value]), None, table.rules(), native, {"key": pa.array([b"{"])})
+        assert not [thing for thing in gc.get_objects() if type(thing) is RecordBatch]
+    finally:
+        gc.enable()

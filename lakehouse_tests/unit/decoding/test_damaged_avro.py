@@ -8,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Avro, Column
+from lakehouse.decoding import batch
 from lakehouse.decoding.formats import KNOWN_REASONS
 from lakehouse.decoding.formats.avro import nodes, reader
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
+from lakehouse.decoding.record_filter import RecordFilter
+from lakehouse.decoding.record_parts import SCHEMA
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.brokers.registries import body as encode
@@ -36,6 +39,17 @@ def test_damaged_bytes_give_a_row_or_a_reason_and_never_another_error(data: st.D
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     (row,) = decode_twice([bytes(body)], RULES).verdicts.to_pylist()
     assert row["_reason"] in (None, *KNOWN_REASONS)
+
+
+@pytest.mark.parametrize("where", [(), (RecordFilter(SCHEMA, (), ("Sale",)),)])
+def test_a_rejected_record_after_one_that_fills_its_slice_gets_its_verdict_in_the_next(monkeypatch, where) -> None:
+    monkeypatch.setattr(batch, "MAX_SLICE_MEMORY", 1)
+    good = add_frame(7, encode(ALL_TYPES, A_SALE))
+    values = pa.array([good, b"bad", good, b"bad"])
+    slices = list(decode_slices(values, None, RULES._replace(where=where), None))
+    reasons = [verdict["_reason"].as_py() for decoded in slices for verdict in decoded.verdicts]
+    assert reasons[1::2] == ["wrong_magic"] * 2
+    assert len(reasons) == 4
 
 
 MAX_LONG = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"  # the greatest number of 64 bits

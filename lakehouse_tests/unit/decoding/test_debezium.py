@@ -359,3 +359,17 @@ def test_a_change_that_a_native_parser_reads_otherwise_is_read_strictly(
     bad = good.decode().replace(text, replacement).encode()
     rows = decode_twice([good, bad, good], table().rules()).verdicts.to_pylist()
     assert rows[0] == rows[2]
+
+
+@pytest.mark.invariant("8.10")
+def test_a_number_that_is_only_nearly_a_marker_is_none() -> None:
+    snapshot = change("r", 2, ROW, source={"snapshot": 1})
+    placeholder = change("u", 3, {**ROW, "large": list(UNAVAILABLE.encode())})
+    nearly_values = [
+        snapshot.replace(b'"snapshot": 1', b'"snapshot": 1.00000000000000000001'),
+        placeholder.replace(b"[95,", b"[95.00000000000000000001,"),
+    ]
+    assert not {snapshot, placeholder} & set(nearly_values)
+    rows = decode_twice([snapshot, placeholder, *nearly_values], table().rules()).verdicts.to_pylist()
+    assert [row["_snapshot"] for row in rows] == ["whole", None, "part", None]
+    assert [row["_reason"] for row in rows] == [None, None, None, "wrong_type"]

@@ -43,6 +43,7 @@ _NO_FLAT_OPERATION = (
 )
 _ENVELOPED = "the record has its envelope: use the transform ExtractNewRecordState, or remove flattened=True"
 _NO_FLAT_VALUE = f"the record has no value: set {DELETES_AS_ROWS} in the transform"
+_NUMBERS_OF_SOURCE = ("lsn", "pos", "server_id", "snapshot")
 _NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL")
 
 
@@ -109,13 +110,13 @@ class ChangeReader:
                 return plain_change
             event = read_event(message)
             if not is_exact:
-                _require_exact(event, converters)
+                _require_exact(event.source, _NUMBERS_OF_SOURCE)
             if event.operation == _TRUNCATE:
                 return event.change_of({}, frozenset())
             row = event.row
             unavailable = self._unavailable_in(event, value_fields)
             if converters or unavailable:
-                row = _convert_row(row, converters, unavailable)
+                row = _convert_row(row, converters, unavailable, is_exact=is_exact)
             if declared_texts.fields:
                 row = declared_texts.read(row, converters, is_delete=event.operation == _DELETE)
             return event.change_of(row, unavailable)
@@ -138,6 +139,8 @@ class ChangeReader:
                 return None
             former_row = message.get("before") if operation == _UPDATE else None
             sides = (former_row, row) if type(former_row) is dict else None
+            if operation == _READ and type(source.get("snapshot")) is float:  # of a native parser
+                return None
             snapshot = _snapshot_of(source) if operation == _READ else None
             return Change(row, False, position, snapshot, _NOTHING, False, False, None, sides)
 
@@ -176,17 +179,23 @@ class ChangeReader:
         return _require_object(content["payload"], "payload"), self._json_converters
 
 
-def _require_exact(event: _Event, converters: Converters) -> None:
+def _require_exact(values: Mapping[str, Any], names: Iterable[str]) -> None:
     """Reject doubles that a native parser made of numbers which decide: they may show less than was written."""
-    source, row = event.source, event.row
-    if type(source.get("lsn")) is float or type(source.get("pos")) is float or type(source.get("server_id")) is float:
-        raise Rejection("no_source_position", "a number of the source is a double")
-    if converters and any(type(row.get(name)) is float for name in converters):
-        raise Rejection("wrong_type", "a number of a type of the connector is a double")
+    for name in names:
+        if _has_double(values.get(name)):
+            raise Rejection("wrong_type", f"{name!r} is a double")
 
 
-def _convert_row(row: Mapping[str, Any], converters: Converters, unavailable: frozenset[str]) -> dict[str, Any]:
+def _has_double(raw: Any) -> bool:
+    return any(map(_has_double, raw)) if type(raw) is list else type(raw) is float
+
+
+def _convert_row(
+    row: Mapping[str, Any], converters: Converters, unavailable: frozenset[str], *, is_exact: bool
+) -> dict[str, Any]:
     """The row without what was not sent, its values by the types of the connector."""
+    if not is_exact:
+        _require_exact(row, (*converters, *unavailable))
     return {
         name: converters[name](raw) if raw is not None and name in converters else raw
         for name, raw in row.items()

@@ -210,6 +210,8 @@ def _new_lines(former_options: Mapping[str, tuple[str, str]], values: Mapping[st
         first = values.get("rows_from", ...) if group == "rows_from=Explode" else first
         parts = lines.setdefault(group, [] if first is None else [_show(first)])
         parts += [f"{argument}={_show(values[option])}"] if argument else []
+    if "written=Time" in lines and values.get("written") is not None:
+        lines["written=Time"].append(f"written={_show(values['written'])}")
     if "Computed" in lines:
         return [f"write Computed({values['name']!r}, {values.get('type')!r}, {', '.join(lines['Computed'])}, doc=...)"]
     new_lines = [f"write {group}({', '.join(parts)})" for group, parts in lines.items()]

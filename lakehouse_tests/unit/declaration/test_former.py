@@ -92,6 +92,12 @@ def test_the_line_for_a_former_option_of_a_column_has_its_value(option: str) -> 
         assert getattr(eval(line.removeprefix("written="), NAMES), option) == VALUES[option]  # noqa: S307
 
 
+@pytest.mark.parametrize("form", ["text", lakehouse.TextNumber(decimal=",")])
+def test_the_line_for_a_former_epoch_keeps_how_the_number_is_written(form: Any) -> None:
+    line = line_of(Column, name="n", type="TIMESTAMP", doc="A time.", epoch="seconds", written=form)
+    assert line == f"written=Time(epoch='seconds', written={form!r})"
+
+
 @pytest.mark.parametrize("name", FORMER_NAMES)
 def test_a_former_name_is_refused_with_its_import_and_is_there(name: str) -> None:
     with pytest.raises(ImportError, match=re.escape(f"write from {FORMER_NAMES[name]} import {name}")):

@@ -35,8 +35,14 @@ _DECIMAL, _VARIABLE_DECIMAL = "org.apache.kafka.connect.data.Decimal", "io.debez
 def converter_of(type_name: Any, parameters: Any) -> Convert | None:
     """Return what converts values of a named type; ``None`` if they stay as they are."""
     if type_name == _DECIMAL and isinstance(parameters, dict):
-        return base64_converter(str(parameters.get("scale")))
+        return base64_converter(_scale_text(parameters.get("scale")))
     return _CONVERTERS.get(type_name) if isinstance(type_name, str) else None
+
+
+def _scale_text(scale: Any) -> str:
+    """A scale as text. A number is read in each spelling, because schemas with equal numbers are equal."""
+    is_whole = isinstance(scale, int | float | Decimal) and isfinite(scale) and scale == int(scale)
+    return str(int(scale)) if is_whole else str(scale)
 
 
 class Placeholder:

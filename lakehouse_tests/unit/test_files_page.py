@@ -20,7 +20,7 @@ def declarations() -> dict[str, Any]:
 
 def test_an_element_of_the_page_becomes_its_row() -> None:
     (element,) = re.findall(r"The element `(.*?)`", PAGE)
-    row = declarations()["readings"].decode(element.encode())
+    row = declarations()["heart_rates"].decode(element.encode())
     cells = [cell.strip() for cell in re.findall(r"^\| 23 \|.*$", PAGE, re.MULTILINE)[0].strip("|").split("|")]
     assert [str(row["device_id"]), f"{row['time']:%Y-%m-%d %H:%M:%S.%f}".rstrip("0"), str(row["heartrate"])] == cells
 
@@ -38,6 +38,6 @@ def test_a_line_after_the_header_of_the_page_becomes_a_row(tmp_path: Any) -> Non
 
 
 def test_the_defaults_of_the_page_are_those_of_the_class() -> None:
-    source = declarations()["readings"].source
+    source = declarations()["heart_rates"].source
     assert (source.settle, source.batch_bytes) == (timedelta(seconds=30), 2**30)
     assert "`settle=timedelta(seconds=30)`" in PAGE and "1 GiB together: `batch_bytes`" in PAGE

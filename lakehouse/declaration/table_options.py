@@ -52,7 +52,6 @@ class TableOptions:
     doc: str = _REQUIRED
     columns: Sequence[Column | Computed] = _REQUIRED
     key: Sequence[str] = _REQUIRED
-    source: TableSource | None = None
     partition_by: Day | Month | Year | Value | None = None
     version: str | Version | None = None
     late: Late | None = None
@@ -68,6 +67,7 @@ class TableOptions:
     where: Condition | Sequence[Condition] | None = None
     deletes: Deletes = field(default_factory=Deletes)
     rows_from: str | Sequence[str] | Explode | None = None
+    source: TableSource | None = None
     rejects: Sequence[Reject] = ()
     promise: Promise = field(default_factory=Promise)
     upkeep: Upkeep = field(default_factory=Upkeep)

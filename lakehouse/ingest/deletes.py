@@ -73,7 +73,7 @@ def _as_table(table: StreamTable) -> TableParts:
         "",
         columns,
         table.key,
-        table.source,
+        source=table.source,
         version=table.version,
         upkeep=Upkeep(retention=table.upkeep.retention),
         format=table.format,

@@ -50,6 +50,7 @@ _READING_WORDS = {
 _WORD = re.compile(r'\w+|"[^"]*"|.', re.DOTALL)
 _OPENING_FUNCTIONS = re.compile(r"DELTA_(SCAN|LIST|DOMAIN|GET|SET|FILTER)\w*|QUERY")
 """Functions that open a table by its path, or that run SQL text, which could call such a function."""
+_PART = 10_000  # rows that are fetched together
 CORRECT = "Correct the query; it is in DuckDB's SQL."
 _ADVICE = "Use one SELECT, WITH, DESCRIBE, SHOW or EXPLAIN."
 
@@ -230,7 +231,23 @@ def open_query(
                 error, (duckdb.CatalogException, duckdb.BinderException, duckdb.PermissionException)
             )
             action = _list_tables(settings, tables) if is_about_names else CORRECT
-            raise missing_files(error, versions) or refusal(error, action) from None
+            cause = _cause_of(error, connection, sql)
+            raise missing_files(cause, versions) or refusal(cause, action) from None
+
+
+def _cause_of(error: duckdb.Error, connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Error:
+    """The error that ended a query: that of one thread interrupts the others, whose end DuckDB may report (seen).
+
+    The query then runs again, up to its error. A signal raises another exception, so it never comes here.
+    """
+    try:
+        if isinstance(error, duckdb.InterruptException):
+            run_statement(connection, sql)
+            while interruptible(connection, lambda: connection.fetchmany(_PART)):
+                pass
+    except duckdb.Error as cause:
+        return cause
+    return error
 
 
 def _next_batch(reader: "pa.RecordBatchReader") -> "pa.RecordBatch | None":

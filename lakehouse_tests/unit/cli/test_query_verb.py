@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 
+from lakehouse.query.queries import RunningQuery
 from lakehouse_tests.helpers.commands import lakehouse_says
 
 NOON = datetime(2023, 1, 1, 12, tzinfo=UTC)
@@ -140,6 +141,18 @@ def test_a_query_that_fails_halfway_leaves_the_previous_file(form: str, tmp_path
     assert "Could not convert string 'x' to INT32. Correct the query" in error
     assert (tmp_path / "rows").read_text() == "previous"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["home", "rows"]
+
+
+def test_the_error_of_one_thread_is_named_if_the_end_of_another_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of the two is a matter of luck, so the report of the other one is made here."""
+
+    def fail(*_: object) -> None:
+        raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+
+    monkeypatch.setattr(RunningQuery, "fetch", fail)
+    sql = "SELECT CAST(CASE range WHEN 4000 THEN 'x' ELSE '1' END AS INT) AS n FROM range(5000)"
+    assert "Could not convert string 'x' to INT32. Correct the query" in refusal_of("--format", "csv", sql)
+    assert "Interrupted" in refusal_of("--format", "csv", "SELECT 1")
 
 
 def test_a_full_disk_is_named_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

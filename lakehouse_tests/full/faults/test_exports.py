@@ -40,7 +40,7 @@ MOMENTS: list[Moment] = [
     ("attempts.open_rows", "before", 0),
     *(("files.write_file", when, nth) for when in BOTH for nth in (0, 1)),
     *(("files.sync_file", when, 0) for when in BOTH),
-    ("rows.lock_connection", "after", 0),
+    ("attempts.lock_connection", "after", 0),
     *(("attempts.sync_names", when, 0) for when in BOTH),
     *(("files.sync_folder", "after", nth) for nth in (0, 1)),
     *(("exporter.publish", when, 0) for when in BOTH),
@@ -49,17 +49,17 @@ MOMENTS: list[Moment] = [
     *(("manifests.sync_folder", when, 0) for when in BOTH),
 ]
 OF_WHOLE: list[Moment] = [
-    ("forms.ParquetWriter", "after", 0),
-    *(("leftovers.remove_file", when, nth) for when in BOTH for nth in (0, 1, 2)),
+    ("files.ParquetWriter", "after", 0),
+    *(("manifests.remove_file", when, nth) for when in BOTH for nth in (0, 1, 2)),
 ]
 OF_CHANGES: list[Moment] = [
-    *(("attempts.list_changes", when, 0) for when in BOTH),
-    *(("changes._convert", when, nth) for when in BOTH for nth in (0, 1)),
+    *(("storage.row_changes.list_changes", when, 0) for when in BOTH),
+    *(("storage.row_changes.ParquetFile", when, nth) for when in BOTH for nth in (0, 1)),
 ]
 CASES = [
     *(("whole", moment) for moment in MOMENTS + OF_WHOLE),
     *(("changes", moment) for moment in MOMENTS + OF_CHANGES),
-    *(("changes as lines", ("forms.json_line", "after", nth)) for nth in (0, 3)),
+    *(("changes as lines", ("files.json_line", "after", nth)) for nth in (0, 3)),
 ]
 
 
@@ -123,7 +123,7 @@ def test_a_rerun_after_a_kill_publishes_what_an_undisturbed_run_does(
     form: str, moment: Moment, tmp_path: Path, attack: Any
 ) -> None:
     world = world_of(tmp_path, form)
-    with attack(CRASH, f"SIGKILL, {moment[1]} {moment[0].partition('.')[2]}", target=Target.EXPORTS):
+    with attack(CRASH, f"SIGKILL, {moment[1]} {moment[0].rpartition('.')[2]}", target=Target.EXPORTS):
         process = start(world.settings, form, moment)
         output = process.communicate()
         assert process.returncode == -signal.SIGKILL, f"The run did not reach the moment: {output}"

@@ -48,7 +48,7 @@ def inject(moment: Moment) -> None:
     """Let this process die at a moment."""
     name, when, nth = moment
     module_name, _, function = name.rpartition(".")
-    module = import_module(f"lakehouse.exports.{module_name}")
+    module = import_module(f"lakehouse.{module_name if '.' in module_name else f'exports.{module_name}'}")
     original: Callable[..., Any] = getattr(module, function)
     calls = count()
 

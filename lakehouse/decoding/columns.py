@@ -128,7 +128,7 @@ class RowColumns:
         if not lateness.keeps_row:
             self.has_values = rows.is_open
 
-    def explicit_nulls(self, field: Field) -> pa.Array:
+    def explicit_nulls(self, field: Field) -> Mask:
         """Which rows have an explicit null for a field; none of those of which the native parser is not certain."""
         source = _source_of(self.rows, field)
         has_values = self.has_values & ~self.rows.batch.is_uncertain[self.rows.owners]
@@ -137,7 +137,7 @@ class RowColumns:
         else:
             has_value = np.zeros(len(source.objects), bool)
             has_value[source.places[has_values]] = True
-        return source.to_rows(explicit_nulls_of(source.objects, source.field, has_value))
+        return np.asarray(source.to_rows(explicit_nulls_of(source.objects, source.field, has_value)))
 
 
 def _source_of(rows: Rows, field: Field) -> _Source:

@@ -57,21 +57,20 @@ def choose_by_value(batch: RecordBatch, are_tombstones: Mask) -> None:
 
 
 class Effects:
-    """Masks of the records that delete the row of their key, that are about no row, and that delete all older rows.
+    """Masks of the records that delete the row of their key, and of those that are about no row of their own.
 
     If the elements of an array are rows, each element says what it is.
     """
 
     def __init__(self, batch: RecordBatch, are_tombstones: Mask) -> None:
         rules, count = batch.rules, len(batch)
-        self.deletes = self.rowless = self.truncates = np.zeros(count, bool)
+        self.deletes = self.rowless = np.zeros(count, bool)
         if rules.has_changes:
             self.deletes = np.fromiter((change.deletes for change in batch.changes), bool, count) & batch.is_open
             self.rowless = np.fromiter((change.is_rowless for change in batch.changes), bool, count) & batch.is_open
-            self.truncates = np.fromiter((change.truncates for change in batch.changes), bool, count) & batch.is_open
         elif rules.rows_from is None:
             if rules.truncates:
-                self.truncates = self.rowless = _decided_by(batch, rules.truncates) & ~are_tombstones
+                self.rowless = _decided_by(batch, rules.truncates) & ~are_tombstones
             if rules.deletes:
                 self.deletes = (_decided_by(batch, rules.deletes) & ~self.rowless) | are_tombstones
 

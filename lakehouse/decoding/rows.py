@@ -9,18 +9,8 @@ from lakehouse.decoding.batch import RecordBatch
 from lakehouse.decoding.conversion.numbers import Mask
 from lakehouse.decoding.deletes import former_rows, has_same_key, require_same_key
 from lakehouse.decoding.effects import have_value
-from lakehouse.decoding.fields import (
-    Rejection,
-    UnopenedText,
-    json_kind,
-)
+from lakehouse.decoding.fields import Rejection, UnopenedText, json_kind
 from lakehouse.decoding.record_parts import ELEMENT
-
-_NO_ROWS = (
-    "a record without rows may truncate the table, and its rows would stay. Leave out with where= what changes no row"
-)
-_REPEATED = 2  # times the memory of a value that every row has: it is written again for each row
-_MEASURED = 200_000  # bytes of memory of a record's rows above which the values that they repeat are measured
 
 
 class Level(NamedTuple):

@@ -52,7 +52,7 @@ class DecodedRecords(NamedTuple):
 
     One verdict for each record, a struct: ``_reason`` and ``_detail`` (NULL if the record is valid; the reason
     ``staged.FILTERED`` does not reject it), ``_late``, a value for each field (NULL if the record is rejected), for
-    each field of ``null_erases`` whether it is an explicit null, and what ``decided_names`` lists. If the elements of
+    each field of ``null_erases`` whether it is an explicit null, and what ``_verdict_names`` lists. If the elements of
     an array are rows, a list of verdicts for each record.
     """
 
@@ -218,7 +218,6 @@ def _reasons(rejections: Mapping[int, Rejection], is_filtered: Any, count: int) 
 
 def _row_verdicts(rows: Rows, groups: Mapping[str, _Group], reasons: list[pa.Array]) -> pa.StructArray:
     batch, rules, count = rows.batch, rows.batch.rules, len(rows)
-    stored_rows = groups[""]
 
     def spread(of_group: Any, names: Iterable[str] = groups) -> Any:
         """A mask with what each of some groups says about its rows."""
@@ -231,10 +230,8 @@ def _row_verdicts(rows: Rows, groups: Mapping[str, _Group], reasons: list[pa.Arr
     is_late = spread(lambda columns: columns.is_late, [""])
     columns = [*reasons, pa.array(is_late), *(_column_of(groups, field, count) for field in rules.fields)]
     for field in rules.null_erases:
-        flags = stored_rows.columns.explicit_nulls(field)
-        columns.append(
-            flags if len(stored_rows.places) == count else pa.array(_spread_flags(flags, stored_rows.places, count))
-        )
+        has_null = spread(lambda columns, field=field: columns.explicit_nulls(field), [""])
+        columns.append(pa.array(has_null))
     flags = {name: spread(lambda columns: columns.rows.is_open, [name]) for name in (DELETED, ROWLESS)}
     flags[ROUNDED] = spread(lambda columns: columns.is_rounded & columns.has_values)
     columns += [pa.array(flags[name]) for name in rules.marks]
@@ -244,7 +241,7 @@ def _row_verdicts(rows: Rows, groups: Mapping[str, _Group], reasons: list[pa.Arr
         )
     if rules.rows_from is not None:
         columns.append(pa.array(rows.indices, pa.int32()))
-    return pa.StructArray.from_arrays(columns, verdict_names(rules))
+    return pa.StructArray.from_arrays(columns, _verdict_names(rules))
 
 
 def _column_of(groups: Mapping[str, _Group], field: Field, count: int) -> pa.Array:
@@ -258,12 +255,6 @@ def _column_of(groups: Mapping[str, _Group], field: Field, count: int) -> pa.Arr
         return arrays[0]
     order = np.argsort(np.concatenate([places for places, _ in groups.values()]), kind="stable")
     return pa.concat_arrays(arrays).take(pa.array(order))
-
-
-def _spread_flags(flags: pa.Array, places: Any, count: int) -> Any:
-    mask = np.zeros(count, bool)
-    mask[places] = flags.to_numpy(zero_copy_only=False)
-    return mask
 
 
 def _places_of_changes(batch: RecordBatch, is_open: Any, is_without_row: Any) -> list[pa.Array]:
@@ -291,7 +282,7 @@ def _whole_verdicts(batch: RecordBatch, records: Any, type_: pa.StructType) -> p
     return pa.StructArray.from_arrays(columns, fields=list(type_))
 
 
-def verdict_names(rules: Rules) -> list[str]:
+def _verdict_names(rules: Rules) -> list[str]:
     """The names of what a verdict has, in their order."""
     names = [REASON, DETAIL, LATE, *(field.name for field in rules.fields)]
     names += [*(f"{EXPLICIT_NULL}{field.name}" for field in rules.null_erases), *rules.marks]

@@ -189,13 +189,13 @@ def _may_be_null(raw: Any, field: Field) -> bool:
     return raw is not None and (type(raw) is bytes or is_null_value(raw, field.null_values))
 
 
-def explicit_nulls_of(objects: list[dict[str, Any]], field: Field, is_plain: Mask) -> pa.Array:
+def explicit_nulls_of(objects: list[dict[str, Any]], field: Field, is_plain: Mask) -> Mask:
     """Which of the plain records have an explicit null for a field; a null may be in a text that was opened."""
     explicit_nulls = (
         flag and (value is None or value == ()) and has_explicit_null(obj, field)
         for obj, value, flag in zip(objects, values_at(objects, field.names), is_plain.tolist(), strict=True)
     )
-    return pa.array(explicit_nulls, pa.bool_(), size=len(objects))
+    return np.fromiter(explicit_nulls, bool, len(objects))
 
 
 def judge_late_rows(events: pa.Array, broker_times: pa.Array, rule: Lateness) -> tuple[Mask, Mask]:

@@ -42,12 +42,13 @@ def test_a_null_erases_older_values_in_any_order_and_no_newer_value(
     assert stored_temperature() is None  # a replay applies the new rule to an earlier null
     old_records = [record(0.0, 1), record(-5.5, 2), record(None, 4, "missing"), record(None, 5, "placeholder")]
     for old_record in old_records:
-        history.send_and_merge([old_record], 0, None)
+        history.send_and_merge([old_record], 1, None)  # in its own partition, each would be the newest
         assert stored_temperature() is None
     history.reload_base({KEYS[0]: 20.25})
     history.merge(None)
     assert stored_temperature() is None
-    history.send_and_merge([record(20.0, 9), record(None, 8), record(None, 10, "missing"), record(-5.5, 7)], 0, None)
+    history.send_and_merge([record(20.0, 9), record(None, 10, "missing")], 0, None)
+    history.send_and_merge([record(-5.5, 7), record(None, 8)], 1, None)
     assert stored_temperature() == 20.0
     history.send_and_merge([record(0.0, 11), record(None, 12), record(None, 13, "placeholder")], 1, None)
     assert stored_temperature() is None

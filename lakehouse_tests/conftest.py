@@ -55,7 +55,7 @@ SHORT_JAVA = (
 SMALL_SPARK = {
     "spark.buffer.pageSize": "1m",
     "spark.broadcast.blockSize": "64k",
-    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.ui.retainedExecutions": "50",
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "500",

@@ -7,11 +7,10 @@ from decimal import Decimal
 from typing import Literal
 
 from lakehouse.declaration.names import refuse_former
-from lakehouse.decoding.fields import Epoch, Field
+from lakehouse.decoding.fields import Epoch, Field, Form, Limits, Place
 from lakehouse.decoding.nested_types import nested, with_inner
 from lakehouse.decoding.record_parts import (
     ELEMENT,
-    VALUE,
     WINDOW_TIMES,
     BrokerTime,
     Element,
@@ -119,24 +118,24 @@ class Column:
     @property
     def field(self) -> Field:
         """The rule for the field of a record that the column is read from."""
-        bounds: tuple[Decimal | float | None, ...] = self.between or (None, None)
-        if self.type.startswith("DECIMAL"):  # the number as written, not the nearest binary fraction
-            bounds = tuple(None if bound is None else Decimal(str(bound)) for bound in bounds)
-        minimum, maximum = bounds
-        key = self.source if isinstance(self.source, RecordKey) else RecordKey()
+        minimum, maximum = self._bound(0), self._bound(1)
+        treatment = (self.null_erases, self.invalid is not None, self.rounding is not None)
+        limits = Limits(self.required, minimum, maximum, self.default, *treatment)
+        return with_inner(Field(self.name, self.type, self._place, self._form, limits))
+
+    def _bound(self, place: int) -> Decimal | float | None:
+        if self.between is None or not self.type.startswith("DECIMAL"):
+            return self.between and self.between[place]
+        return Decimal(str(self.between[place]))  # the number as written, not the nearest binary fraction
+
+    @property
+    def _form(self) -> Form:
+        """How records write its values."""
         epoch: Epoch | None = "microseconds" if isinstance(self.source, BrokerTime) else self.time.epoch
-        epoch = "milliseconds" if key.written in WINDOW_TIMES else epoch
-        shown_name, path, part = self._place
-        former = _path_of(self.formerly or ())
-        rules = (self.time.pattern, path, epoch, self.default, part, former, tuple(self.null_values))
-        rule = Field(
-            self.name, shown_name, self.type, self.required, minimum, maximum, *rules, null_erases=self.null_erases
-        )
-        form = "json" if isinstance(self.source, UnmappedFields) else self.form
-        whole_depth = len(self.source.whole_path) if isinstance(self.source, ValueOrObject) else 0
-        rule = rule._replace(key_encoding=key.written, key_window=key.key_window, whole_depth=whole_depth)
-        rule = rule._replace(nulls_invalid=self.invalid is not None, rejects_rounding=self.rounding is not None)
-        return with_inner(rule._replace(written=form, zone=zone_of(self.time.zone)))
+        is_of_window = isinstance(self.source, RecordKey) and self.source.written in WINDOW_TIMES
+        epoch = "milliseconds" if is_of_window else epoch
+        written = "json" if isinstance(self.source, UnmappedFields) else self.form
+        return Form(written, self.time.pattern, epoch, zone_of(self.time.zone), tuple(self.null_values))
 
     @property
     def is_nested(self) -> bool:
@@ -144,17 +143,21 @@ class Column:
         return nested(self.type) is not None
 
     @property
-    def _place(self) -> tuple[str, tuple[str, ...], str]:
-        """The shown name of its field, the path to it, and the part of the record that contains it."""
-        source = self.source or self.name
-        if isinstance(source, RecordKey | RecordHeader | BrokerTime | TopicName | UnmappedFields | ElementIndex):
-            return source.shown_name, source.names if isinstance(source, RecordKey) else (), source.part
+    def _place(self) -> Place:
+        """Where its field is read from."""
+        source, former = self.source or self.name, _path_of(self.formerly or ())
+        if isinstance(source, RecordKey):
+            key = (source.written, source.key_window)
+            return Place(source.shown_name, source.names, source.part, former, 0, *key)
+        if isinstance(source, RecordHeader | BrokerTime | TopicName | UnmappedFields | ElementIndex):
+            return Place(source.shown_name, (), source.part, former)
         if isinstance(source, Element):
-            return "element", (ELEMENT,), VALUE
+            return Place("element", (ELEMENT,), former=former)
         if isinstance(source, ValueOrObject):
-            return ".".join(source.whole_path), source.path, VALUE
+            shown_name = ".".join(source.whole_path)
+            return Place(shown_name, source.path, former=former, whole_depth=len(source.whole_path))
         path = source.path if isinstance(source, ParentField) else _path_of(source)
-        return ".".join(path), path, VALUE
+        return Place(".".join(path), path, former=former)
 
 
 @dataclass(frozen=True)

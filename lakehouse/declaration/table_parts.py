@@ -49,12 +49,12 @@ def _column_text(column: Column | Computed) -> _ColumnText:
 
 def _column_options(columns: Sequence[Column]) -> Iterator[object]:
     """Yield the options of columns that their representation does not contain."""
-    yield from ((c.name, c.field.former) for c in columns if c.formerly is not None)
+    yield from ((c.name, c.field.place.former) for c in columns if c.formerly is not None)
     yield from ((c.name, "null", tuple(c.null_values)) for c in columns if c.null_values)
     yield from ((c.name, "null_erases") for c in columns if c.null_erases)
     yield from ((c.name, "invalid", c.invalid) for c in columns if c.invalid is not None)
     yield from ((c.name, "rounding", c.rounding) for c in columns if c.rounding is not None)
-    yield from ((c.name, "zone", *astuple(c.field.zone)) for c in columns if c.field.zone)
+    yield from ((c.name, "zone", *astuple(c.field.form.zone)) for c in columns if c.field.form.zone)
     yield from ((c.name, "written", c.form) for c in columns if c.form is not None)
 
 
@@ -65,7 +65,7 @@ class TableParts(TableOptions):
     @property
     def reads_topic(self) -> bool:
         """Whether a column is the name of the topic."""
-        return any(field.part == TOPIC for field in self.fields)
+        return any(field.place.part == TOPIC for field in self.fields)
 
     @property
     def has_schemas(self) -> bool:
@@ -79,21 +79,23 @@ class TableParts(TableOptions):
         fields = (self._place_field(column) for column in self.record_columns)
         is_text = self.format.is_text
         if self.version_nulls == "reject":
-            fields = (f._replace(required=True) if f.name == self.version_column else f for f in fields)
-        return tuple(field._replace(reads_text=is_text and not _is_in_json(field)) for field in fields)
+            fields = (f.when_required() if f.name == self.version_column else f for f in fields)
+        return tuple(field.in_texts(is_text=is_text and not _is_in_json(field)) for field in fields)
 
     def _place_field(self, column: Column) -> Field:
         """The rule for the field of a column; if elements of an array are rows, its path begins in the element."""
-        field = column.field
-        if self.rows_path is None or field.part != VALUE or isinstance(column.source, Element):
+        field, place = column.field, column.field.place
+        if self.rows_path is None or place.part != VALUE or isinstance(column.source, Element):
             return field
         if isinstance(column.source, ParentField):
-            depth, level = shared_way(field.path, self.rows_path)
-            return field._replace(of_parent=True, level=level, path=field.path[depth:], former=field.former[depth:])
-        source = f"{'.'.join(self.rows_path)}[].{field.source}"
-        former = (ELEMENT, *field.former) if field.former else ()
-        depth = field.whole_depth and field.whole_depth + 1
-        return field._replace(source=source, path=(ELEMENT, *field.path), former=former, whole_depth=depth)
+            depth, level = shared_way(place.path, self.rows_path)
+            path, former = place.path[depth:], place.former[depth:]
+            return field._replace(place=place._replace(of_parent=True, level=level, path=path, former=former))
+        source = f"{'.'.join(self.rows_path)}[].{place.source}"
+        former = (ELEMENT, *place.former) if place.former else ()
+        depth = place.whole_depth and place.whole_depth + 1
+        place = place._replace(source=source, path=(ELEMENT, *place.path), former=former, whole_depth=depth)
+        return field._replace(place=place)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -144,7 +146,7 @@ class TableParts(TableOptions):
         lateness = self.late.rule._replace(keeps_row=bool(self.rejects)) if self.late else None
         where = tuple(condition.record_filter for condition in self.conditions)
         fields = self.fields
-        taken_parts = taken_fields(fields) if any(field.part == UNMAPPED for field in fields) else None
+        taken_parts = taken_fields(fields) if any(field.place.part == UNMAPPED for field in fields) else None
         rules = Rules(fields, lateness, deletes=self.delete_rule, truncates=self.truncate_rule, where=where)
         rows_from = None if self.rows_path is None else steps_to_rows(self.rows_path)
         rules = rules._replace(taken_fields=taken_parts, rows_from=rows_from, single_object=self.single_object)
@@ -202,4 +204,4 @@ class TableParts(TableOptions):
 
 def _is_in_json(field: Field) -> bool:
     """Whether a field of CSV or logfmt is read from embedded JSON, which has values of all kinds."""
-    return field.part == VALUE and (len(field.names) > 1 or bool(field.inner))
+    return field.place.part == VALUE and (len(field.place.names) > 1 or bool(field.inner))

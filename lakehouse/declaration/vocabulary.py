@@ -151,7 +151,7 @@ class Reference:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The rules for the fields of a line."""
-        return tuple(column.field._replace(reads_text=self.format.is_text) for column in self.columns)
+        return tuple(column.field.in_texts(is_text=self.format.is_text) for column in self.columns)
 
 
 @dataclass(frozen=True)

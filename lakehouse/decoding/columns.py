@@ -100,11 +100,11 @@ class RowColumns:
 
     def _convert_strictly(self, source: _Source, field: Field, place: int) -> Any:
         rows = self.rows
-        if field.part == INDEX:
+        if field.place.part == INDEX:
             return convert_field({}, field, {INDEX: int(rows.indices[place])})
         parsed = {ELEMENT: rows.elements[place]} if rows.elements and source.places is None else source.objects[place]
         owner = place if source.owners is None else int(source.owners[place])
-        return convert_field(parsed, field, NO_PARTS if field.part == VALUE else rows.batch.parts_of(owner))
+        return convert_field(parsed, field, NO_PARTS if field.place.part == VALUE else rows.batch.parts_of(owner))
 
     def judge_lateness(self) -> None:
         """Mark late rows, and reject them if the table does."""
@@ -145,23 +145,21 @@ def _source_of(rows: Rows, field: Field) -> _Source:
     if batch.rules.rows_from is None:
         owners = None if len(rows) == len(batch) else rows.owners
         return _Source(rows.objects, rows.parts(), field, None, owners)
-    if field.part == INDEX:
+    if field.place.part == INDEX:
         return _Source(rows.objects, {INDEX: rows.indices.tolist()}, field, None, rows.owners)
-    if field.part != VALUE or field.of_parent:
-        level = rows.levels[field.level]
-        return _Source(level.objects, batch.parts, field, rows.places[field.level], level.owners)
-    if len(field.names) == 1:
+    if field.place.part != VALUE or field.place.of_parent:
+        level = rows.levels[field.place.level]
+        return _Source(level.objects, batch.parts, field, rows.places[field.place.level], level.owners)
+    if len(field.place.names) == 1:
         return _Source([{ELEMENT: element} for element in rows.elements], {}, field, None, rows.owners)
-    depth = max(field.whole_depth - 1, 0)
-    inner_field = field._replace(path=field.names[1:], former=field.former[1:], whole_depth=depth)
-    return _Source(rows.objects, {}, inner_field, None, rows.owners)
+    return _Source(rows.objects, {}, field.in_element(), None, rows.owners)
 
 
 def _convert_fast(source: _Source, batch: RecordBatch) -> ConvertedColumn:
     field = source.field
-    if field.part == INDEX:
+    if field.place.part == INDEX:
         return convert_column(source.parts[INDEX], field)
-    if field.part not in (VALUE, UNMAPPED) or field.reads_text:
+    if field.place.part not in (VALUE, UNMAPPED) or field.form.reads_text:
         return convert_part_column(read_written_values(source.objects, source.parts, field), field)
     raw_values = read_values(source.objects, source.parts, field)
     if batch.native and not batch.rules.has_changes:

@@ -53,7 +53,7 @@ class DeleteRule(NamedTuple):
 
     def read_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
         """Return the rules for the fields that are read of a delete: its key and version, which must be present."""
-        return tuple(field._replace(required=True, default=None) for field in fields if field.name in self.names)
+        return tuple(field.when_required() for field in fields if field.name in self.names)
 
     def is_tombstone(self, value: bytes | None) -> bool:
         """Whether a record deletes because it has no value."""

@@ -203,8 +203,8 @@ def _repeated_at_most(batch: RecordBatch, sizes: Any) -> Any:
     memories = np.zeros(len(batch), np.int64)
     for field in batch.rules.outer_fields:
         size, item_bytes = sizes, batch.rules.parser.smallest_item
-        if field.part != VALUE:
-            size = _part_sizes(batch, KEY if field.part == PARSED_KEY else field.part)
+        if field.place.part != VALUE:
+            size = _part_sizes(batch, KEY if field.place.part == PARSED_KEY else field.place.part)
         memories += _REPEATED * (size * max(1, field_memory_per_byte(field, item_bytes)) + field.memory_bytes)
     return memories
 
@@ -230,11 +230,11 @@ def _repeated_memory(rows: Rows, record: int) -> int:
 def _value_memory(parent: dict[str, Any], parts: Mapping[str, Any], field: Field) -> int:
     """The memory of the value of a field; nothing if there is none, or if every row is rejected because of it."""
     with suppress(Rejection):
-        if field.part != VALUE:
-            part = parts.get(field.part)
+        if field.place.part != VALUE:
+            part = parts.get(field.place.part)
             raw = parse_part(part, field) if isinstance(part, ParsedKey) else part
         else:
-            raw, is_missing = follow_path(parent, field.names)
-            raw = follow_path(parent, field.former)[0] if is_missing and field.former else raw
+            raw, is_missing = follow_path(parent, field.place.names)
+            raw = follow_path(parent, field.place.former)[0] if is_missing and field.place.former else raw
         return len(raw) if isinstance(raw, bytes) else value_memory(raw, field)
     return 0

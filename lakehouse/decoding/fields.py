@@ -48,59 +48,101 @@ Epoch = Literal["seconds", "milliseconds", "microseconds", "nanoseconds", "days"
 WHOLE_LIMITS = {"INT": 2**31, "BIGINT": 2**63}
 
 
-class Field(NamedTuple):
-    """A rule for one field of a record: its name, its type and the allowed values.
+class Place(NamedTuple):
+    """Where a field is read from: the part of a record, and the path within it.
 
-    ``path`` is the sequence of names that lead to a nested field; ``source`` is how messages name the field.
-    ``epoch`` is the unit of a time that is written as a number. ``default`` replaces a missing or null value, in the
-    form in which a record would contain it. ``part`` is the part of the record that contains the field.
-    ``former`` is the path that the field had before; it is read if the field is missing. ``null_values`` are texts
-    that mean null. ``inner`` are the rules for the items, values or fields of a nested type. ``leaf_count`` is the
-    number of scalar values that one value has space for, itself or in a struct, present or not. If ``null_erases`` is
-    set, an explicit null and a missing field differ. ``key_encoding`` is the encoding of the record key,
-    and ``key_window`` the window at its end.
-    ``memory_bytes`` is the memory of one nested value without the items of its arrays and maps. ``written`` is how the
-    record writes the value, if not in JSON's own form. ``zone`` is the time zone of texts without an offset, by default
-    UTC. ``reads_text``: its format has only texts, so a number, a boolean or a time is read from a text.
+    ``source`` is how messages name the field. ``path`` is the sequence of names that lead to a nested field, and
+    ``former`` the path that the field had before; it is read if the field is missing. ``whole_depth``: so many names
+    of the path lead to the value itself, unless that is an object; 0 if all names do. ``key_encoding`` is the encoding
+    of the record key, and ``key_window`` the window at its end.
     ``of_parent``: in a table whose rows are elements of an array, it is read from the record around them. If there are
     arrays on the way to that array, ``level`` is the number of those in whose element the path begins.
-    ``whole_depth``: so many names of the path lead to the value itself, unless that is an object; 0 if all names do.
-    ``nulls_invalid``: a value that cannot be read is NULL. ``rejects_rounding``: a decimal that would lose digits
-    rejects the record.
     """
 
-    name: str
     source: str
-    type: str
-    required: bool
-    minimum: Decimal | float | None
-    maximum: Decimal | float | None
-    pattern: str | None
     path: tuple[str, ...] = ()
-    epoch: Epoch | None = None
-    default: str | bool | float | None = None
     part: str = VALUE
     former: tuple[str, ...] = ()
-    null_values: tuple[str, ...] = ()
-    inner: tuple["Field", ...] = ()
-    leaf_count: int = 1
-    null_erases: bool = False
+    whole_depth: int = 0
     key_encoding: KeyEncoding = "text"
-    memory_bytes: int = 0
-    zone: Zone | None = None
-    written: Written | None = None
-    reads_text: bool = False
+    key_window: KeyWindow | None = None
     of_parent: bool = False
     level: int = 0
-    key_window: KeyWindow | None = None
-    whole_depth: int = 0
-    nulls_invalid: bool = False
-    rejects_rounding: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names that lead to the field, from the outermost to its own."""
         return self.path or (self.source,)
+
+
+class Form(NamedTuple):
+    """How records write a value.
+
+    ``written`` is its form, if not JSON's own. ``pattern`` is that of a time as text, ``epoch`` the unit of a time as
+    number, and ``zone`` the time zone of texts without an offset, by default UTC. ``null_values`` are texts that mean
+    null. ``reads_text``: the format has only texts, so a number, a boolean or a time is read from a text.
+    """
+
+    written: Written | None = None
+    pattern: str | None = None
+    epoch: Epoch | None = None
+    zone: Zone | None = None
+    null_values: tuple[str, ...] = ()
+    reads_text: bool = False
+
+
+class Limits(NamedTuple):
+    """Which values are allowed, and what happens to others.
+
+    ``required``: a missing or null value rejects the record. ``default`` replaces such a value, in the form in which a
+    record would contain it. With ``null_erases``, an explicit null and a missing field differ. ``nulls_invalid``: a
+    value that cannot be read is NULL. ``rejects_rounding``: a decimal that would lose digits rejects the record.
+    """
+
+    required: bool = False
+    minimum: Decimal | float | None = None
+    maximum: Decimal | float | None = None
+    default: str | bool | float | None = None
+    null_erases: bool = False
+    nulls_invalid: bool = False
+    rejects_rounding: bool = False
+
+
+class Field(NamedTuple):
+    """The rule for one field of a record: its name, its type, where it is read, how it is written, what is allowed.
+
+    ``inner`` are the rules for the items, values or fields of a nested type. ``leaf_count`` is the number of scalar
+    values that one value has space for, itself or in a struct, present or not. ``memory_bytes`` is the memory of one
+    nested value without the items of its arrays and maps.
+    """
+
+    name: str
+    type: str
+    place: Place
+    form: Form = Form()
+    limits: Limits = Limits()
+    inner: tuple["Field", ...] = ()
+    leaf_count: int = 1
+    memory_bytes: int = 0
+
+    @property
+    def source(self) -> str:
+        """How messages name the field."""
+        return self.place.source
+
+    def in_element(self) -> "Field":
+        """The rule for the field in the element of an array, to which the first name of its path leads."""
+        depth = max(self.place.whole_depth - 1, 0)
+        place = self.place._replace(path=self.place.names[1:], former=self.place.former[1:], whole_depth=depth)
+        return self._replace(place=place)
+
+    def in_texts(self, *, is_text: bool) -> "Field":
+        """The rule for the field in a format that has only texts, or in another one."""
+        return self._replace(form=self.form._replace(reads_text=is_text))
+
+    def when_required(self) -> "Field":
+        """The rule if a missing or null value rejects the record, also if it has a default."""
+        return self._replace(limits=self.limits._replace(required=True, default=None))
 
 
 Step = str | None
@@ -113,13 +155,15 @@ def paths_in_value(fields: Iterable[Field], rows_from: Steps | None = None) -> I
 
     ``rows_from`` is the path to the array whose elements are rows, if there is one.
     """
-    for field in (field for field in fields if field.part == VALUE):
-        for names in filter(None, (field.names, field.former)):
+    for field in (field for field in fields if field.place.part == VALUE):
+        for names in filter(None, (field.place.names, field.place.former)):
             if rows_from is None:
                 yield names, field
             else:
                 yield (
-                    (*_outer_steps(rows_from, field), *names) if field.of_parent else (*rows_from, None, *names[1:]),
+                    (*_outer_steps(rows_from, field), *names)
+                    if field.place.of_parent
+                    else (*rows_from, None, *names[1:]),
                     field,
                 )
 
@@ -127,7 +171,7 @@ def paths_in_value(fields: Iterable[Field], rows_from: Steps | None = None) -> I
 def _outer_steps(rows_from: Steps, field: Field) -> Steps:
     """The steps to the object in which the path of a field of a parent begins."""
     ends = [0, *(place + 1 for place, step in enumerate(rows_from) if step is None)]
-    return rows_from[: ends[field.level]]
+    return rows_from[: ends[field.place.level]]
 
 
 def paths_to_arrays(rows_from: Steps) -> list[tuple[str, ...]]:

@@ -26,8 +26,8 @@ def read_key_values(raw: Any, field: Field) -> dict[str, str | None]:
 
     Raises ``Rejection`` with the reason ``wrong_type`` or ``duplicate_name``, or like ``read_otlp_value``.
     """
-    if isinstance(field.written, KeyValues):
-        pairs = _pairs(raw, field.written, field)
+    if isinstance(field.form.written, KeyValues):
+        pairs = _pairs(raw, field.form.written, field)
     else:
         pairs = {name: _otlp_value(value, field) for name, value in _pairs(raw, OF_OTLP, field).items()}
     return {name: _text(value, field) for name, value in pairs.items()}
@@ -121,4 +121,4 @@ _SCALARS: Mapping[str, Callable[[Any], Any]] = {
 
 def _raise_wrong_form(raw: Any, field: Field, expected: str, place: str = "") -> NoReturn:
     found_text = f"{field.source + place!r} is {json_kind(raw)} {short_text(raw)}"
-    raise Rejection("wrong_type", f"{found_text}, expected {expected} with written={field.written!r}")
+    raise Rejection("wrong_type", f"{found_text}, expected {expected} with written={field.form.written!r}")

@@ -52,7 +52,7 @@ def too_large_rejection() -> Rejection:
 
 def value_memory(raw: Any, field: Field) -> int:
     """Bytes that the value of a column takes in addition to its source; of a nested value, everything in it."""
-    if becomes_json(field.written):
+    if becomes_json(field.form.written):
         entries_memory = len(raw) * _entry_memory(field) if field.inner and isinstance(raw, list) else 0
         return _TEXT_COPIES * json_length(raw, field) + entries_memory
     if isinstance(raw, str | bytes):
@@ -88,17 +88,17 @@ def column_memory_per_byte(fields: Iterable[Field], item_bytes: int) -> int:
     """
     memory_by_name, rest_memory = dict[str, int](), 0
     for field in fields:
-        if field.part == VALUE:
-            for name in {field.names[0], *field.former[:1]}:
+        if field.place.part == VALUE:
+            for name in {field.place.names[0], *field.place.former[:1]}:
                 memory_by_name[name] = memory_by_name.get(name, 0) + field_memory_per_byte(field, item_bytes)
-        elif field.part == UNMAPPED:
+        elif field.place.part == UNMAPPED:
             rest_memory = _TEXT_COPIES * _JSON_GROWTH
     return max(memory_by_name.values(), default=0) + rest_memory
 
 
 def field_memory_per_byte(field: Field, item_bytes: int) -> int:
     """Bytes in the column of a field that one byte of its value becomes at most."""
-    if becomes_json(field.written):
+    if becomes_json(field.form.written):
         entries_memory = _entry_memory(field) // _SMALLEST_PAIR + 1 if field.inner else 0
         return _TEXT_COPIES * _JSON_GROWTH + entries_memory
     if not field.inner:

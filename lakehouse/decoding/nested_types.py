@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, cast
 
-from lakehouse.decoding.fields import Field
+from lakehouse.decoding.fields import Field, Form, Limits, Place
 from lakehouse.decoding.memory import CONTAINER, dict_memory, scalar_memory
 
 _NESTED = re.compile(r"(ARRAY|MAP|STRUCT)<(.*)>", re.DOTALL)
@@ -94,15 +94,13 @@ def shown_value(value: Any, field: Field) -> Any:
 
 
 def _inner_field(field: Field, name: str, type_: str) -> Field:
-    may_hold_times = type_ in _TIME_TYPES or nested(type_) is not None
-    pattern, epoch = (field.pattern, field.epoch) if may_hold_times else (None, None)
-    zone = field.zone if may_hold_times and type_ != "DATE" else None
-    source = f"{field.source}.{name}" if name else f"{field.source}[]"
-    nulls, memory = field.null_values, scalar_memory(type_)
-    inner = Field(
-        name, source, type_, False, None, None, pattern, (name,), epoch, null_values=nulls, memory_bytes=memory
-    )
-    return with_inner(inner._replace(zone=zone, rejects_rounding=field.rejects_rounding))
+    form = Form(null_values=field.form.null_values)
+    if type_ in _TIME_TYPES or nested(type_) is not None:
+        zone = None if type_ == "DATE" else field.form.zone
+        form = form._replace(pattern=field.form.pattern, epoch=field.form.epoch, zone=zone)
+    place = Place(f"{field.source}.{name}" if name else f"{field.source}[]", (name,))
+    limits = Limits(rejects_rounding=field.limits.rejects_rounding)
+    return with_inner(Field(name, type_, place, form, limits, memory_bytes=scalar_memory(type_)))
 
 
 def count_missing(raw: Any, field: Field, limit: int) -> int:

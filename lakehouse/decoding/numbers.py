@@ -115,6 +115,6 @@ def round_decimal(number: Decimal, precision: int, scale: int, field: Field) -> 
         return raise_out_of_range(number, field)
     if rounded == number:
         return rounded
-    if field.rejects_rounding:
+    if field.limits.rejects_rounding:
         raise Rejection("too_many_places", f"{field.source!r} is {short_text(number)}, but {field.type} would round it")
     return RoundedDecimal(rounded)

@@ -22,7 +22,9 @@ KeyParser = Callable[[bytes | None], ParsedKey | None]
 
 def key_format(fields: Iterable[Field]) -> Format | None:
     """Return the format of the keys that these fields are read from, if it needs schemas."""
-    return next((KEY_FORMATS[field.key_encoding] for field in fields if field.key_encoding in KEY_FORMATS), None)
+    return next(
+        (KEY_FORMATS[field.place.key_encoding] for field in fields if field.place.key_encoding in KEY_FORMATS), None
+    )
 
 
 def key_parser(fields: Iterable[Field], schemas: Schemas = NO_SCHEMAS) -> KeyParser | None:
@@ -30,10 +32,10 @@ def key_parser(fields: Iterable[Field], schemas: Schemas = NO_SCHEMAS) -> KeyPar
 
     ``schemas`` are those that the ids in front of keys refer to.
     """
-    key_field = next((field for field in fields if field.part == PARSED_KEY), None)
+    key_field = next((field for field in fields if field.place.part == PARSED_KEY), None)
     if key_field is None:
         return None
-    encoding, window = key_field.key_encoding, key_field.key_window
+    encoding, window = key_field.place.key_encoding, key_field.place.key_window
     form = KEY_FORMATS.get(encoding)
     parse_present: Callable[[bytes], Any] = form.parser(schemas) if form else _JSON_PARSERS[encoding]
 

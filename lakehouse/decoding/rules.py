@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lakehouse.decoding.deletes import DeleteRule
-from lakehouse.decoding.fields import Field, Steps, paths_to_arrays
+from lakehouse.decoding.fields import Field, Place, Steps, paths_to_arrays
 from lakehouse.decoding.formats.json.format import JsonParser
 from lakehouse.decoding.formats.parser import Parser
 from lakehouse.decoding.memory import column_memory_per_byte, row_memory
@@ -65,27 +65,26 @@ class Rules(NamedTuple):
     @property
     def null_erases(self) -> tuple[Field, ...]:
         """The fields for which an explicit null and a missing field differ."""
-        return tuple(field for field in self.fields if field.null_erases)
+        return tuple(field for field in self.fields if field.limits.null_erases)
 
     @property
     def mapped_fields(self) -> tuple[Field, ...]:
         """The fields that are read: those of columns, and those that decide about deletes, truncates and the table."""
         paths = (rule.path for rule in (self.deletes, self.truncates, *self.where) if rule and rule.path)
         deciding_fields = (
-            Field("", ".".join(path), "STRING", False, None, None, None, path, of_parent=path[0] != ELEMENT)
-            for path in paths
+            Field("", "STRING", Place(".".join(path), path, of_parent=path[0] != ELEMENT)) for path in paths
         )
         return (*self.fields, *deciding_fields)
 
     @property
     def element_fields(self) -> tuple[Field, ...]:
         """The fields that are read from an element that is a row."""
-        return tuple(field for field in self.fields if field.part == VALUE and not field.of_parent)
+        return tuple(field for field in self.fields if field.place.part == VALUE and not field.place.of_parent)
 
     @property
     def outer_fields(self) -> tuple[Field, ...]:
         """The fields that are the same for all rows of a record: of its value around them, and of its other parts."""
-        return tuple(field for field in self.fields if field.part not in (VALUE, INDEX) or field.of_parent)
+        return tuple(field for field in self.fields if field.place.part not in (VALUE, INDEX) or field.place.of_parent)
 
     @property
     def ordered_fields(self) -> tuple[Field, ...]:
@@ -97,13 +96,13 @@ class Rules(NamedTuple):
     @property
     def index_fields(self) -> tuple[Field, ...]:
         """The fields that are the place of the element."""
-        return tuple(field for field in self.fields if field.part == INDEX)
+        return tuple(field for field in self.fields if field.place.part == INDEX)
 
     @property
     def outer_levels(self) -> list[tuple[Field, ...]]:
         """The outer fields by their level: of the record, then of the elements of each array on the way to the rows."""
         return [
-            tuple(field for field in self.outer_fields if field.level == level)
+            tuple(field for field in self.outer_fields if field.place.level == level)
             for level in range(len(self.paths_to_arrays))
         ]
 
@@ -127,7 +126,7 @@ class Rules(NamedTuple):
         """Whether the elements that are rows must be objects: a field is read from within them."""
         is_deciding = self.deletes is not None and not self.deletes_by_record and len(self.deletes.path) > 1
         return is_deciding or any(
-            len(path) > 1 for field in self.element_fields for path in (field.names, field.former)
+            len(path) > 1 for field in self.element_fields for path in (field.place.names, field.place.former)
         )
 
     @property
@@ -135,7 +134,7 @@ class Rules(NamedTuple):
         """The paths of the key within a row, if records delete rows; those of parts of the key that a row has."""
         fields = self.element_fields if self.deletes else ()
         depth = 0 if self.rows_from is None else 1
-        return tuple(field.names[depth:] for field in fields if field.name in self.key)
+        return tuple(field.place.names[depth:] for field in fields if field.name in self.key)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -158,5 +157,5 @@ def column_memory(rules: Rules) -> tuple[int, int]:
     """The bytes of memory in columns at most: of a row, and of each byte of a record's value."""
     fields = rules.fields
     if rules.rows_from is not None:  # values that every row of a record repeats are measured
-        fields = tuple(field._replace(path=field.names[1:], former=field.former[1:]) for field in rules.element_fields)
+        fields = tuple(field.in_element() for field in rules.element_fields)
     return row_memory(rules.fields), column_memory_per_byte(fields, rules.parser.smallest_item)

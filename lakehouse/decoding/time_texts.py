@@ -69,7 +69,7 @@ def local_to_utc(
     one of the reasons ``no_such_date``, ``ambiguous_time`` or ``out_of_range``.
     """
     if utc_offset is None:
-        utc_offset = _offset_in(field.zone, local_time, raw, field) if field.zone else _ZERO
+        utc_offset = _offset_in(field.form.zone, local_time, raw, field) if field.form.zone else _ZERO
     try:
         return (local_time - utc_offset + fraction).replace(tzinfo=UTC)
     except OverflowError:

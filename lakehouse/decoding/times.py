@@ -70,10 +70,10 @@ def convert_time(raw: Any, field: Field) -> datetime | date:
         return raw if raw.tzinfo else local_to_utc(raw, raw, field)
     if isinstance(raw, date) and not isinstance(raw, datetime) and field.type == "DATE":
         return raw
-    if field.epoch is not None:
+    if field.form.epoch is not None:
         return _time_since_epoch(exact_number(raw, field), field)
-    if field.pattern is not None:
-        time = parse_time(raw if isinstance(raw, str) else raise_wrong_type(raw, field), field.pattern, field)
+    if field.form.pattern is not None:
+        time = parse_time(raw if isinstance(raw, str) else raise_wrong_type(raw, field), field.form.pattern, field)
         return time.date() if field.type == "DATE" else time
     return raise_out_of_range(raw, field) if isinstance(raw, UnrepresentableValue) else raise_wrong_type(raw, field)
 
@@ -83,7 +83,7 @@ def _time_since_epoch(number: Decimal, field: Field) -> datetime | date:
     try:
         if field.type == "DATE":
             return (_EPOCH_START + timedelta(days=convert_whole(number, field))).date()
-        places = EPOCHS[field.epoch or "seconds"]
+        places = EPOCHS[field.form.epoch or "seconds"]
         return _EPOCH_START + timedelta(microseconds=int(round_decimal(number, 18, places, field).scaleb(places)))
     except OverflowError:
         raise_out_of_range(number, field)

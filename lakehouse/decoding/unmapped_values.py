@@ -25,22 +25,22 @@ class TakenFields(NamedTuple):
 
     def of(self, parsed: Mapping[str, Any]) -> Tree:
         """What columns take of one record: a former name only if the current one is missing."""
-        former_fields = [field for field in self.renamed if _is_missing(parsed, field.names)]
+        former_fields = [field for field in self.renamed if _is_missing(parsed, field.place.names)]
         if not former_fields:
             return self.tree
         tree = deepcopy(self.tree)
         for field in former_fields:
-            _take(tree, field.former, field)
+            _take(tree, field.place.former, field)
         return tree
 
 
 def taken_fields(fields: Iterable[Field]) -> TakenFields:
     """Return what the columns of these fields take."""
-    value_fields = [field for field in fields if field.part == VALUE]
+    value_fields = [field for field in fields if field.place.part == VALUE]
     tree: Tree = {}
     for field in value_fields:
-        _take(tree, field.names, field)
-    return TakenFields(tree, tuple(field for field in value_fields if field.former))
+        _take(tree, field.place.names, field)
+    return TakenFields(tree, tuple(field for field in value_fields if field.place.former))
 
 
 def _take(tree: Tree, path: Sequence[str], field: Field) -> None:

@@ -57,7 +57,7 @@ def convert_field(parsed: dict[str, Any], field: Field, parts: Mapping[str, Any]
         raw, is_missing = _read_raw(parsed, field, parts)
         return convert_value(raw, field, is_missing=is_missing)
     except Rejection as rejection:
-        if not field.nulls_invalid or rejection.reason == TOO_LARGE:
+        if not field.limits.nulls_invalid or rejection.reason == TOO_LARGE:
             raise
         rejection.without_frames()  # an opened text keeps it
         return None
@@ -72,31 +72,31 @@ def _memory_of_value(parsed: dict[str, Any], field: Field, parts: Mapping[str, A
 
 def _read_raw(parsed: dict[str, Any], field: Field, parts: Mapping[str, Any]) -> tuple[Any, bool]:
     """The value of a field as it was parsed, and whether it is missing."""
-    if field.part != VALUE:
-        raw = parse_part(parts.get(field.part), field)
+    if field.place.part != VALUE:
+        raw = parse_part(parts.get(field.place.part), field)
         return raw, raw is None
     raw, is_missing = _field_value(parsed, field)
-    return (read_text(raw, field) if field.reads_text and isinstance(raw, str) else raw), is_missing
+    return (read_text(raw, field) if field.form.reads_text and isinstance(raw, str) else raw), is_missing
 
 
 def convert_value(raw: Any, field: Field, *, is_missing: bool = False) -> Any:
     """Convert one value to the field's type, ``None`` if there is none; raises like ``convert``."""
-    raw = None if field.null_values and is_null_value(raw, field.null_values) else raw
-    raw = None if (is_null_text(raw) if field.inner else field.written == "otlp" and raw == {}) else raw
-    if raw is None and field.required:
+    raw = None if field.form.null_values and is_null_value(raw, field.form.null_values) else raw
+    raw = None if (is_null_text(raw) if field.inner else field.form.written == "otlp" and raw == {}) else raw
+    if raw is None and field.limits.required:
         raise Rejection("missing_field" if is_missing else "null_field", f"{field.source!r} is required")
-    if raw is None and field.default is not None:
-        value = convert_value(field.default, field._replace(default=None))
+    if raw is None and field.limits.default is not None:
+        value = convert_value(field.limits.default, field._replace(limits=field.limits._replace(default=None)))
         return Decimal(value) if type(value) is RoundedDecimal else value  # the declaration rounded it
     if raw is None:
         return None
     if field.inner and count_missing(raw, field, _MAX_MISSING) > _MAX_MISSING:
         raise Rejection("out_of_range", f"structs in {field.source!r} have more than {_MAX_MISSING:,} missing values")
-    value = _convert_present(raw if field.written is None else read_written(raw, field), field)
-    is_too_small = field.minimum is not None and value < field.minimum
-    is_too_large = field.maximum is not None and value > field.maximum
+    value = _convert_present(raw if field.form.written is None else read_written(raw, field), field)
+    is_too_small = field.limits.minimum is not None and value < field.limits.minimum
+    is_too_large = field.limits.maximum is not None and value > field.limits.maximum
     if is_too_small or is_too_large:
-        bounds = f"{field.minimum} to {field.maximum}"
+        bounds = f"{field.limits.minimum} to {field.limits.maximum}"
         raise Rejection("out_of_range", f"{field.source!r} is {short_text(raw)}, allowed is {bounds}")
     return value
 
@@ -130,20 +130,20 @@ def parse_part(part: bytes | int | ParsedKey | None, field: Field) -> Any:
     """
     if isinstance(part, ParsedKey):
         return _value_in_key(part, field)
-    if isinstance(part, bytes) and field.key_window:
-        windowed_key = split_window(part, field.key_window)
-        if field.key_encoding in WINDOW_TIMES:
-            return windowed_key.start if field.key_encoding == "window_start" else windowed_key.end
+    if isinstance(part, bytes) and field.place.key_window:
+        windowed_key = split_window(part, field.place.key_window)
+        if field.place.key_encoding in WINDOW_TIMES:
+            return windowed_key.start if field.place.key_encoding == "window_start" else windowed_key.end
         part = windowed_key.key
-    if not isinstance(part, bytes) or (field.type == "BINARY" and field.written is None):
+    if not isinstance(part, bytes) or (field.type == "BINARY" and field.form.written is None):
         return part
-    if field.key_encoding == "big_endian":
+    if field.place.key_encoding == "big_endian":
         return _parse_big_endian(part, field)
     try:
         text = part.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Rejection("invalid_utf8", f"{field.source!r}: the byte at place {error.start} is not UTF-8") from None
-    if field.type == "STRING" and field.part == KEY and field.key_encoding == "text":
+    if field.type == "STRING" and field.place.part == KEY and field.place.key_encoding == "text":
         return _reject_control_characters(text, field)
     return read_text(text, field)
 
@@ -153,7 +153,7 @@ def _value_in_key(key: ParsedKey, field: Field) -> Any:
     try:
         if key.rejection:
             raise Rejection(key.rejection.reason, key.rejection.detail)  # not the one that is kept
-        value, _ = follow_path({"key": key.value}, ("key", *field.path))
+        value, _ = follow_path({"key": key.value}, ("key", *field.place.path))
     except Rejection as rejection:
         detail = rejection.detail.replace("'key'", "the key")
         raise Rejection(rejection.reason, f"{field.source!r}: {detail}") from None
@@ -165,7 +165,7 @@ def read_text(text: str, field: Field) -> Any:
 
     With ``written``, it stays a text.
     """
-    if field.type == "STRING" or field.pattern is not None or field.written is not None:
+    if field.type == "STRING" or field.form.pattern is not None or field.form.written is not None:
         return text
     if field.type == "BOOLEAN":
         return {"true": True, "false": False}.get(text, text)
@@ -204,14 +204,14 @@ def _field_value(parsed: dict[str, Any], field: Field) -> tuple[Any, bool]:
 
     For a field that some records write as an object, it is the object itself if that does not contain the value.
     """
-    if field.whole_depth:
-        whole, is_missing = follow_path(parsed, field.names[: field.whole_depth])
+    if field.place.whole_depth:
+        whole, is_missing = follow_path(parsed, field.place.names[: field.place.whole_depth])
         if not isinstance(whole, dict):
             return whole, is_missing
-        value, has_no_value = follow_path(whole, field.names[field.whole_depth :])
+        value, has_no_value = follow_path(whole, field.place.names[field.place.whole_depth :])
         return whole if has_no_value else value, False
-    raw, is_missing = follow_path(parsed, field.names)
-    return follow_path(parsed, field.former) if is_missing and field.former else (raw, is_missing)
+    raw, is_missing = follow_path(parsed, field.place.names)
+    return follow_path(parsed, field.place.former) if is_missing and field.place.former else (raw, is_missing)
 
 
 def follow_path(parsed: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, bool]:
@@ -256,7 +256,7 @@ def _convert_nested(raw: Any, field: Field) -> Any:
 
 def _convert_inner(raw: Any, field: Field) -> Any:
     """Convert a value inside a nested value, in which nothing is required."""
-    if raw is None or (field.null_values and is_null_value(raw, field.null_values)):
+    if raw is None or (field.form.null_values and is_null_value(raw, field.form.null_values)):
         return None
     return _convert_present(raw, field)
 

@@ -22,30 +22,30 @@ def read_written(raw: Any, field: Field) -> Any:
     Raises ``Rejection`` with one of the reasons ``wrong_type``, ``out_of_range``, ``not_finite`` and
     ``duplicate_name``.
     """
-    if becomes_json(field.written):
+    if becomes_json(field.form.written):
         return _read_as_text(raw, field)
     raw = as_written(raw)
-    if field.written == "connect":
+    if field.form.written == "connect":
         return _read_unscaled(raw, field)
     if field.type == "BOOLEAN":
         return _read_boolean(raw, field)
     if field.type == "BINARY":
-        data = byte_reader(field.written)(raw)
+        data = byte_reader(field.form.written)(raw)
         return data if data is not None else _raise_wrong_form(raw, field)
-    if field.type == "STRING" or field.pattern is not None:
+    if field.type == "STRING" or field.form.pattern is not None:
         return _read_digits(raw, field)
     return _read_number(raw, field)
 
 
 def _read_as_text(raw: Any, field: Field) -> Any:
-    if field.written == "json":
+    if field.form.written == "json":
         return json_text(raw, field)
     return read_key_values(raw, field) if field.inner else read_otlp_value(raw, field)
 
 
 def _read_number(raw: Any, field: Field) -> Any:
     """The number that a text writes; also a number of JSON, if the form allows it."""
-    form = number_form(field.written)
+    form = number_form(field.form.written)
     if not isinstance(raw, str):
         is_number = isinstance(raw, Decimal | int | float | UnrepresentableValue) and not isinstance(raw, bool)
         return raw if form.or_number and is_number else _raise_wrong_form(raw, field)
@@ -80,7 +80,7 @@ def _regex_of(form: TextNumber) -> str:
 
 
 def _read_boolean(raw: Any, field: Field) -> bool:
-    form = boolean_form(field.written)
+    form = boolean_form(field.form.written)
     kind = type(raw) if isinstance(raw, str | bool) else int
     if isinstance(raw, str | bool | int | float | Decimal):
         for is_true, values in ((True, form.true), (False, form.false)):
@@ -92,7 +92,7 @@ def _read_boolean(raw: Any, field: Field) -> bool:
 def _read_digits(raw: Any, field: Field) -> str:
     """The text of a number; also a text itself, if the form allows it."""
     if isinstance(raw, str):
-        return raw if field.written == "text_or_number" else _raise_wrong_form(raw, field)
+        return raw if field.form.written == "text_or_number" else _raise_wrong_form(raw, field)
     return number_text(exact_number(raw, field))
 
 
@@ -110,5 +110,6 @@ def _read_unscaled(raw: Any, field: Field) -> Decimal | UnrepresentableValue:
 def _raise_wrong_form(raw: Any, field: Field) -> NoReturn:
     shown_text = f"{json_kind(raw)} {short_text(raw)}"
     raise Rejection(
-        "wrong_type", f"{field.source!r} is {shown_text}, expected {field.type} with written={field.written!r}"
+        "wrong_type",
+        f"{field.source!r} is {shown_text}, expected {field.type} with written={field.form.written!r}",
     )

@@ -133,7 +133,7 @@ def topic_spec(entry: CatalogEntry) -> dg.AssetSpec:
     """What the table reads, an external asset that others write. The sensor reports what it holds if that changed."""
     table, is_text = entry.table, entry.table.format.is_text
     fields = [
-        TableColumn(c.field.source, _record_type(c, is_text=is_text and len(c.field.names) == 1), c.doc)
+        TableColumn(c.field.source, _record_type(c, is_text=is_text and len(c.field.place.names) == 1), c.doc)
         for c in table.record_columns
     ]
     system = "Kafka " if table.has_topics else ""
@@ -289,11 +289,13 @@ def _column(table: StreamTable, column: TableColumn) -> dg.TableColumn:
 def _record_type(column: Column, *, is_text: bool) -> str:
     """The type of a field in a record, as JSON names it. Parts other than its value are text, or bytes, or the time."""
     is_bytes = column.type == "BINARY" and column.form is None
-    if column.field.part != VALUE and column.field.key_encoding != "json":
-        if column.field.part in (UNMAPPED, INDEX):
-            return "object" if column.field.part == UNMAPPED else "number"
-        text_type = "bytes" if column.field.key_encoding in ("big_endian", *WINDOW_TIMES) or is_bytes else "string"
-        return "timestamp" if column.field.part == TIME else text_type
+    if column.field.place.part != VALUE and column.field.place.key_encoding != "json":
+        if column.field.place.part in (UNMAPPED, INDEX):
+            return "object" if column.field.place.part == UNMAPPED else "number"
+        text_type = (
+            "bytes" if column.field.place.key_encoding in ("big_endian", *WINDOW_TIMES) or is_bytes else "string"
+        )
+        return "timestamp" if column.field.place.part == TIME else text_type
     if column.is_nested:
         return "array" if column.type.startswith("ARRAY") or column.form is not None else "object"
     if column.form is not None:

@@ -224,7 +224,7 @@ def _ship_by_value(record_format: Format) -> None:
 
 def _required_parts(table: StreamTable) -> list[str]:
     """Return the parts of a record that decoding requires in addition to its value."""
-    parts = {KEY if field.part == PARSED_KEY else field.part for field in table.fields}
+    parts = {KEY if field.place.part == PARSED_KEY else field.place.part for field in table.fields}
     parts -= {VALUE, UNMAPPED, TOPIC, INDEX}
     parts |= {condition.record_filter.part for condition in table.conditions} - {VALUE, SCHEMA}
     return sorted(parts | ({TIME} if table.late else set()))

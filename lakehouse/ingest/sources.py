@@ -101,7 +101,7 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
     columns = reader(file)
     rows = len(next(iter(columns.values()), ()))
     for field in fields:
-        if _column_name(field, columns) not in columns and field.default is None:
+        if _column_name(field, columns) not in columns and field.limits.default is None:
             raise _file_error(file, f"The file has no {field.source!r}")
     nulls = [None] * rows
     values = {
@@ -113,7 +113,7 @@ def _read_file(file: Path, fields: Sequence[Field]) -> "pa.Table":
 
 def _column_name(field: Field, columns: Columns) -> str:
     """Return the name of a field in a file: its current name, or its former name if only that is present."""
-    (former_name,) = field.former or (field.source,)
+    (former_name,) = field.place.former or (field.source,)
     return former_name if field.source not in columns and former_name in columns else field.source
 
 

@@ -138,7 +138,7 @@ def require_own_keys(table: StreamTable) -> None:
     ``publish`` generates the key of a record, and lines contain only its value.
     """
     for column in table.record_columns:
-        part = column.field.part
+        part = column.field.place.part
         if part in (KEY, PARSED_KEY) or (part not in (VALUE, INDEX) and column.name in table.key):
             raise TopicError(
                 f"Column {column.name} is the {column.field.source}, which lines do not contain",
@@ -213,7 +213,9 @@ class _Sender:
 def key_fields(table: StreamTable) -> tuple[Field, ...]:
     """The rules for the fields of the key of a table; those of a whole record, if it has many rows."""
     fields = {
-        field.name: field for field in table.fields if not table.has_elements or (field.of_parent and not field.level)
+        field.name: field
+        for field in table.fields
+        if not table.has_elements or (field.place.of_parent and not field.place.level)
     }
     return tuple(fields[name] for name in table.key if name in fields)
 

@@ -288,10 +288,10 @@ def _compared_columns(
 
 def _text(column: Column | Computed, columns: Mapping[str, DatabaseColumn]) -> str | None:
     """Return the SQL of the text of a column; ``None`` if the declaration makes it differ from the database."""
-    if isinstance(column, Computed) or column.field.part != VALUE:
+    if isinstance(column, Computed) or column.field.place.part != VALUE:
         return None
     field = column.field
-    names = [path[0] for path in (field.names, field.former) if len(path) == 1 and path[0] in columns]
+    names = [path[0] for path in (field.place.names, field.place.former) if len(path) == 1 and path[0] in columns]
     return None if not names else canonical_sql(columns[names[0]], column.type)
 
 

@@ -213,9 +213,9 @@ def _equal_name(proposal: Proposal, objects: Sequence[dict[str, Any] | None], va
 def _are_equal(column: Column, objects: Sequence[dict[str, Any] | None], values: Sequence[Any]) -> bool:
     """Whether a column has the same values as the keys, also if one of them is a text."""
     pairs = [(content, value) for content, value in zip(objects, values, strict=True) if content is not None]
-    if column.field.part != VALUE or not pairs:
+    if column.field.place.part != VALUE or not pairs:
         return False
-    return all(_text_of(value_at(content, column.field.names), column) == str(value) for content, value in pairs)
+    return all(_text_of(value_at(content, column.field.place.names), column) == str(value) for content, value in pairs)
 
 
 def _text_of(raw: Any, column: Column) -> str:

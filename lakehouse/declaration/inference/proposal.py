@@ -109,7 +109,7 @@ def propose(
     columns = [_allow_null(column, key, schema_fields or {}, warnings) for column in columns]
     warnings += [_REQUIRED] if objects and any(column.required for column in columns) else []
     warnings += (*_number_warnings(columns, is_typed=schema_fields is not None), *_array_warnings(columns))
-    warnings += text_warnings([(column, values_at(column.field.names, objects)) for column in columns])
+    warnings += text_warnings([(column, values_at(column.field.place.names, objects)) for column in columns])
     month = _month_of(columns, key)
     return replace(proposal, columns=tuple(columns), key=key, month_of=month, warnings=tuple(warnings))
 
@@ -154,12 +154,13 @@ def _without_duplicates(columns: Sequence[Column], warnings: list[str]) -> list[
     for name, count in Counter(column.name for column in columns).items():
         if count > 1:
             first, *other_columns = sorted(
-                (column for column in columns if column.name == name), key=lambda column: column.field.names != (name,)
+                (column for column in columns if column.name == name),
+                key=lambda column: column.field.place.names != (name,),
             )
             sources = ", ".join(repr(column.field.source) for column in (first, *other_columns))
             free_names = (free for number in count_up(2) if (free := f"{name}_{number}") not in taken_names)
             renamed = [
-                replace(column, name=next(free_names), source=column.source or column.field.names)
+                replace(column, name=next(free_names), source=column.source or column.field.place.names)
                 for column in other_columns
             ]
             taken_names.update(column.name for column in renamed)
@@ -175,7 +176,7 @@ def _array_warnings(columns: Sequence[Column]) -> Iterator[str]:
     """How the first array of objects, or an array within it, can become rows."""
     array = next((column for column in columns if column.type.startswith("ARRAY<STRUCT")), None)
     if array is not None:
-        paths = islice(_arrays_in(array.field, array.field.names), _MAX_ARRAYS)
+        paths = islice(_arrays_in(array.field, array.field.place.names), _MAX_ARRAYS)
         yield _ARRAY.format(array.name, ", or ".join(map(source_text, paths)))
 
 
@@ -213,7 +214,7 @@ def _allow_null(
     column: Column, key: Sequence[str], schema_fields: Mapping[Path, SchemaField], warnings: list[str]
 ) -> Column:
     """The column, not required if its schema allows null; a key column stays required."""
-    field = schema_fields.get(column.field.names)
+    field = schema_fields.get(column.field.place.names)
     if not field or not field.optional or not column.required:
         return column
     if column.name in key:

@@ -64,10 +64,10 @@ def propose_changes(records: Iterable[KeyedValue], form: Format, schemas: Schema
         replace(column, required=column.name in key, keep=is_kept, null_erases=is_kept)
         for column in proposed_columns
         if column
-        for is_kept in [column.field.names[0] in unavailable_names and column.name not in key]
+        for is_kept in [column.field.place.names[0] in unavailable_names and column.name not in key]
     ]
     byte_names = frozenset[str]().union(*(form.byte_names(content.value) for content in contents if content.value))
-    columns = [_read_bytes(column, key) if column.field.names[0] in byte_names else column for column in columns]
+    columns = [_read_bytes(column, key) if column.field.place.names[0] in byte_names else column for column in columns]
     has_text_numbers = any(_has_decimal_texts(column, rows) for column in columns)
     if not key:
         candidates = [replace(column, required=True) for column in columns]
@@ -163,7 +163,7 @@ def _read_bytes(column: Column, key: Sequence[str]) -> Column:
 
 
 def _has_decimal_texts(column: Column, rows: Sequence[dict[str, Any]]) -> bool:
-    values = (row.get(column.field.names[0]) for row in rows)
+    values = (row.get(column.field.place.names[0]) for row in rows)
     return column.type.startswith("DECIMAL") and any(isinstance(value, str) for value in values)
 
 

@@ -121,7 +121,7 @@ def _line_in_map(column: Column, values: Sequence[dict[str, Any]]) -> str:
     name = next(name for value in values for name in value)
     inner_type = column.type.removeprefix(_MAP).removesuffix(">")
     inner_name = f"{column.name}_{column_name(name) or 'value'}"
-    return column_line(Column(inner_name, inner_type, "", source=(*column.field.names, name)))
+    return column_line(Column(inner_name, inner_type, "", source=(*column.field.place.names, name)))
 
 
 def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None, text_column: Column) -> str:
@@ -137,7 +137,7 @@ def _why_untyped(values: Sequence[Any], schema_field: SchemaField | None, text_c
     if written == "text_or_number" and (advised := find_form(text_column, values)):
         return f"{reason}. To store {advised.content}, write {column_line(advised.column)}"
     if kinds == ["arrays", "objects"]:
-        path = text_column.field.names
+        path = text_column.field.place.names
         rows_from = quote(path[0]) if len(path) == 1 else f"({', '.join(map(quote, path))})"
         reason += f". For a row per object, write rows_from=Explode({rows_from}, single_object=True)"
     most_common = _most_common_line(values, text_column)

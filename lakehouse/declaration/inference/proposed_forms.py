@@ -244,7 +244,7 @@ def _base64_form(column: Column, values: Sequence[Any]) -> ProposedForm | None:
     contents = [_read_base64(value) for value in values if len(str(value)) >= _LEAST_LENGTH]
     if len(contents) < len(values) or None in contents:
         return None
-    path = column.field.names
+    path = column.field.place.names
     is_json = all(content is not None and content.startswith(b"{") for content in contents)
     effect = _JSON_IN_BASE64.format(source_text(path), source_text((*path, "NAME"))) if is_json else ""
     bytes_column = replace(column, type="BINARY", written="base64")

@@ -36,7 +36,7 @@ def proposed_key(columns: Sequence[Column], objects: Sequence[dict[str, Any]], w
         return EVENT_IDENTITY
     distinct_objects = [*{repr(content): content for content in objects}.values()]
     ids = [column for column in columns if column.required and _is_entity_id(column, objects)]
-    ids.sort(key=lambda column: (column.name != "id", len(column.field.names)))
+    ids.sort(key=lambda column: (column.name != "id", len(column.field.place.names)))
     key = _justified_key(ids[:_MAX_CANDIDATES], columns, distinct_objects, warnings)
     names = tuple(column.name for column in columns if column in key)
     if names:
@@ -51,7 +51,7 @@ def is_event(content: Mapping[str, Any]) -> bool:
 
 def is_event_time(column: Column) -> bool:
     """Whether the column of an event is the time when it happened, as a text."""
-    return column.field.names == ("time",) and column.type == "TIMESTAMP" and column.time.pattern is not None
+    return column.field.place.names == ("time",) and column.type == "TIMESTAMP" and column.time.pattern is not None
 
 
 def _are_required(names: Sequence[str], columns: Sequence[Column]) -> bool:
@@ -101,7 +101,7 @@ def present_columns(
     columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, null: bool = False
 ) -> list[set[str]]:
     """The columns for which each record has a value; with ``null`` also those for which it has an explicit null."""
-    paths = [(column.name, column.field.names) for column in columns]
+    paths = [(column.name, column.field.place.names) for column in columns]
     if not null:
         return [{name for name, path in paths if value_at(content, path) is not None} for content in objects]
     return [{name for name, path in paths if _has_field(content, path)} for content in objects]
@@ -128,7 +128,7 @@ def _is_entity_id(column: Column, objects: Sequence[dict[str, Any]]) -> bool:
     if not is_id(column.name) or _MESSAGE_ID.fullmatch(column.name):
         return False
     if column.type == "STRING":
-        texts = [value_at(content, column.field.names) for content in objects]
+        texts = [value_at(content, column.field.place.names) for content in objects]
         return all(text.isdigit() for text in texts) or not are_like_times(texts)
     return column.type in ("INT", "BIGINT") or column.type.endswith(",0)")
 
@@ -139,13 +139,13 @@ def _are_unique(columns: Sequence[Column], distinct_objects: Sequence[dict[str, 
 
 
 def _values_of(column: Column, objects: Sequence[dict[str, Any]]) -> list[Any]:
-    return [value_at(content, column.field.names) for content in objects]
+    return [value_at(content, column.field.place.names) for content in objects]
 
 
 def _would_lose_values(key: Column, columns: Sequence[Column], distinct_objects: Sequence[dict[str, Any]]) -> bool:
     """Whether a record has no field for a value of an earlier record of its key, and would overwrite it with NULL."""
     stored_names: dict[Any, set[str]] = {}
-    keys = [value_at(content, key.field.names) for content in distinct_objects]
+    keys = [value_at(content, key.field.place.names) for content in distinct_objects]
     with_values = present_columns(columns, distinct_objects)
     with_fields = present_columns(columns, distinct_objects, null=True)
     for key_value, value_names, field_names in zip(keys, with_values, with_fields, strict=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 from lakehouse.declaration.columns import Column, Time
 from lakehouse.decoding.column_types import column_type_problems, is_field_name
-from lakehouse.decoding.fields import WHOLE_LIMITS, Epoch, Field, Rejection
+from lakehouse.decoding.fields import WHOLE_LIMITS, Epoch, Field, Form, Limits, Place, Rejection
 from lakehouse.decoding.formats.format import quote
 from lakehouse.decoding.nested_types import with_inner
 from lakehouse.decoding.record_parts import ParentField, RecordHeader, RecordKey
@@ -175,7 +175,7 @@ def fits(values: Sequence[Any], type_: str, pattern: str | None) -> bool:
     """Whether a column of a type accepts all these values."""
     if any(column_type_problems(type_)):
         return False
-    field = with_inner(Field("f", "f", type_, True, None, None, pattern))
+    field = with_inner(Field("f", type_, Place("f"), Form(pattern=pattern), Limits(required=True)))
     try:
         return all(convert({"f": value}, (field,)) for value in values)
     except Rejection:
@@ -275,7 +275,7 @@ def _source(column: Column) -> str:
         return f"RecordKey({', '.join([*written, *path])})"
     if isinstance(column.source, ParentField):
         return f"ParentField({source_text(column.source.path)})"
-    names = column.field.names
+    names = column.field.place.names
     return source_text(names) if names != (column.name,) else ""
 
 

@@ -137,7 +137,7 @@ def seen_kinds(columns: Sequence[Column], objects: Sequence[dict[str, Any]], *, 
         can_choose = chosen_kind is not None and source.isprintable()
         condition = f"--where {quote(source)}={quote(chosen_kind or '')}" if can_choose else ""
         return Kinds(f"by {source!r}: {counts}", condition)
-    fixed_columns = [column for column in columns if not any(map(holds_user_names, column.field.names[:-1]))]
+    fixed_columns = [column for column in columns if not any(map(holds_user_names, column.field.place.names[:-1]))]
     by_fields = None if is_typed else _by_fields(present_columns(fixed_columns, objects, null=True))
     return Kinds(by_fields) if by_fields else None
 
@@ -148,14 +148,14 @@ def _records_by_kind(
     """The other columns that the records of each kind have; the values of a column are the kinds."""
     kinds = defaultdict[str | None, list[set[str]]](list)
     for content, names in zip(objects, present, strict=True):
-        kinds[value_at(content, column.field.names)].append(names - {column.name})
+        kinds[value_at(content, column.field.place.names)].append(names - {column.name})
     return kinds
 
 
 def _are_types(column: Column, columns: Sequence[Column], kinds: Mapping[str | None, Sequence[set[str]]]) -> bool:
     """Whether kinds have columns of their own, other than those of the object that contains the column."""
-    path = column.field.names
-    siblings = {sibling.name for sibling in columns if len(path) > 1 and sibling.field.names[:-1] == path[:-1]}
+    path = column.field.place.names
+    siblings = {sibling.name for sibling in columns if len(path) > 1 and sibling.field.place.names[:-1] == path[:-1]}
     outer_columns = [[names - siblings for names in records] for records in kinds.values()]
     return 1 < len(kinds) <= _MAX_KINDS and _have_own_columns(outer_columns)
 
@@ -181,7 +181,7 @@ def _chosen_kind(kinds: Mapping[str | None, Sequence[set[str]]]) -> str | None:
 def _likely_type_columns(columns: Sequence[Column], objects: Sequence[dict[str, Any]]) -> list[Column]:
     """Return the columns that may name the type of a record, outer ones first; all records have an inner one."""
     candidates = [column for column in columns if column.type == "STRING" and _TYPE_COLUMN.fullmatch(column.name)]
-    paths = {column.name: column.field.names for column in candidates}
+    paths = {column.name: column.field.place.names for column in candidates}
     missing = {name: sum(value_at(content, path) is None for content in objects) for name, path in paths.items()}
     likely = [column for column in candidates if len(paths[column.name]) == 1 or not missing[column.name]]
     return sorted(likely, key=lambda column: (missing[column.name], len(paths[column.name])))

@@ -68,7 +68,7 @@ def column_problems(column: Column | Computed, *, typed_by: str = "") -> Iterato
         message = f"{column.type} does not hold every value of widened_from {column.widened_from}"
         widening_text = "INT to BIGINT, DOUBLE or a DECIMAL of 10 digits before the point, or a DECIMAL to more digits"
         yield message, f"Widen {widening_text}. For other types, remove widened_from and use lakehouse rewrite."
-    if column.is_nested and (isinstance(column, Computed) or column.field.part != VALUE):
+    if column.is_nested and (isinstance(column, Computed) or column.field.place.part != VALUE):
         message = f"type {column.type} is only allowed for a field of a record's value"
         yield message, "Declare another type, or read the column from a field."
     if isinstance(column, Computed) and column.type == "BINARY":
@@ -105,7 +105,7 @@ def _keep_problems(column: Column) -> Iterator[Problem]:
             "null_erases requires keep",
             "A column without keep stores every null anyway. Add keep, or remove null_erases.",
         )
-    if column.null_erases and column.field.part != VALUE:
+    if column.null_erases and column.field.place.part != VALUE:
         message = "null_erases is only allowed for a field of a record's value"
         yield message, "A key, a header or a broker time is present or missing, but never null. Remove null_erases."
 
@@ -122,13 +122,16 @@ def _source_problems(column: Column) -> Iterator[Problem]:
         yield "the name of its header is not valid UTF-8", "No record can have this header. Correct the name."
     if column.formerly is None:
         return
-    if column.field.part != VALUE:
+    if column.field.place.part != VALUE:
         message = "formerly is only allowed for a field of a record's value"
         yield message, "Remove formerly: a key, a header or a broker time cannot be renamed."
     if not column.formerly:
         yield "formerly is empty", "Name the field, or the path that led to it."
-    if column.field.former == column.field.names:
-        yield f"formerly is the current name of the field: {column.field.source}", "Write the name that it had before."
+    if column.field.place.former == column.field.place.names:
+        yield (
+            f"formerly is the current name of the field: {column.field.source}",
+            "Write the name that it had before.",
+        )
 
 
 def _fixed_problems(column: Column) -> Iterator[Problem]:

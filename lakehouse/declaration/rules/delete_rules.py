@@ -26,7 +26,7 @@ def delete_problems(table: TableParts) -> Iterator[Problem]:
             yield f"{option}: FieldIs needs the name of a field, and at least one value", example
     yield from _truncate_problems(table)
     for column in table.record_columns if isinstance(table.deletes.when, Tombstone) else ():
-        if column.name in (*table.key, table.version_column) and column.field.part == VALUE:
+        if column.name in (*table.key, table.version_column) and column.field.place.part == VALUE:
             source = "RecordKey()" if column.name in table.key else 'RecordHeader("...")'
             message = f"deletes: column {column.name} is a field of the value, but a tombstone has no value"
             yield message, f"Declare source={source} for it, or use FieldIs if the deletes have a value."
@@ -88,10 +88,10 @@ def _column_problems(table: TableParts) -> Iterator[Problem]:
         if column.keep and not column.null_erases:
             message = f"column {column.name}: keep requires null_erases in a table of format {form}"
             yield message, "A null in the database must replace the stored value. Add null_erases=True."
-        if column.field.part == VALUE:
+        if column.field.place.part == VALUE:
             yield from _value_problems(column, form)
             yield from _form_problems(column, form)
-        if column.name in table.key and column.field.part != VALUE:
+        if column.name in table.key and column.field.place.part != VALUE:
             message = f"key column {column.name} is not a field of the row in a table of format {form}"
             yield message, "Remove its source: the row contains its key."
 

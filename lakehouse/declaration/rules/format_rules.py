@@ -27,7 +27,7 @@ _REMOVE_ONE = "Remove one of the two."
 def format_column_problems(table: TableParts) -> Iterator[Problem]:
     """What is wrong with the columns of a table because of its format."""
     for column in table.record_columns:
-        if column.field.part != VALUE:
+        if column.field.place.part != VALUE:
             continue
         yield from _column_problems(column, table.format)
     yield from _base64_problems(table)
@@ -38,7 +38,7 @@ def format_column_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _column_problems(column: Column, form: Format) -> Iterator[Problem]:
-    for path in filter(None, (column.field.names, column.field.former)):
+    for path in filter(None, (column.field.place.names, column.field.place.former)):
         yield from _path_problems(form, f"column {column.name}", path)
     if column.form == "connect" and (form.written or form).describes_decimals:
         message = f"column {column.name}: format {form.name} and written='connect' cannot be combined"
@@ -57,7 +57,7 @@ def _base64_problems(table: TableParts) -> Iterator[Problem]:
 
 
 def _unmapped_problems(table: TableParts) -> Iterator[Problem]:
-    names = [column.name for column in table.record_columns if column.field.part == UNMAPPED]
+    names = [column.name for column in table.record_columns if column.field.place.part == UNMAPPED]
     if names and table.format.typed:
         message = f"column {names[0]}: UnmappedFields() is not allowed in format {table.format.name}"
         yield message, "Its values have types that JSON cannot write. Declare a column for each field that you need."
@@ -90,7 +90,7 @@ def reference_format_problems(reference: Reference) -> Iterator[Problem]:
         message = f"format {form.name} needs a registry or a connector, which write no files"
         yield message, "Declare the format of the lines, such as Json() or Csv(...)."
     for column in reference.columns:
-        for path in filter(None, (column.field.names, column.field.former)):
+        for path in filter(None, (column.field.place.names, column.field.place.former)):
             yield from _path_problems(form, f"column {column.name}", path)
             if form.is_text and len(path) > 1:
                 message = f"column {column.name} reads the path {'.'.join(path)}, but format {form.name} has only texts"
@@ -103,7 +103,7 @@ def invalid_problems(table: TableParts) -> Iterator[Problem]:
     for column in (column for column in table.record_columns if column.invalid):
         yield from _problems_with_null(table, column)
         field = fields[column.name]
-        if field.part != VALUE:
+        if field.place.part != VALUE:
             message = f"column {column.name}: invalid is only allowed for a field of a record's value"
             yield message, "Remove invalid, or read the column from a field."
         elif table.format.typed and column.type == "STRING":
@@ -137,11 +137,20 @@ def _is_kept(table: TableParts, fields: Mapping[str, Field], field: Field) -> bo
     records.
     """
     texts = [fields[column.name] for column in table.record_columns if _keeps_text(column)]
-    texts = [text for text in texts if (text.part, text.level) == (field.part, field.level)]
-    if field.former:
-        return any(text.names == field.names and text.former and _leads(text.former, field.former) for text in texts)
-    has_same_source = any((text.names, text.whole_depth) == (field.names, field.whole_depth) for text in texts)
-    return has_same_source or any(_leads(text.names, field.names[: field.whole_depth or None]) for text in texts)
+    texts = [text for text in texts if (text.place.part, text.place.level) == (field.place.part, field.place.level)]
+    if field.place.former:
+        return any(
+            text.place.names == field.place.names
+            and text.place.former
+            and _leads(text.place.former, field.place.former)
+            for text in texts
+        )
+    has_same_source = any(
+        (text.place.names, text.place.whole_depth) == (field.place.names, field.place.whole_depth) for text in texts
+    )
+    return has_same_source or any(
+        _leads(text.place.names, field.place.names[: field.place.whole_depth or None]) for text in texts
+    )
 
 
 def _keeps_text(column: Column) -> bool:

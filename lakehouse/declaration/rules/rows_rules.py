@@ -109,10 +109,9 @@ def _parent_problems(table: TableParts, path: tuple[str, ...]) -> Iterator[Probl
             yield message, "No field is around the elements. Name a field of an element."
         else:
             yield from _way_problems(table, column.name, names)
-        if shared_way(column.field.former, path) != shared_way(names, path) and column.formerly is not None:
-            message = (
-                f"column {column.name}: formerly {'.'.join(column.field.former)} is in another object than its source"
-            )
+        former = column.field.place.former
+        if former and shared_way(former, path) != shared_way(names, path):
+            message = f"column {column.name}: formerly {'.'.join(former)} is in another object than its source"
             yield message, "Begin both paths with the same arrays on the way to the rows, or remove formerly."
 
 
@@ -162,14 +161,14 @@ def reference_array_problems(reference: Reference) -> Iterator[Problem]:
 
 
 def _paths_of(column: Column) -> Sequence[tuple[str, ...]]:
-    if column.field.part not in (VALUE, PARSED_KEY):
+    if column.field.place.part not in (VALUE, PARSED_KEY):
         return ()
-    return (column.field.names, column.field.former)
+    return (column.field.place.names, column.field.place.former)
 
 
 def _names_of_fields(names: Sequence[str], column: Column, table: TableParts) -> Sequence[str]:
     """The names of fields in a path of a column, without ``[]`` of the arrays that are on the way to its row."""
-    if column.field.part == PARSED_KEY:
+    if column.field.place.part == PARSED_KEY:
         return names
     if isinstance(column.source, ParentField):
         return [name.removesuffix(ITEMS) if name in (table.rows_path or ()) else name for name in names]

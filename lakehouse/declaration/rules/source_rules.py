@@ -217,7 +217,9 @@ def _absent_parts(table: TableParts) -> Iterator[Problem]:
     """What a declaration needs of its records, and they do not have."""
     headers = [f"{HEADER}{FILE_HEADER}"] if table.reads_files else []
     for field in table.fields:
-        if field.part in (KEY, PARSED_KEY, TOPIC) or (field.part.startswith(HEADER) and field.part not in headers):
+        if field.place.part in (KEY, PARSED_KEY, TOPIC) or (
+            field.place.part.startswith(HEADER) and field.place.part not in headers
+        ):
             advice = f'Read the column from a field. The path of a file is RecordHeader("{FILE_HEADER}").'
             yield f"column {field.name} is read from {field.source}, which its records do not have", advice
     if isinstance(table.deletes.when, Tombstone):

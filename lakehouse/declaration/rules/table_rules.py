@@ -178,7 +178,7 @@ def _base(table: TableParts) -> Iterator[Problem]:
         if column.is_nested:
             message = f"column {column.name} is {column.type}, but base files have only scalar values"
             yield message, "Remove base, or the column."
-        if max(len(column.field.names), len(column.field.former)) > 1 or column.field.part != VALUE:
+        if max(len(column.field.place.names), len(column.field.place.former)) > 1 or column.field.place.part != VALUE:
             message = f"column {column.name} is not a top-level field of a record, but base files have only those"
             yield message, "Remove base, or have producers send the value as a top-level field."
 
@@ -187,14 +187,14 @@ def _former_fields(table: TableParts) -> Iterator[Problem]:
     """Former names of fields that another column reads: in today's records, they contain other values."""
     pairs = list(zip(table.record_columns, table.fields, strict=True))
     for column, field in pairs:
-        former = field.former
-        other_pairs = [pair for pair in pairs if pair[0] is not column and pair[1].part == VALUE]
-        other_pairs = [pair for pair in other_pairs if pair[1].level == field.level]
+        former = field.place.former
+        other_pairs = [pair for pair in pairs if pair[0] is not column and pair[1].place.part == VALUE]
+        other_pairs = [pair for pair in other_pairs if pair[1].place.level == field.place.level]
         for other_column, other_field in other_pairs if former else ():
-            paths = taken_paths(other_field.names, other_field)
+            paths = taken_paths(other_field.place.names, other_field)
             is_whole = other_column.is_nested or becomes_json(other_column.form)
             if any(path[: len(former)] == (former[: len(path)] if is_whole else former) for path in paths):
-                former_name = ".".join(column.field.former)
+                former_name = ".".join(column.field.place.former)
                 message = f"column {column.name}: formerly {former_name}, but column {other_column.name} reads it now"
                 yield message, "A field must have one meaning. Remove formerly, and have old records sent again."
 
@@ -230,7 +230,7 @@ def _lateness(table: TableParts) -> Iterator[Problem]:
         elif isinstance(column, Computed):
             message = f"late: column {column.name} is computed, but lateness is decided before that"
             yield message, "Name the column that contains the event time."
-        elif column.field.part == TIME:
+        elif column.field.place.part == TIME:
             message = f"late: column {column.name} is the broker's own time, by which no record is late"
             yield message, "Name the column that contains the event time."
         if table.late.after < timedelta(0):
@@ -260,7 +260,7 @@ def _reference(reference: Reference) -> Iterator[Problem]:
         yield f"reference {reference.name}: {message}", action
     for column in reference.columns:
         prefix = f"reference {reference.name}: column {column.name}"
-        if column.field.part != VALUE:
+        if column.field.place.part != VALUE:
             yield f"{prefix}: source must be a field", "A line of a file has only fields. Name one of them."
         if column.is_nested:
             yield f"{prefix} cannot have type {column.type}", f"Remove the column. {_NESTED_SOURCE}"

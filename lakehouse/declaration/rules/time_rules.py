@@ -99,7 +99,7 @@ def time_problems(column: Column, typed_by: str) -> Iterator[Problem]:
     """What is wrong with the format of a column's times; ``typed_by`` names the format of records if it types them."""
     time_types = sorted(plain_types(column.type) & {"TIMESTAMP", "DATE"})
     pattern, epoch = column.time.pattern, column.time.epoch
-    is_typed = typed_by and column.field.part in (VALUE, PARSED_KEY)
+    is_typed = typed_by and column.field.place.part in (VALUE, PARSED_KEY)
     if time_types and not pattern and not epoch and not is_typed:
         yield "a time requires a pattern or an epoch", f"Declare its format, for example {_example_for(time_types)}."
     if isinstance(column.written, Time) and not time_types:

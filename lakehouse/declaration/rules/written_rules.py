@@ -87,8 +87,8 @@ def binary_problems(column: Column) -> Iterator[Problem]:
 def binary_table_problems(table: TableParts) -> Iterator[Problem]:
     """Columns of bytes in a format without bytes, or in a table with base files, which have none."""
     for column in filter(is_binary, table.record_columns):
-        is_json_key = column.field.part == PARSED_KEY and column.field.key_encoding not in TYPED_ENCODINGS
-        is_text = is_json_key or (column.field.part == VALUE and not table.format.has_bytes)
+        is_json_key = column.field.place.part == PARSED_KEY and column.field.place.key_encoding not in TYPED_ENCODINGS
+        is_text = is_json_key or (column.field.place.part == VALUE and not table.format.has_bytes)
         if column.written is None and is_text:
             place = "keys that are JSON" if is_json_key else f"values of format {table.format.name}"
             message = f"column {column.name}: {place} have no bytes"
@@ -111,7 +111,7 @@ def written_problems(column: Column, typed_by: str = "") -> Iterator[Problem]:
     if column.is_nested and form not in ("otlp", _KEY_VALUES):
         yield f"written is not allowed for {column.type}", _INNER_VALUES
         return
-    if column.field.part not in (TIME, VALUE):
+    if column.field.place.part not in (TIME, VALUE):
         yield from _part_problems(column)
     yield from _fit_problems(column, form)
     yield from _option_problems(column)
@@ -243,7 +243,9 @@ def key_source_problems(column: Column) -> Iterator[Problem]:
 def key_table_problems(table: TableParts) -> Iterator[Problem]:
     """Columns that read the key in different forms, and keys whose schemas the values exclude."""
     encodings = {
-        column.field.key_encoding: column for column in table.record_columns if column.field.part == PARSED_KEY
+        column.field.place.key_encoding: column
+        for column in table.record_columns
+        if column.field.place.part == PARSED_KEY
     }
     if len(encodings) > 1:
         (form, column), (other_form, other_column), *_ = encodings.items()

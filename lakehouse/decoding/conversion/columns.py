@@ -61,9 +61,9 @@ class ConvertedColumn(NamedTuple):
 def convert_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert the values that a native parser made of one field."""
     column = _convert(raw_values, field)
-    if field.default is not None:
+    if field.limits.default is not None:
         return _with_default(column, raw_values, field)
-    is_plain = column.is_plain & column.has_value if field.required else column.is_plain
+    is_plain = column.is_plain & column.has_value if field.limits.required else column.is_plain
     return column._replace(is_plain=is_plain)
 
 
@@ -73,8 +73,8 @@ def convert_typed_column(raw_values: list[Any], field: Field, *, is_native: bool
     ``is_native``: a native parser made the others.
     """
     raw_values = _without_opened(raw_values)
-    is_untyped = field.pattern or field.epoch or field.type not in ("TIMESTAMP", "DATE")
-    is_scalar = not field.inner and not becomes_json(field.written)
+    is_untyped = field.form.pattern or field.form.epoch or field.type not in ("TIMESTAMP", "DATE")
+    is_scalar = not field.inner and not becomes_json(field.form.written)
     if (is_native or (is_untyped and is_scalar)) and _TYPED_VALUES.isdisjoint(map(type, raw_values)):
         return convert_column(raw_values, field)
     return _convert_each(raw_values, field, lambda raw: not is_native or _is_exact(raw, field))
@@ -82,7 +82,7 @@ def convert_typed_column(raw_values: list[Any], field: Field, *, is_native: bool
 
 def convert_part_column(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert the values of one field in another part of records; those of keys with a schema have types already."""
-    convert = convert_typed_column if field.key_encoding in TYPED_ENCODINGS else convert_column
+    convert = convert_typed_column if field.place.key_encoding in TYPED_ENCODINGS else convert_column
     return convert(_without_opened(raw_values), field)
 
 
@@ -113,7 +113,7 @@ def _convert_each(raw_values: list[Any], field: Field, is_exact: Callable[[Any],
 def _is_exact(raw: Any, field: Field) -> bool:
     """Whether a native parser lost nothing of a value; it makes doubles of numbers with a fraction."""
     if not field.inner or not isinstance(raw, dict | list):
-        return type(raw) is not float or (field.type == "DOUBLE" and raw != 0 and not field.null_values)
+        return type(raw) is not float or (field.type == "DOUBLE" and raw != 0 and not field.form.null_values)
     if field.type.startswith("STRUCT"):
         return isinstance(raw, dict) and all(_is_exact(raw.get(inner.name), inner) for inner in field.inner)
     (item_field,) = field.inner
@@ -129,10 +129,12 @@ def _with_default(column: ConvertedColumn, raw_values: list[Any], field: Field) 
 
 def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
     if field.inner:
-        return _convert_each(raw_values, field, is_exact_json if field.written else lambda raw: _is_exact(raw, field))
-    if field.written is not None:
+        return _convert_each(
+            raw_values, field, is_exact_json if field.form.written else lambda raw: _is_exact(raw, field)
+        )
+    if field.form.written is not None:
         return _convert_written(raw_values, field)
-    if field.epoch is not None:
+    if field.form.epoch is not None:
         return _convert_epochs(raw_values, field)
     if field.type in ("STRING", "TIMESTAMP", "DATE"):
         return _convert_texts(raw_values, field)
@@ -145,20 +147,20 @@ def _convert(raw_values: list[Any], field: Field) -> ConvertedColumn:
 
 def _convert_written(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert values that are not in JSON's own form."""
-    if field.written == "otlp":
+    if field.form.written == "otlp":
         return _convert_each(raw_values, field, is_exact_json)
-    if field.written == "connect":
+    if field.form.written == "connect":
         is_own_scale = dict in set(map(type, raw_values))
         return (
             _convert_each(raw_values, field, has_every_digit) if is_own_scale else _convert_unscaled(raw_values, field)
         )
     plain = read_plainly(raw_values, field)
-    column = _convert(plain.values, field._replace(written=None))
+    column = _convert(plain.values, field._replace(form=field.form._replace(written=None)))
     return column._replace(is_plain=column.is_plain & plain.is_plain)
 
 
 def _convert_texts(raw_values: list[Any], field: Field) -> ConvertedColumn:
-    if field.type != "STRING" and field.pattern is None:  # only a typed format gives times to such a column
+    if field.type != "STRING" and field.form.pattern is None:  # only a typed format gives times to such a column
         return _convert_each(raw_values, field, lambda _: True)
     texts, is_plain = text_array(raw_values)
     has_value = is_valid(texts)
@@ -204,7 +206,7 @@ def _convert_fractions(raw_values: list[Any], field: Field) -> ConvertedColumn:
     if field.type == "DOUBLE":
         return column
     is_rounded, is_certain = judge_rounding(doubles, units, scale)
-    is_plain = column.is_plain & (is_certain | ~has_value) & ~(is_rounded & field.rejects_rounding)
+    is_plain = column.is_plain & (is_certain | ~has_value) & ~(is_rounded & field.limits.rejects_rounding)
     return column._replace(is_plain=is_plain, is_rounded=is_rounded & in_bounds)
 
 
@@ -223,13 +225,14 @@ def _convert_unscaled(raw_values: list[Any], field: Field) -> ConvertedColumn:
 def _convert_epochs(raw_values: list[Any], field: Field) -> ConvertedColumn:
     """Convert numbers to DATE, or to TIMESTAMP, rounded to microseconds."""
     if field.type == "DATE":
-        days = _convert_whole(raw_values, field._replace(type="INT", minimum=_FIRST_DAY, maximum=_LAST_DAY))
+        limits = field.limits._replace(minimum=_FIRST_DAY, maximum=_LAST_DAY)
+        days = _convert_whole(raw_values, field._replace(type="INT", limits=limits))
         return days._replace(values=days.values.cast(pa.date32()))
-    if field.epoch == "nanoseconds":
+    if field.form.epoch == "nanoseconds":
         return _convert_nanoseconds(raw_values, field)
     doubles, has_value, is_plain = _to_doubles(raw_values)
     bounds = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
-    times, in_bounds = round_to_units(doubles, EPOCHS[field.epoch or "seconds"], bounds)
+    times, in_bounds = round_to_units(doubles, EPOCHS[field.form.epoch or "seconds"], bounds)
     values = _array(times, in_bounds, arrow_type(field.type))
     return ConvertedColumn(values, has_value, is_plain & (in_bounds | ~has_value))
 

@@ -22,11 +22,11 @@ _NULL_TYPE = type(None)
 
 def bounds_as_doubles(field: Field) -> tuple[float, float]:
     """The least and greatest double within the bounds, which need not be doubles themselves."""
-    minimum = -inf if field.minimum is None else float(field.minimum)
-    maximum = inf if field.maximum is None else float(field.maximum)
-    if field.minimum is not None and minimum < field.minimum:
+    minimum = -inf if field.limits.minimum is None else float(field.limits.minimum)
+    maximum = inf if field.limits.maximum is None else float(field.limits.maximum)
+    if field.limits.minimum is not None and minimum < field.limits.minimum:
         minimum = nextafter(minimum, inf)
-    if field.maximum is not None and maximum > field.maximum:
+    if field.limits.maximum is not None and maximum > field.limits.maximum:
         maximum = nextafter(maximum, -inf)
     return minimum, maximum
 
@@ -37,8 +37,10 @@ def bounds_in_units(field: Field, scale: int, type_range: range) -> tuple[int, i
     Bounds beyond 64 bits become the limits of 64 bits: units are always within those.
     """
     lowest, highest = type_range[0], type_range[-1]
-    minimum = lowest if field.minimum is None else max(lowest, ceil(Fraction(field.minimum) * 10**scale))
-    maximum = highest if field.maximum is None else min(highest, floor(Fraction(field.maximum) * 10**scale))
+    minimum = lowest if field.limits.minimum is None else max(lowest, ceil(Fraction(field.limits.minimum) * 10**scale))
+    maximum = (
+        highest if field.limits.maximum is None else min(highest, floor(Fraction(field.limits.maximum) * 10**scale))
+    )
     return max(-BIGINT_LIMIT, min(minimum, BIGINT_LIMIT - 1)), max(-BIGINT_LIMIT, min(maximum, BIGINT_LIMIT - 1))
 
 

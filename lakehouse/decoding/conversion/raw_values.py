@@ -38,7 +38,7 @@ def parsed_key_part(field: Field) -> str:
 
 def read_parsed_keys(keys: list[bytes | None], fields: Iterable[Field], parse_key: KeyParser) -> dict[str, list[Any]]:
     """Read the fields in keys. Each key is parsed once, and only the values of fields are kept."""
-    key_fields = [field for field in fields if field.part == PARSED_KEY]
+    key_fields = [field for field in fields if field.place.part == PARSED_KEY]
     values: dict[str, list[Any]] = {parsed_key_part(field): [] for field in key_fields}
     for key in keys:
         parsed_key = parse_key(key)
@@ -49,7 +49,7 @@ def read_parsed_keys(keys: list[bytes | None], fields: Iterable[Field], parse_ke
 
 def read_texts(texts: list[Any], field: Field) -> list[Any]:
     """Read the texts of a field like ``values.read_text``; one that was opened for another column is not plain."""
-    if field.type == "STRING" or field.pattern is not None or field.written is not None:
+    if field.type == "STRING" or field.form.pattern is not None or field.form.written is not None:
         return texts
     if not set(map(type, texts)) <= {str, type(None)}:
         read_values = read_texts([text if type(text) is str else None for text in texts], field)
@@ -75,7 +75,7 @@ def read_texts(texts: list[Any], field: Field) -> list[Any]:
 def _read_part(part: bytes | ParsedKey, field: Field) -> Any:
     try:
         value = parse_part(part, field)
-        if field.key_encoding in TYPED_ENCODINGS:
+        if field.place.key_encoding in TYPED_ENCODINGS:
             return value
         return _plain_value(value, part.decode("latin-1") if isinstance(part, bytes) else str(value))
     except Rejection:
@@ -105,10 +105,10 @@ def values_at(objects: Sequence[dict[str, Any]], names: tuple[str, ...]) -> list
 
 def field_values(objects: list[dict[str, Any]], field: Field) -> list[Any]:
     """The value of a field in each object; ``None`` if there is none."""
-    if not field.whole_depth:
-        return values_at(objects, field.names)
-    names = field.names[field.whole_depth :]
-    return [_value_or_inner(whole, names) for whole in values_at(objects, field.names[: field.whole_depth])]
+    if not field.place.whole_depth:
+        return values_at(objects, field.place.names)
+    names = field.place.names[field.place.whole_depth :]
+    return [_value_or_inner(whole, names) for whole in values_at(objects, field.place.names[: field.place.whole_depth])]
 
 
 def _value_or_inner(whole: Any, names: tuple[str, ...]) -> Any:
@@ -144,32 +144,34 @@ def values_of_parts(
 
 def read_values(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field that the parser of the records made, or what columns leave of them."""
-    return field_values(objects, field) if field.part == VALUE else part_values[UNMAPPED]
+    return field_values(objects, field) if field.place.part == VALUE else part_values[UNMAPPED]
 
 
 def read_written_values(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field that is written as text, in the value of a record or in another part."""
     raws = values_in_part(objects, part_values, field)
-    if field.part == PARSED_KEY:
+    if field.place.part == PARSED_KEY:
         return raws
-    return read_texts(raws, field) if field.part == VALUE else read_parts(raws, field)
+    return read_texts(raws, field) if field.place.part == VALUE else read_parts(raws, field)
 
 
 def values_in_part(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> list[Any]:
     """The values of a field as the part of the records has them."""
-    if field.part == VALUE:
+    if field.place.part == VALUE:
         return field_values(objects, field)
-    return part_values.get(parsed_key_part(field) if field.part == PARSED_KEY else field.part, [None] * len(objects))
+    return part_values.get(
+        parsed_key_part(field) if field.place.part == PARSED_KEY else field.place.part, [None] * len(objects)
+    )
 
 
 def is_unambiguous(objects: list[Any], part_values: Mapping[str, list[Any]], field: Field) -> Any:
     """Which records have a field under its current name, and no value that may be a declared null value."""
     is_unambiguous = np.ones(len(objects), bool)
-    if field.former:
+    if field.place.former:
         is_unambiguous &= _uses_current_name(objects, field)
-    if field.null_values:
+    if field.form.null_values:
         raws = values_in_part(objects, part_values, field)
-        raws = read_texts(raws, field) if field.reads_text and field.part == VALUE else raws
+        raws = read_texts(raws, field) if field.form.reads_text and field.place.part == VALUE else raws
         is_unambiguous &= np.fromiter((not _may_be_null(raw, field) for raw in raws), bool, len(objects))
     return is_unambiguous
 
@@ -179,21 +181,21 @@ def _uses_current_name(objects: list[dict[str, Any]], field: Field) -> Mask:
 
     A text on the former path may hold objects.
     """
-    pairs = zip(values_at(objects, field.names), values_at(objects, field.former), strict=True)
+    pairs = zip(values_at(objects, field.place.names), values_at(objects, field.place.former), strict=True)
     is_used = (former is None or (current is not None and former != ()) for current, former in pairs)
     return np.fromiter(is_used, bool, len(objects))
 
 
 def _may_be_null(raw: Any, field: Field) -> bool:
     """Whether a value may be a declared null value; other parts of a record are bytes, which may always be one."""
-    return raw is not None and (type(raw) is bytes or is_null_value(raw, field.null_values))
+    return raw is not None and (type(raw) is bytes or is_null_value(raw, field.form.null_values))
 
 
 def explicit_nulls_of(objects: list[dict[str, Any]], field: Field, is_plain: Mask) -> Mask:
     """Which of the plain records have an explicit null for a field; a null may be in a text that was opened."""
     explicit_nulls = (
         flag and (value is None or value == ()) and has_explicit_null(obj, field)
-        for obj, value, flag in zip(objects, values_at(objects, field.names), is_plain.tolist(), strict=True)
+        for obj, value, flag in zip(objects, values_at(objects, field.place.names), is_plain.tolist(), strict=True)
     )
     return np.fromiter(explicit_nulls, bool, len(objects))
 

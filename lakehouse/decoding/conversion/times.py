@@ -38,7 +38,7 @@ _FIRST_TIME, _LAST_TIME = -719_162 * 86_400 * _SECOND, 2_932_897 * 86_400 * _SEC
 
 def layouts_of(field: Field, length: int) -> list[Layout]:
     """The layouts of texts of this length that the pattern of a field accepts; a text has at most one of them."""
-    pattern = field.pattern or ""
+    pattern = field.form.pattern or ""
     if pattern == ISO8601:
         templates = _ISO_DATES if field.type == "DATE" else _ISO_TIMES
         return [layout for template in templates for layout in _layouts(template, length, max_fraction=9)]
@@ -172,9 +172,9 @@ def parse_times(texts: pa.Array, field: Field) -> tuple[Any, Mask]:
     zone, or are null.
     """
     times, is_parsed, has_offset = _parse_texts(texts, field)
-    if field.zone:
+    if field.form.zone:
         rows = np.flatnonzero(is_parsed & ~has_offset)
-        utc_offsets, is_certain = offsets_in(times[rows] // _SECOND, field.zone)
+        utc_offsets, is_certain = offsets_in(times[rows] // _SECOND, field.form.zone)
         times[rows] -= utc_offsets * _SECOND
         is_parsed[rows] = is_certain
     is_parsed &= (times >= _FIRST_TIME) & (times <= _LAST_TIME)
@@ -195,10 +195,10 @@ def _parse_texts(texts: pa.Array, field: Field) -> _ParsedTimes:
         rows = np.flatnonzero(lengths == length)
         if len(rows) == len(texts):
             matrix = characters[offsets[0] : offsets[-1]].reshape(-1, length).T.copy()
-            return _parse_matrix(matrix, layouts, is_local=field.zone is not None)
+            return _parse_matrix(matrix, layouts, is_local=field.form.zone is not None)
         row_starts = offsets[:-1][rows]
         indices = row_starts + np.arange(length)[:, np.newaxis]
-        _set_rows(parsed_times, rows, _parse_matrix(characters[indices], layouts, is_local=field.zone is not None))
+        _set_rows(parsed_times, rows, _parse_matrix(characters[indices], layouts, is_local=field.form.zone is not None))
     return parsed_times
 
 

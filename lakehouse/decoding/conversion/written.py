@@ -32,13 +32,13 @@ class PlainValues(NamedTuple):
 
 def read_plainly(raw_values: list[Any], field: Field) -> PlainValues:
     """Read the values that a native parser made of a field, except for decimals of Kafka Connect."""
-    if field.written == "json":
+    if field.form.written == "json":
         return _read_json(raw_values)
     if field.type == "BINARY":
-        return _plain_values([*map(byte_reader(field.written), raw_values)], raw_values)
+        return _plain_values([*map(byte_reader(field.form.written), raw_values)], raw_values)
     if field.type == "BOOLEAN":
         return _read_booleans(raw_values, field)
-    if field.type == "STRING" or field.pattern is not None:
+    if field.type == "STRING" or field.form.pattern is not None:
         return _read_digits(raw_values, field)
     return _read_numbers(raw_values, field)
 
@@ -105,7 +105,7 @@ def _json_text(raw: Any) -> str | None:
 
 
 def _read_booleans(raw_values: list[Any], field: Field) -> PlainValues:
-    form = boolean_form(field.written)
+    form = boolean_form(field.form.written)
     meanings = {(type(value), value): True for value in form.true}
     meanings |= {(type(value), value): False for value in form.false}
     values = [meanings.get((type(raw), raw)) if type(raw) in _ATOMS else None for raw in raw_values]
@@ -114,7 +114,7 @@ def _read_booleans(raw_values: list[Any], field: Field) -> PlainValues:
 
 def _read_digits(raw_values: list[Any], field: Field) -> PlainValues:
     """Read whole numbers as texts, and texts as they are if the form allows them."""
-    kinds = (str, int) if field.written == "text_or_number" else (int,)
+    kinds = (str, int) if field.form.written == "text_or_number" else (int,)
     values = [(raw if type(raw) is str else str(raw)) if type(raw) in kinds else None for raw in raw_values]
     return _plain_values(values, raw_values)
 
@@ -126,11 +126,11 @@ def _plain_values(values: list[Any], raw_values: list[Any]) -> PlainValues:
 
 def _read_numbers(raw_values: list[Any], field: Field) -> PlainValues:
     """Read texts as numbers; numbers of JSON stay as they are, if the form allows them."""
-    form = number_form(field.written)
+    form = number_form(field.form.written)
     has_only_texts = set(map(type, raw_values)) == {str}
     rows = [] if has_only_texts else [row for row, raw in enumerate(raw_values) if type(raw) is str]
     texts, _ = text_array(raw_values if has_only_texts else [raw_values[row] for row in rows])
-    is_whole = field.type in WHOLE_LIMITS or field.epoch is not None
+    is_whole = field.type in WHOLE_LIMITS or field.form.epoch is not None
     numbers = _parse_numbers(texts, form, is_whole=is_whole)
     if field.type == "TIMESTAMP" and numbers.null_count:  # an epoch may have a fraction
         numbers = _parse_numbers(texts, form, is_whole=False)

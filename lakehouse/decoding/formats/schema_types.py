@@ -80,8 +80,8 @@ def field_tree(fields: Iterable[Field], schema_type: Callable[[Field], Any]) -> 
     """
     root: dict[str, Any] = {}
     for field in fields:
-        if field.part == VALUE:
-            _add_field(root, field.names, field, schema_type)
+        if field.place.part == VALUE:
+            _add_field(root, field.place.names, field, schema_type)
     return root
 
 
@@ -101,7 +101,7 @@ def _add_field(root: dict[str, Any], names: Sequence[str], field: Field, schema_
         raise UnusableSchemaError(f"columns read {names[-1]!r} both as a whole and by its fields")
     if schema_type(former_field) != schema_type(field):
         raise UnusableSchemaError(f"columns read {names[-1]!r} with two different types")
-    parent[names[-1]] = field if field.required else former_field
+    parent[names[-1]] = field if field.limits.required else former_field
 
 
 class SchemaTools(NamedTuple):

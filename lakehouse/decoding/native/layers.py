@@ -98,7 +98,7 @@ def _containers_at(contents: list[Any], path: tuple[str, ...]) -> list[dict[str,
 def _opened_paths(parser: OpeningParser, rules: Rules) -> list[tuple[str, ...]]:
     """The paths of objects and arrays that no column reads as a whole, each after those that lead to it."""
     whole_paths = {steps for steps, _ in paths_in_value(rules.mapped_fields, rules.rows_from)}
-    if rules.taken_fields is not None or any(field.whole_depth for field in rules.mapped_fields):
+    if rules.taken_fields is not None or any(field.place.whole_depth for field in rules.mapped_fields):
         return []
     return [
         tuple(step for step in path if step is not None)

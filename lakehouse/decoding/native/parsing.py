@@ -86,12 +86,12 @@ def _may_hide_digits(values: pa.Array, fields: Iterable[Field]) -> Mask:
 
     Two numbers with at most 15 digits have different doubles. The strict rules read every digit of longer ones.
     """
-    decimals = [field for field in fields if field.type.startswith("DECIMAL") and field.part == VALUE]
+    decimals = [field for field in fields if field.type.startswith("DECIMAL") and field.place.part == VALUE]
     if not decimals:
         return np.zeros(len(values), bool)
     pattern = f"{_LONG_NUMBER}|[0-9.]+[eE]" if _has_long_number(values) else "[0-9.]+[eE]"
-    names = {field.names[-1] for field in decimals}
-    if all(map(_SIMPLE_NAME.fullmatch, names)) and not any(field.whole_depth for field in decimals):
+    names = {field.place.names[-1] for field in decimals}
+    if all(map(_SIMPLE_NAME.fullmatch, names)) and not any(field.place.whole_depth for field in decimals):
         any_name = "|".join(map(re.escape, sorted(names)))
         pattern = rf'"(?:{any_name})"{_BLANK}:{_BLANK}-?(?:{pattern})|{_ESCAPED_NAME}'
     return _matches(values, pattern)

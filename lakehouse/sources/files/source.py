@@ -137,7 +137,7 @@ class FilesSource(Source):
             readable_numbers = self.read_state(None, 0).sizes
             numbers = [n for n in numbers if n in readable_numbers or (first is not None and n >= first)]
         rows = read_numbered(self.settings, self.table, numbers)
-        with_names = any(field.part == f"{HEADER}{FILE_HEADER}" for field in self.table.fields)
+        with_names = any(field.place.part == f"{HEADER}{FILE_HEADER}" for field in self.table.fields)
         encoding = self.table.format.encoding
         return NumberedFiles(spark, rows, self._folder, self.files, with_names=with_names, encoding=encoding)
 

@@ -39,7 +39,7 @@ def expected(value: bytes | None, broker_time: int | None, rules: Rules) -> dict
     except Rejection as rejection:
         is_late = rejection.reason == "late"
         verdict = {"_reason": rejection.reason, "_detail": rejection.detail, "_late": is_late}
-    erasing_fields = [field for field in rules.fields if field.null_erases]
+    erasing_fields = [field for field in rules.fields if field.limits.null_erases]
     nulls = {f"{EXPLICIT_NULL}{f.name}": bool(row) and has_explicit_null(parse(value), f) for f in erasing_fields}
     flags = {name: any(has_rounded(row.get(decimal)) for decimal in rules.decimal_names) for name in rules.marks}
     return verdict | flags | {field.name: row.get(field.name) for field in rules.fields} | nulls

@@ -161,10 +161,10 @@ def odd_text(column: Column) -> st.SearchStrategy[str]:
 @st.composite
 def objects(draw: st.DrawFn, declared_columns: list[Column], is_valid: bool) -> bytes:
     pairs = []
-    for column in {column.field.names: column for column in declared_columns}.values():
+    for column in {column.field.place.names: column for column in declared_columns}.values():
         if is_valid or draw(st.integers(0, 19)):
             strategy = right_text(column) if is_valid or draw(st.booleans()) else odd_text(column)
-            pairs.append(_outermost(column.field.names, draw(strategy)))
+            pairs.append(_outermost(column.field.place.names, draw(strategy)))
     if not draw(st.integers(0, 4)):
         name = draw(st.sampled_from([*SOURCES, "other", ""]))
         pairs.append((name, draw(st.sampled_from(ODD_VALUES) | numbers())))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Time, Topic, Topics, Zone
-from lakehouse.decoding.fields import Field
+from lakehouse.decoding.fields import Field, Form, Limits, Place
 from lakehouse.errors import DeclarationError
 
 ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
@@ -51,11 +51,13 @@ def test_a_declaration_has_the_names_and_columns_that_follow_from_it() -> None:
 
 
 def test_a_column_is_a_rule_for_its_field() -> None:
-    assert RATED_AT.field == Field("rated_at", "time", "TIMESTAMP", True, None, None, "%Y-%m-%d %H:%M:%S", ("time",))
-    assert STARS.field == Field("stars", "stars", "INT", False, 1, 5, None, ("stars",))
+    assert RATED_AT.field == Field(
+        *("rated_at", "TIMESTAMP", Place("time", ("time",)), Form(pattern="%Y-%m-%d %H:%M:%S"), Limits(required=True))
+    )
+    assert STARS.field == Field("stars", "INT", Place("stars", ("stars",)), limits=Limits(minimum=1, maximum=5))
     city = Column("city", "STRING", source=("customer", "city"), default="?", doc="Where to.")
     assert city.field == Field(
-        "city", "customer.city", "STRING", False, None, None, None, ("customer", "city"), None, "?"
+        "city", "STRING", Place("customer.city", ("customer", "city")), limits=Limits(default="?")
     )
 
 

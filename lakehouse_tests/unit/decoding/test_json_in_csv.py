@@ -112,7 +112,7 @@ def test_the_fast_path_and_the_strict_rules_read_the_same(payloads: list[Any], l
 def test_new_table_opens_json_in_csv_and_its_proposal_reads_the_records() -> None:
     values = [row(json.dumps({"count": number, "paid": {"price": 1.5}})) for number in range(3)]
     proposal = propose(values, CSV)
-    assert [(column.field.names, column.type) for column in proposal.columns] == [
+    assert [(column.field.place.names, column.type) for column in proposal.columns] == [
         (("id",), "BIGINT"),
         (("payload", "count"), "BIGINT"),
         (("payload", "paid", "price"), "DOUBLE"),

@@ -176,7 +176,7 @@ def decode(table: StreamTable, records: list[bytes | None], *, fast: bool) -> An
     parts = {"key": pa.array(keys, pa.binary())}
     parts |= {"header trace": pa.array([b"%d" % index for index in range(count)], pa.binary())}
     parts |= {"header kind": pa.array([[b"a", None][index % 2] for index in range(count)], pa.binary())}
-    needed = {KEY if field.part == PARSED_KEY else field.part for field in table.fields} - {PLACE}
+    needed = {KEY if field.place.part == PARSED_KEY else field.place.part for field in table.fields} - {PLACE}
     needed |= {condition.record_filter.part for condition in table.conditions}
     parts = {part: array for part, array in parts.items() if part in needed}
     broker_times = pa.array([TIMES[index % 4] for index in range(count)], pa.int64())
@@ -299,4 +299,4 @@ def test_the_broker_time_of_a_record_is_that_of_each_row() -> None:
     parts = {"key": b"k", "header trace": b"1", "header kind": b"a"}
     verdicts = judge_record(b'{"items": ["x", "y"]}', rules, parts | {TIME: 1_000_000})
     assert [verdict.row["sent_at"].second for verdict in verdicts] == [1, 1]
-    assert TIME in {field.part for field in rules.outer_fields}
+    assert TIME in {field.place.part for field in rules.outer_fields}

@@ -103,7 +103,7 @@ def batches(draw: st.DrawFn) -> tuple[list[bytes | None], Rules]:
     else:
         rows = st.fixed_dictionaries({column.name: st.none() | texts(column) for column in columns})
         values = rows.map(lambda row: form.writer()(json.dumps(row if any(row.values()) else {"c0": "x"}).encode()))
-    fields = tuple(column.field._replace(reads_text=True) for column in columns)
+    fields = tuple(column.field.in_texts(is_text=True) for column in columns)
     return draw(st.lists(spoiled(values), min_size=1, max_size=6)), Rules(fields, None, form.parser())
 
 

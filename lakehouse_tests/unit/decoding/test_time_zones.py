@@ -130,11 +130,11 @@ def test_no_zone_changes_its_clocks_twice_within_two_days() -> None:
 @pytest.mark.parametrize("zone", ZONES)
 def test_the_offsets_of_a_local_time_lead_back_to_it_unless_it_does_not_occur(zone: Any) -> None:
     field = time_column(zone=zone).field
-    assert field.zone
-    info = ZoneInfo(field.zone.name)
+    assert field.form.zone
+    info = ZoneInfo(field.form.zone.name)
     for hour in range(24 * 400):
         local_time = datetime(2018, 1, 1) + timedelta(hours=hour)
-        before, after = offsets_of(local_time, field.zone)
+        before, after = offsets_of(local_time, field.form.zone)
         instants = {(local_time - offset).replace(tzinfo=UTC) for offset in (before, after)}
         occurring = {instant for instant in instants if instant.astimezone(info).replace(tzinfo=None) == local_time}
         assert len(occurring) == (0 if before < after else 1 + (before > after))

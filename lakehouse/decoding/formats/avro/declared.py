@@ -29,7 +29,7 @@ def _field_schema(parent: str, name: str, content: Any) -> dict[str, Any]:
     if isinstance(content, dict):
         return {"name": name, "type": ["null", _record_schema(f"{parent}.{name}", content)], "default": None}
     type_ = _field_type(content, f"{parent}.{name}")
-    if content.required:
+    if content.limits.required:
         return {"name": name, "type": type_}
     return {"name": name, "type": ["null", *(type_ if isinstance(type_, list) else [type_])], "default": None}
 
@@ -38,8 +38,8 @@ def _field_type(field: Field, record_name: str) -> Any:
     """The Avro type of a field; ``record_name`` is a name for records in it, unique since it is the path."""
     if field.inner:
         return _nested_type(field, record_name)
-    if field.written is not None:
-        return _written_type(field, field.written)
+    if field.form.written is not None:
+        return _written_type(field, field.form.written)
     if field.type in ("DATE", "TIMESTAMP"):
         return _time_type(field)
     if field.type.startswith("DECIMAL"):
@@ -50,8 +50,8 @@ def _field_type(field: Field, record_name: str) -> Any:
 
 def _written_type(field: Field, written: Written) -> Any:
     """The Avro type of a field that is not in JSON's own form; a union if it may be of several types."""
-    has_digits = field.type in ("STRING", "BOOLEAN") or field.pattern is not None
-    number_type = "long" if has_digits else _field_type(field._replace(written=None), "")
+    has_digits = field.type in ("STRING", "BOOLEAN") or field.form.pattern is not None
+    number_type = "long" if has_digits else _field_type(field._replace(form=field.form._replace(written=None)), "")
     types = [number_type if kind == "number" else kind for kind in written_kinds(written)]
     return types if len(types) > 1 else types[0]
 
@@ -73,9 +73,9 @@ def _nested_type(field: Field, record_name: str) -> dict[str, Any]:
 
 
 def _time_type(field: Field) -> Any:
-    if field.pattern is not None:
+    if field.form.pattern is not None:
         return "string"
     if field.type == "DATE":
-        return "int" if field.epoch else {"type": "int", "logicalType": "date"}
-    logical_type = "local-timestamp-micros" if field.zone else "timestamp-micros"
-    return "long" if field.epoch else {"type": "long", "logicalType": logical_type}
+        return "int" if field.form.epoch else {"type": "int", "logicalType": "date"}
+    logical_type = "local-timestamp-micros" if field.form.zone else "timestamp-micros"
+    return "long" if field.form.epoch else {"type": "long", "logicalType": logical_type}

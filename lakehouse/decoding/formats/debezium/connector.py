@@ -39,7 +39,7 @@ def converter_settings(written: Format, *, needs_types: bool) -> dict[str, str]:
 
 def binary_settings(fields: Iterable[Field], *, has_bytes: bool) -> dict[str, str]:
     """Return how bytes are written, if columns read them in one form; JSON has them in Base64 by default."""
-    forms = {field.written for field in fields if field.type == "BINARY" and field.part == VALUE}
+    forms = {field.form.written for field in fields if field.type == "BINARY" and field.place.part == VALUE}
     if len(forms) != 1:
         return {}
     (form,) = forms

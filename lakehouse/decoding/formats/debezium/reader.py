@@ -97,7 +97,7 @@ class ChangeReader:
     def opener(self, fields: tuple[Field, ...], *, is_exact: bool) -> ChangeOpener:
         """Return what reads one change from its content and its bytes, as ``Parser.change_opener`` says."""
         read_event = _flat_event if self._rules.is_flattened else _enveloped_event
-        value_fields = [field for field in fields if field.part == VALUE]
+        value_fields = [field for field in fields if field.place.part == VALUE]
         declared_texts = DeclaredTexts(value_fields, has_text_numbers=self._rules.has_text_numbers)
 
         open_plain = self._plain_opener(declared_texts)
@@ -209,8 +209,8 @@ class DeclaredTexts:
     def __init__(self, fields: Iterable[Field], *, has_text_numbers: bool) -> None:
         self._has_text_numbers = has_text_numbers
         types = ("TIMESTAMP", *_NUMBERS) if has_text_numbers else ("TIMESTAMP", "DECIMAL")
-        single_fields = [field for field in fields if len(field.names) == 1 and field.pattern is None]
-        self.fields = [(field.names[0], field) for field in single_fields if field.type.startswith(types)]
+        single_fields = [field for field in fields if len(field.place.names) == 1 and field.form.pattern is None]
+        self.fields = [(field.place.names[0], field) for field in single_fields if field.type.startswith(types)]
 
     def read(self, row: dict[str, Any], converters: Converters, *, is_delete: bool) -> dict[str, Any]:
         """Return the row with these values."""
@@ -276,12 +276,12 @@ def _require_values(unavailable: Collection[str], fields: Iterable[Field], event
     Only an update may come without values. A new row does if its key changed: the value is stored under the former key.
     """
     for field in fields:
-        names = field.names if field.names[0] in event.row or not field.former else field.former
+        names = field.place.names if field.place.names[0] in event.row or not field.place.former else field.place.former
         if names[0] not in unavailable:
             continue
         if event.operation != _UPDATE:
             remedy = "set REPLICA IDENTITY FULL for the table in the database, and take a snapshot of the row"
             raise Rejection("unavailable_value", f"{field.source!r} was not sent with a new row: {remedy}")
-        if not field.null_erases:
+        if not field.limits.null_erases:
             remedy = "declare keep=True and null_erases=True for its column, then redrive the record"
             raise Rejection("unavailable_value", f"{field.source!r} was not sent, as it did not change: {remedy}")

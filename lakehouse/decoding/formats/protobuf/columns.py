@@ -159,11 +159,11 @@ def _typed(message: str, field: Any) -> tuple[str, list[str]]:
 
 
 def _scalar_type(field: Field) -> str:
-    if field.written is not None:
-        return _written_type(field, field.written)
+    if field.form.written is not None:
+        return _written_type(field, field.form.written)
     if field.type in _TIME_TYPES:
         number = "int32" if field.type == "DATE" else "int64"
-        return "string" if field.pattern else number if field.epoch else _TIME_TYPES[field.type]
+        return "string" if field.form.pattern else number if field.form.epoch else _TIME_TYPES[field.type]
     if field.type.startswith("DECIMAL"):
         precision, _ = digits_of(field.type)
         if precision > _EXACT_DIGITS:
@@ -180,8 +180,8 @@ def _written_type(field: Field, written: Written) -> str:
     kinds = written_kinds(written)
     if len(kinds) != 1:
         raise UnusableSchemaError(f"{field.source!r} may be of several types (written={written!r}), unlike in Protobuf")
-    has_digits = field.type in ("STRING", "BOOLEAN") or field.pattern is not None
-    number_type = "int64" if has_digits else _scalar_type(field._replace(written=None))
+    has_digits = field.type in ("STRING", "BOOLEAN") or field.form.pattern is not None
+    number_type = "int64" if has_digits else _scalar_type(field._replace(form=field.form._replace(written=None)))
     return {"string": "string", "boolean": "bool", "number": number_type}[kinds[0]]
 
 

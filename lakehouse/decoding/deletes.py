@@ -55,10 +55,6 @@ class DeleteRule(NamedTuple):
         """Return the rules for the fields that are read of a delete: its key and version, which must be present."""
         return tuple(field.when_required() for field in fields if field.name in self.names)
 
-    def is_tombstone(self, value: bytes | None) -> bool:
-        """Whether a record deletes because it has no value."""
-        return not self.path and value is None
-
     def is_delete(self, parsed: dict[str, Any]) -> bool:
         """Whether a field of a parsed value says that the record deletes; not if the field is missing or null.
 

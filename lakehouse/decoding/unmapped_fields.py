@@ -10,7 +10,6 @@ from lakehouse.decoding.fields import Field, Step, Steps, paths_in_value
 _FEW_NAMES, _MAX_NAMES = 8, 1_000  # names that are counted one by one, and that are reported
 _MAX_NAME_LENGTH = 100  # characters of a name; if names are values, they may be of any length
 _MAX_COUNTED = 200_000  # names that are read, of a record and of all records; one takes some hundred bytes
-_MAX_PARSED_MEMORY = 16 * 1000 * 1000  # bytes of parsed records that are kept until they are counted
 _CONTAINERS = (dict, list)  # also those of opened texts
 Path = tuple[str, ...]
 Objects = Sequence[dict[str, Any]]
@@ -29,30 +28,6 @@ def count_unmapped(objects: Objects, fields: Iterable[Field], rows_from: Steps |
         for name, count in _count_names(inner_objects, _mapped_names(path, mapped_paths)):
             counts[_format_path((*path, name))] += count
     return counts
-
-
-class UnmappedCounts:
-    """Counts of unmapped fields over many parsed records, of which few are kept in memory."""
-
-    def __init__(self, fields: Sequence[Field], rows_from: Steps | None = None) -> None:
-        self._fields, self._rows_from = fields, rows_from
-        self._counts, self._parsed, self._memory = Counter[str](), list[dict[str, Any]](), 0
-
-    def add(self, parsed: dict[str, Any] | None, memory: int) -> bool:
-        """Add a record and its bytes of memory; return whether that made many, which were counted and dropped."""
-        if parsed is not None:
-            self._parsed.append(parsed)
-        self._memory += memory
-        if self._memory <= _MAX_PARSED_MEMORY:
-            return False
-        self.total()
-        return True
-
-    def total(self) -> Counter[str]:
-        """Return the counts of all records."""
-        self._counts += count_unmapped(self._parsed, self._fields, self._rows_from)
-        self._parsed, self._memory = [], 0
-        return self._counts
 
 
 def taken_paths(names: Path, field: Field) -> Iterator[Path]:

@@ -32,26 +32,28 @@ _DAGSTER = "arg_dict bool conf config context dict float input input_arg_dict in
 RESERVED_TABLES = {*_DAGSTER.split(), *keyword.kwlist}
 """Names that Dagster accepts for no asset."""
 
-NO_CHECK = {"records_accounted", "rows_accounted", "batch_can_be_planned", "batches_accounted", "keys_unique"}
+CHECK_NAMES = {
+    "batch_can_be_planned",
+    "batches_accounted",
+    "keys_unique",
+    "lag_within_limit",
+    "nothing_held_back",
+    "producer_time",
+    "ranges_contiguous",
+    "records_accounted",
+    "records_fresh",
+    "rejected_share",
+    "rows_accounted",
+    "totals_match",
+    "versions_decide",
+}
+"""The names of the checks that a merged table has or can have: a check that somebody declares has another one."""
 _MIN_SIMILARITY = 0.75  # 1 is the same name
 _MISSING_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) missing \d+ required (?:positional|keyword-only) arguments?: (.+)")
 _UNKNOWN_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 ARRAY_NAME = "Field {!r} is left out: its name looks like a place in an array. UnmappedFields() has its value."
 """Why no column is proposed for a field whose name has a step into an array."""
 _STEP = re.compile(r"(?P<array>.*?)\[(?P<place>[0-9*]*)\](?=\.|$)", re.DOTALL)
-
-
-NO_CHECK |= {
-    "producer_time",
-    "ranges_contiguous",
-    "rejected_share",
-    "versions_decide",
-    "totals_match",
-    "records_fresh",
-    "lag_within_limit",
-    "nothing_held_back",
-}
-"""The names of the checks that a merged table has or can have."""
 
 DUCKDB_PREFIX = "duckdb_"
 """The prefix of DuckDB's lists of tables and columns: a table of that name would break SHOW TABLES for all tables."""

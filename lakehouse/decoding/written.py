@@ -13,7 +13,7 @@ from lakehouse.decoding.json_texts import json_text, number_text
 from lakehouse.decoding.key_values import read_key_values, read_otlp_value
 from lakehouse.decoding.numbers import exact_number, parse_number
 from lakehouse.decoding.unscaled_decimals import base64_converter, variable_decimal
-from lakehouse.decoding.written_forms import TextNumber, becomes_json, boolean_form, number_form
+from lakehouse.decoding.written_forms import DIGIT_KINDS, TextNumber, becomes_json, boolean_form, number_form
 
 
 def read_written(raw: Any, field: Field) -> Any:
@@ -92,7 +92,7 @@ def _read_boolean(raw: Any, field: Field) -> bool:
 def _read_digits(raw: Any, field: Field) -> str:
     """The text of a number; also a text itself, if the form allows it."""
     if isinstance(raw, str):
-        return raw if field.form.written == "text_or_number" else _raise_wrong_form(raw, field)
+        return raw if str in DIGIT_KINDS[field.form.written] else _raise_wrong_form(raw, field)
     return number_text(exact_number(raw, field))
 
 

@@ -79,8 +79,10 @@ class KeyValues:
 
 
 Written = WrittenForm | TextNumber | TextBoolean | KeyValues
-PLAIN_NUMBER, MIXED_NUMBER = TextNumber(), TextNumber(or_number=True)
-PLAIN_BOOLEAN = TextBoolean(("true",), ("false",))
+_NUMBER_FORMS: dict[Written | None, TextNumber] = {"text": TextNumber(), "text_or_number": TextNumber(or_number=True)}
+_BOOLEAN_FORMS: dict[Written | None, TextBoolean] = {"text": TextBoolean(("true",), ("false",))}
+DIGIT_KINDS: dict[Written | None, tuple[type, ...]] = {"text_or_number": (str, int), "number": (int,)}
+"""The types of the values that become the text of a whole number, by form; a text stays as it is."""
 BYTE_FORMS = ("base64", "base64url", "hex")
 
 _KINDS: dict[WrittenForm, tuple[str, ...]] = {
@@ -112,15 +114,13 @@ def becomes_json(written: Written | None) -> bool:
 
 
 def number_form(written: Written | None) -> TextNumber:
-    """The options of a form of numbers."""
-    if isinstance(written, TextNumber):
-        return written
-    return MIXED_NUMBER if written == "text_or_number" else PLAIN_NUMBER
+    """The options of a form of numbers; any other form is a ``KeyError``."""
+    return written if isinstance(written, TextNumber) else _NUMBER_FORMS[written]
 
 
 def boolean_form(written: Written | None) -> TextBoolean:
-    """The values of a form of booleans."""
-    return written if isinstance(written, TextBoolean) else PLAIN_BOOLEAN
+    """The values of a form of booleans; any other form is a ``KeyError``."""
+    return written if isinstance(written, TextBoolean) else _BOOLEAN_FORMS[written]
 
 
 def _declaration_of(form: Any) -> str:

@@ -32,13 +32,15 @@ AnyRecord = TypeVar("AnyRecord")
 class ReadableRecords(NamedTuple):
     """The readable values as objects, the reason for each of the others, and the format that reads them.
 
-    ``are_arrays``: the objects are the elements of arrays, or some of them single objects or texts that hold either.
+    ``are_arrays``: the values are arrays, and the objects are their elements. ``has_single_objects``: some are not
+    arrays, but a single object, or a text that holds either.
     """
 
     objects: list[dict[str, Any]]
     refusals: list[str]
     form: Format
     are_arrays: bool = False
+    has_single_objects: bool = False
 
 
 def read_objects(values: Sequence[bytes | None], form: Format, schemas: Schemas) -> ReadableRecords:
@@ -117,7 +119,7 @@ def _read_mixed(values: Sequence[bytes | None], refusals: list[str], form: Forma
         objects += [element for element in elements if isinstance(element, dict)]
         other_refusals += [] if all(isinstance(element, dict) for element in elements) else [reason]
     is_mixed = len(refusals) - len(other_refusals) >= _LEAST_SHARE * len(values)
-    records = ReadableRecords(objects, other_refusals, form, are_arrays=True)
+    records = ReadableRecords(objects, other_refusals, form, are_arrays=True, has_single_objects=True)
     return records if is_mixed and objects else None
 
 

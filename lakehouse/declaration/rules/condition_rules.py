@@ -6,7 +6,7 @@ from itertools import chain
 
 from lakehouse.declaration.columns import Column
 from lakehouse.declaration.conditions import Condition, FieldIs, HeaderIs, Reject, SchemaIs
-from lakehouse.declaration.names import NO_CHECK, RECORD, SHAPE, is_name, spelling_hint
+from lakehouse.declaration.names import CHECK_NAMES, RECORD, SHAPE, is_name, spelling_hint
 from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
 from lakehouse.declaration.table_parts import TableParts
 from lakehouse.declaration.vocabulary import Rollup
@@ -139,7 +139,7 @@ def check_problems(table: TableParts) -> Iterator[Problem]:
     for name, count in Counter(check.name for check in table.checks).items():
         if not is_name(name):
             yield f"check {name!r}: {SHAPE}", "Choose another name."
-        if name in NO_CHECK or count > 1:
+        if name in CHECK_NAMES or count > 1:
             action = "Choose another name. Every merged table has checks of its own."
             yield f"check {name}: the name is already used", action
     columns = {column.name: column.type for column in table.stored_columns} | {RECORD: ""}

@@ -12,7 +12,7 @@ from lakehouse.decoding.byte_texts import byte_reader
 from lakehouse.decoding.conversion.numbers import MAX_LENGTH, Mask, is_valid, text_array
 from lakehouse.decoding.fields import WHOLE_LIMITS, Field
 from lakehouse.decoding.json_parsing import find_native
-from lakehouse.decoding.written_forms import TextNumber, boolean_form, number_form
+from lakehouse.decoding.written_forms import DIGIT_KINDS, TextNumber, boolean_form, number_form
 
 _MAX_DIGITS, _MAX_GROUPS = 30, 5  # of a number that a double represents; of three digits in 64 bits
 _WHOLE = "(?:[0-9]{1,18}|[1-8][0-9]{18})"  # in 64 bits
@@ -114,7 +114,7 @@ def _read_booleans(raw_values: list[Any], field: Field) -> PlainValues:
 
 def _read_digits(raw_values: list[Any], field: Field) -> PlainValues:
     """Read whole numbers as texts, and texts as they are if the form allows them."""
-    kinds = (str, int) if field.form.written == "text_or_number" else (int,)
+    kinds = DIGIT_KINDS[field.form.written]
     values = [(raw if type(raw) is str else str(raw)) if type(raw) in kinds else None for raw in raw_values]
     return _plain_values(values, raw_values)
 

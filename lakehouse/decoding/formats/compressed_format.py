@@ -6,10 +6,9 @@ Pure and self-contained (the standard library only): it runs on the driver and, 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from lakehouse.decoding.column_types import Problem
-from lakehouse.decoding.fields import Field, Rejection
+from lakehouse.decoding.fields import Rejection
 from lakehouse.decoding.formats.format import (
     NO_SCHEMAS,
     Format,
@@ -70,21 +69,6 @@ class Compressed(Format):
         """The format with the format inside."""
         return f'Compressed({self.written.declared_as or repr(self.written)}, "{self.codec}")'
 
-    @property
-    def fingerprint_parts(self) -> tuple[str, ...]:
-        """Those of the format inside."""
-        return self.written.fingerprint_parts
-
-    @property
-    def has_bytes(self) -> bool:
-        """That of the format inside."""
-        return self.written.has_bytes
-
-    @property
-    def field_names(self) -> Sequence[str] | None:
-        """Those of the format inside."""
-        return self.written.field_names
-
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong with the format inside."""
         if isinstance(self.written, Compressed):
@@ -124,18 +108,6 @@ class Compressed(Format):
         yield f"The values begin with the bytes of {self.codec}, so they are decompressed."
         yield from self.written.notes(values)
 
-    def declared_schema(self, name: str, fields: Iterable[Field]) -> str:
-        """The schema of the format inside."""
-        return self.written.declared_schema(name, fields)
-
-    def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
-        """Return a schema in the form that decodes values."""
-        return self.written.writer_schema(registered)
-
-    def can_use(self, schema: WriterSchema) -> bool:
-        """Whether the format inside would accept a schema today."""
-        return self.written.can_use(schema)
-
     def is_made_from(self, schema: WriterSchema, registered: RegisteredSchema) -> bool:
         """Whether a schema certainly means what a registered one does, for the format inside."""
         return self.written.is_made_from(schema, registered)
@@ -152,22 +124,6 @@ class Compressed(Format):
         """The format inside with the options that records of these schemas need."""
         return replace(self, written=self.written.for_schemas(schemas))
 
-    def connector_settings(self, fields: Iterable[Field]) -> dict[str, str]:
-        """Those of the format inside."""
-        return self.written.connector_settings(fields)
-
-    def may_use(self, schema: WriterSchema) -> bool:
-        """Whether the format inside may use a schema."""
-        return self.written.may_use(schema)
-
-    def fingerprint(self, schema: WriterSchema) -> str:
-        """The hash of the format inside."""
-        return self.written.fingerprint(schema)
-
-    def schema_name(self, schema: WriterSchema) -> str:
-        """The name that a schema gives its records."""
-        return self.written.schema_name(schema)
-
     def used_schemas(self, values: Iterable[bytes | None], schemas: Schemas) -> Sequence[WriterSchema]:
         """The schemas of the types of records that values have."""
         return self.written.used_schemas(self.unpack_all(filter(None, values)), schemas)
@@ -175,7 +131,3 @@ class Compressed(Format):
     def schema_fields(self, schemas: Iterable[WriterSchema], limit: int) -> Mapping[Path, SchemaField] | None:
         """The fields that schemas describe."""
         return self.written.schema_fields(schemas, limit)
-
-    def as_json(self, parsed: dict[str, Any]) -> dict[str, Any]:
-        """A parsed value as JSON is parsed."""
-        return self.written.as_json(parsed)

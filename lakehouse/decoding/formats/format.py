@@ -7,7 +7,8 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from lakehouse.decoding.column_types import Problem
 from lakehouse.decoding.fields import Field
@@ -19,6 +20,10 @@ DEFAULT_KIND = "AVRO"
 """The kind of a schema for which a registry gives no kind."""
 Path = tuple[str, ...]
 """The names that lead to a field, from the outermost to its own."""
+
+
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
 
 
 class UnusableSchemaError(ValueError):
@@ -70,6 +75,22 @@ class SchemaField(NamedTuple):
 
 class UnwritableError(ValueError):
     """A line cannot be written in a format; the message says why."""
+
+
+def of_inner(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
+    """Let a format around another one answer as the format inside, unless it has an answer of its own."""
+
+    @wraps(method)
+    def answer(*args: Options.args, **options: Options.kwargs) -> Answer:
+        form, *values = args
+        inner = getattr(form, "written", None)
+        if inner is None:
+            return method(*args, **options)
+        found = getattr(inner, method.__name__)
+        inner_answer: Answer = found(*values, **options) if callable(found) else found
+        return inner_answer
+
+    return answer
 
 
 class Format(ABC):
@@ -143,16 +164,19 @@ class Format(ABC):
         return repr(self)
 
     @property
+    @of_inner
     def has_bytes(self) -> bool:
         """Whether values may be bytes, which a BINARY column reads as they are."""
         return self.typed
 
     @property
+    @of_inner
     def field_names(self) -> Sequence[str] | None:
         """The names of the fields that records have; ``None`` if the format does not say which."""
         return None
 
     @property
+    @of_inner
     def fingerprint_parts(self) -> tuple[str, ...]:
         """What determines how records are decoded, but is not in the ``repr`` of the format."""
         return ()
@@ -169,6 +193,7 @@ class Format(ABC):
         """Whether a value may be one of the format, with the same framing; bytes alone do not always show it."""
         return bool(value)
 
+    @of_inner
     def declared_schema(self, name: str, fields: Iterable[Field]) -> str:  # noqa: ARG002 - for formats that have one
         """The text of a schema for records with these fields, to register for a topic that has no schema.
 
@@ -176,10 +201,12 @@ class Format(ABC):
         """
         raise UnusableSchemaError(f"{name} has no schema: the format of its records uses no schemas")
 
+    @of_inner
     def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
         """Return a schema in the form that decodes values; raises ``UnusableSchemaError`` if it cannot be used."""
         raise UnusableSchemaError(f"it is a schema of {registered.kind}, but {self.name} uses no schemas")
 
+    @of_inner
     def can_use(self, schema: WriterSchema) -> bool:
         """Whether a schema in the form that decodes values would be accepted today."""
         try:
@@ -212,6 +239,7 @@ class Format(ABC):
         """The format with the options that records of these schemas need; itself if it has no such options."""
         return self
 
+    @of_inner
     def connector_settings(self, fields: Iterable[Field]) -> dict[str, str]:  # noqa: ARG002 - for change streams
         """The settings that the program which writes the records needs for these fields; empty if there are none."""
         return {}
@@ -220,14 +248,17 @@ class Format(ABC):
         """The names of the fields of a row that hold bytes in Base64, as far as a record shows it."""
         return frozenset()
 
+    @of_inner
     def may_use(self, schema: WriterSchema) -> bool:  # noqa: ARG002 - for formats that are written in another one
         """Whether a schema may be one of the format, with the same kind; its text does not always show it."""
         return True
 
+    @of_inner
     def fingerprint(self, schema: WriterSchema) -> str:
         """A hash of what a schema means: schemas with the same hash decode every value to the same result."""
         return hashlib.sha256(repr((schema.kind, *schema.references, schema.text)).encode()).hexdigest()
 
+    @of_inner
     def schema_name(self, schema: WriterSchema) -> str:
         """The name that a schema gives its records."""
         return schema.kind
@@ -247,6 +278,7 @@ class Format(ABC):
         """
         return None
 
+    @of_inner
     def as_json(self, parsed: dict[str, Any]) -> dict[str, Any]:
         """A parsed value with its numbers as decimals, exactly as written, as JSON is parsed."""
         return parsed

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehouse.declaration import Check, Column, Debezium, Promise, StreamTable, Upkeep
-from lakehouse.declaration.names import NO_CHECK
+from lakehouse.declaration.names import CHECK_NAMES
 from lakehouse.definitions import defs
 from lakehouse.defs import resources
 from lakehouse.defs.build import build_defs
@@ -230,7 +230,7 @@ def test_a_declared_check_is_a_check_of_the_table_and_all_other_names_are_reserv
     merged_keys = [key for key in graph.asset_check_keys if key.asset_key.to_user_string() == MERGED]
     descriptions = {key.name: graph.get_check_spec(key).description for key in merged_keys}
     assert descriptions.pop("positive") == "North of the equator."
-    assert descriptions.keys() == NO_CHECK
+    assert descriptions.keys() == CHECK_NAMES
 
 
 def test_a_log_table_has_the_same_assets_checks_and_jobs_but_no_change_feed():

@@ -16,7 +16,7 @@ from lakehouse.decoding.formats.debezium.connector import binary_settings, conve
 from lakehouse.decoding.formats.debezium.reader import ChangeReader, ChangeRules
 from lakehouse.decoding.formats.debezium.schemas import connect_types, has_envelope, json_byte_names
 from lakehouse.decoding.formats.debezium.values import HEX_PREFIX, PLACEHOLDER
-from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, RegisteredSchema, Schemas, WriterSchema
+from lakehouse.decoding.formats.format import NO_SCHEMAS, Format, Schemas, WriterSchema
 from lakehouse.decoding.formats.json.format import Json
 from lakehouse.decoding.formats.parser import ChangeOpener, Parser
 from lakehouse.decoding.json_parsing import DuplicateNames, NotFinite
@@ -68,11 +68,6 @@ class Debezium(Format):
         return f"Debezium({', '.join(options)})"
 
     @property
-    def has_bytes(self) -> bool:
-        """That of the format of the values: JSON has bytes as texts."""
-        return self.written.has_bytes
-
-    @property
     def fingerprint_parts(self) -> tuple[str, ...]:
         """Those of the format of the values, and a placeholder of its own."""
         return (*self.written.fingerprint_parts, *self._own_placeholder)
@@ -119,14 +114,6 @@ class Debezium(Format):
         parts = (self.written.fingerprint(schema), *connect_types(schema))
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
-    def declared_schema(self, name: str, fields: Iterable[Field]) -> str:
-        """A schema of plain rows; to publish changes, register the schema of the connector."""
-        return self.written.declared_schema(name, fields)
-
-    def writer_schema(self, registered: RegisteredSchema) -> WriterSchema:
-        """Return a schema in the form that decodes values."""
-        return self.written.writer_schema(registered)
-
     def with_text_numbers(self) -> "Debezium":
         """The format of a connector with ``decimal.handling.mode=string``."""
         return replace(self, decimal_handling_mode="string")
@@ -159,14 +146,6 @@ class Debezium(Format):
     def may_use(self, schema: WriterSchema) -> bool:
         """Whether a schema describes changes."""
         return has_envelope(schema)
-
-    def schema_name(self, schema: WriterSchema) -> str:
-        """The name that a schema gives its records."""
-        return self.written.schema_name(schema)
-
-    def as_json(self, parsed: dict[str, Any]) -> dict[str, Any]:
-        """The values of a row as JSON is parsed."""
-        return self.written.as_json(parsed)
 
 
 class DebeziumParser(Parser):

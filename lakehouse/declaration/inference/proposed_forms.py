@@ -29,6 +29,7 @@ from lakehouse.decoding.values import convert_value
 from lakehouse.decoding.written_forms import TextNumber, Written
 
 _QUANTITY = re.compile(r"[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.(\d{1,23}))?|\.(\d{1,23}))", re.ASCII)
+_DECIMAL_COMMA = TextNumber(decimal=",")
 _NUMBERS: tuple[tuple[re.Pattern[str], re.Pattern[str], Written], ...] = (
     (_QUANTITY, re.compile(""), "text"),
     (
@@ -39,7 +40,7 @@ _NUMBERS: tuple[tuple[re.Pattern[str], re.Pattern[str], Written], ...] = (
     (
         re.compile(r"[+-]?(?:0|[1-9]\d{0,14})(?:,(\d{1,23}))?", re.ASCII),
         re.compile(r",(?!\d{3}$)"),
-        TextNumber(decimal=","),
+        _DECIMAL_COMMA,
     ),
     (
         re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|0|[1-9]\d{0,14})(?:,(\d{1,23}))?", re.ASCII),
@@ -296,18 +297,21 @@ def _form_of_unit(column: Column, unit: Epoch, looks: str) -> ProposedForm:
 
 
 def _number_form(column: Column, texts: Sequence[str]) -> ProposedForm | None:
-    """The form of texts that are numbers, with a decimal point or comma, and perhaps with thousands separators."""
-    matching_forms = (
-        (matches, written)
-        for number, sign, written in _NUMBERS
-        if all(matches := [number.fullmatch(text) for text in texts]) and any(map(sign.search, texts))
-    )
-    matches, written = next(matching_forms, ([], None))
-    if written is None:
+    """The form of texts that are numbers, with a decimal point or comma, and perhaps with thousands separators.
+
+    If a comma may be either, such as in 1,250, it separates thousands, and the effect names the other form.
+    """
+    fitting_forms = [(sign, written) for number, sign, written in _NUMBERS if all(map(number.fullmatch, texts))]
+    certain_forms = [written for sign, written in fitting_forms if any(map(sign.search, texts))]
+    written = next(iter([*certain_forms, *(form for _, form in fitting_forms)]), None)
+    if written is None or are_like_times(texts):
         return None
-    if are_like_times(texts):
-        return None
-    scale = max(len("".join(filter(None, match.groups()))) for match in matches if match)
+    number = next(number for number, _, form in _NUMBERS if form is written)
+    matches = filter(None, map(number.fullmatch, texts))
+    scale = max(len("".join(filter(None, match.groups()))) for match in matches)
     number_column = replace(column, type=f"DECIMAL(38,{scale})" if scale else "BIGINT", written=written)
     effect = "Further decimal places are rounded." if scale else "A number with a fraction would be rejected."
+    if written is not _DECIMAL_COMMA and not certain_forms and _DECIMAL_COMMA in [form for _, form in fitting_forms]:
+        example = next(text for text in texts if "," in text)
+        effect += f" If {example} has a decimal comma, use a DECIMAL and {_DECIMAL_COMMA!r} in its place."
     return ProposedForm("has numbers as text", "numbers", number_column, effect)

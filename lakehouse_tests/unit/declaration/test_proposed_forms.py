@@ -103,6 +103,8 @@ def line_in(proposal: Proposal) -> str | None:
             "\"DECIMAL(38,2)\", written=TextNumber(thousands=',')",
             [Decimal("1234.50"), Decimal(7)],
         ),
+        ("price", ["1,250", "7"], "\"BIGINT\", written=TextNumber(thousands=',')", [1250, 7]),
+        ("price", ["1 250", "7"], "\"BIGINT\", written=TextNumber(decimal=',', thousands=' ')", [1250, 7]),
         ("price", ["12.5", "n/a"], '"DECIMAL(38,1)", written="text", null_values=["n/a"]', [Decimal("12.5"), None]),
         (
             "day",
@@ -149,7 +151,7 @@ def test_a_line_has_the_source_of_the_field_and_may_be_without_a_value() -> None
     ("name", "values"),
     [
         *(("price", ["007"]), ("price", ["1234567890123456"]), ("price", ["12.50", "2x"]), ("price", ["1e5"])),
-        *(("price", ["1,234"]), ("price", ["1.234.5"]), ("price", ["1 234"]), ("price", ["5."])),
+        *(("price", ["1.234.5"]), ("price", ["1 23"]), ("price", ["5."])),
         *(("price", ["5 "]), ("price", [""])),
         *(
             (name, ["12345"])
@@ -174,6 +176,13 @@ def test_a_line_has_the_source_of_the_field_and_may_be_without_a_value() -> None
 )
 def test_other_texts_and_numbers_have_no_line(name: str, values: list[Any]) -> None:
     assert line_in(propose_for(name, values)) is None
+
+
+def test_a_comma_that_may_be_either_separates_thousands_and_the_line_names_the_other_form() -> None:
+    (warning,) = [text for text in propose_for("price", ["1,250", "12,999"]).warnings if LINE.search(text)]
+    assert warning.endswith("If 1,250 has a decimal comma, use a DECIMAL and TextNumber(decimal=',') in its place.")
+    (certain,) = [text for text in propose_for("price", ["1,250", "2,50"]).warnings if LINE.search(text)]
+    assert "in its place" not in certain
 
 
 def test_a_line_says_what_it_rounds_or_rejects() -> None:

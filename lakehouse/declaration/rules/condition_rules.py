@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from lakehouse.declaration.columns import Column
+from lakehouse.declaration.columns import Column, Computed
 from lakehouse.declaration.conditions import Condition, FieldIs, HeaderIs, Reject, SchemaIs
 from lakehouse.declaration.names import CHECK_NAMES, RECORD, SHAPE, is_name, spelling_hint
 from lakehouse.declaration.sql import NotComputable, computed_sql, condition_problems, measure_problems
@@ -49,7 +49,7 @@ def _condition_problems(table: TableParts) -> Iterator[Problem]:
         try:
             table.condition_of(rule)
         except NotComputable as error:
-            message, action = error.problem
+            message, action = _cause_of(table, error.unknown) or error.problem
             yield f"reject {rule.reason}: {message}", action
 
 
@@ -125,9 +125,22 @@ def computed_problems(table: TableParts) -> Iterator[Problem]:
         try:
             computed_sql(column.sql, column.type, types)
         except NotComputable as error:
-            message, action = error.problem
+            message, action = _cause_of(table, error.unknown) or error.problem
             shown_sql = "" if message.startswith(column.sql) else f"{_shorten(column.sql)!r}: "
             yield f"column {column.name}: {shown_sql}{message}", action
+
+
+def _cause_of(table: TableParts, name: str) -> Problem | None:
+    """Why SQL cannot read what it names, if that is another column of the table; ``None`` if it is none."""
+    column = next((column for column in table.columns if column.name == name), None)
+    if isinstance(column, Computed):
+        return f"{name} is a computed column", "Write its expression in its place."
+    if column is not None and column.keep:
+        message = f"{name} has keep: its value may be of an older record than the row, and is known when it is stored"
+        return message, "Compute it in a view, or remove keep."
+    if column is not None and column.is_nested:
+        return f"{name} is {column.type}", "Declare the field that you need as a column, or compute it in a view."
+    return None
 
 
 def _shorten(sql: str) -> str:

@@ -182,12 +182,14 @@ def test_the_sql_of_a_column_is_part_of_the_fingerprint() -> None:
     ("sql", "message_part"),
     [
         ("", "sql is empty"),
-        ("n + 1", ": n is not a column that is read from records"),
-        ("kept + 1", ": kept is not a column that is read from records"),
+        ("none + 1", ": none is not a column that is read from records"),
+        ("n + 1", ": n is a computed column"),
+        ("kept + 1", ": kept has keep: its value may be of an older record than the row"),
+        ("tags + 1", ": tags is ARRAY<STRING>"),
         (7, "sql must be a string"),
     ],
 )
 def test_the_sql_of_a_computed_column_reads_columns_that_records_contain(sql: Any, message_part: str) -> None:
-    kept_column = Column("kept", "INT", keep=True, doc="Kept.")
+    other_columns = (Column("kept", "INT", keep=True, doc="Kept."), Column("tags", "ARRAY<STRING>", doc="Tags."))
     with pytest.raises(DeclarationError, match=message_part.replace("+", r"\+")):
-        table(kept_column, Computed("n", "INT", sql, "N."))
+        table(*other_columns, Computed("n", "INT", sql, "N."))

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 AnyRecord = TypeVar("AnyRecord")
 _TOPIC = "A file does not show the name of its topic: topic= is the name of the table. Check it."
+_HEADER = (
+    "The first line has the names of the columns and is no record: publish the others, with tail -n +2 FILE | lakehouse"
+    " publish TABLE -, or read such files with source=Files(..., header=...)."
+)
 _MAX_SHOWN = 5  # fingerprints of schemas
 _CHECKED = (
     "The registry has the schema of these records, and {} of {:,} meet it. To reject records that violate it, write"
@@ -48,16 +52,30 @@ _WIDTH = 120
 
 def propose_for_lines(lines: "Sequence[bytes | None]", where: str | None) -> "Proposal":
     """Propose columns for those lines of a sample that meet a condition, or for all."""
-    from lakehouse.declaration.inference.proposal import DEFAULT_FORMAT, propose
+    from lakehouse.declaration.inference.proposal import propose
     from lakehouse.declaration.inference.readable_records import RecordParts
 
-    condition = None
+    condition, (form, lines, notes) = None, _read_form(lines)
     if where:
         parts = [RecordParts(value, {}) for value in lines]
-        lines, condition = choose(lines, parts, where, DEFAULT_FORMAT.parser())
-    proposal = propose(lines)
-    notes = (_TOPIC,) if proposal.columns else ()
+        lines, condition = choose(lines, parts, where, form.parser())
+    proposal = _with_format_notes(propose(lines, form), lines)
+    notes = (*notes, _TOPIC) if proposal.columns else ()
     return replace(proposal, where=condition, warnings=(*proposal.warnings, *notes))
+
+
+def _read_form(
+    lines: "Sequence[bytes | None]",
+) -> "tuple[Format, Sequence[bytes | None], tuple[str, ...]]":
+    """The format of the lines of a file, those that are records, and what to know of the others."""
+    from lakehouse.decoding.formats import FORMATS, Csv, likely_formats
+    from lakehouse.decoding.formats.texts.recognition import read_header
+
+    form = likely_formats(lines)[0]
+    named_form = read_header(form, [line or b"" for line in lines]) if isinstance(form, Csv) else None
+    if named_form:
+        return named_form, lines[1:], (_HEADER,)
+    return form if form.is_text else FORMATS[0], lines, ()
 
 
 def choose(

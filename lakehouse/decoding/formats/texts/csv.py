@@ -105,11 +105,15 @@ class Csv(TextFormat):
         separators = _SEPARATORS.get(self.delimiter, repr(self.delimiter))
         if not self.quotes:
             yield "The values have quotes within fields, so quotes are letters like any other: quotes=False."
-        yield (
-            f"Each value has {len(self.columns)} fields, separated by {separators}, so the format is Csv. Their names"
-            f" {self.columns[0]} to {self.columns[-1]} are placeholders: replace them in columns= of Csv and in each"
-            " Column."
-        )
+        yield f"Each value has {len(self.columns)} fields, separated by {separators}, so the format is Csv."
+        if tuple(self.columns) == placeholder_names(len(self.columns)):
+            names = f"{self.columns[0]} to {self.columns[-1]}"
+            yield f"The names {names} are placeholders: replace them in columns= of Csv and in each Column."
+
+
+def placeholder_names(count: int) -> tuple[str, ...]:
+    """Names of so many columns, to be replaced by a person."""
+    return tuple(f"column_{number}" for number in range(1, count + 1))
 
 
 class CsvParser(TextParser):

@@ -17,7 +17,7 @@ from lakehouse.decoding.formats.framing import add_frame
 from lakehouse_tests.helpers.brokers.registries import body as encode
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
 from lakehouse_tests.helpers.decoding.avro_bodies import record_of
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 ID = Column("id", "BIGINT", "Number.", required=True)
 RAW, HEX = Column("raw", "BINARY", "Bytes."), Column("hex", "BINARY", "Bytes.", written="hex")
@@ -67,7 +67,7 @@ def test_many_records_of_avro_are_decoded_like_single_records(values: list[bytes
     table, schemas, schema = avro_table(["null", "bytes"], column)
     records = [add_frame(1, encode(schema, {"id": 1, "f0": value})) for value in values]
     records += [records[0][: data.draw(st.integers(0, len(records[0])))], records[0] + b"\x00"]
-    rows = decode_twice(records, table.rules(Schemas(schemas, {}))).verdicts.to_pylist()
+    rows = rows_twice(records, table.rules(Schemas(schemas, {})))
     expected = [None if required and value is None else value for value in values]
     assert [row["raw"] for row in rows[: len(values)]] == expected
 

@@ -16,7 +16,7 @@ from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, Unusabl
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse.errors import DeclarationError
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 FORM = Json(framed=True, checked=True)
 NEXT = '{"next": '
@@ -48,7 +48,7 @@ def schemas_of(schema: Any = None, **references: str) -> Schemas:
 
 def decode(*values: bytes | None, table: StreamTable = TABLE) -> list[dict[str, Any]]:
     """The rows of values, which both paths decode to the same."""
-    return list(decode_twice(values, table.rules(schemas_of())).verdicts.to_pylist())
+    return list(rows_twice(values, table.rules(schemas_of())))
 
 
 VIOLATIONS = {

@@ -22,6 +22,7 @@ from lakehouse.decoding.formats.unpacking.compression import Codec, decompressor
 from lakehouse.decoding.rules import Rules
 from lakehouse_tests.helpers.brokers.registries import SECOND, encode_records
 from lakehouse_tests.helpers.change_records import change
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.compressed_values import (
     CODECS,
     COMPRESS,
@@ -29,7 +30,7 @@ from lakehouse_tests.helpers.decoding.compressed_values import (
     for_each_way,
     streamed_zstd,
 )
-from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths, rows_of
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, rows_of
 
 COLUMNS = [Column("id", "INT", "Which."), Column("name", "STRING", "Who.")]
 ROW = {"id": 1, "name": "é"}
@@ -41,7 +42,7 @@ def table_of(form: Format, *columns: Column) -> StreamTable:
 
 
 def verdict_of(form: Format, value: bytes | None) -> tuple[str | None, str | None, dict[str, Any]]:
-    (verdict,) = decode_on_both_paths([value], table_of(form).rules())
+    (verdict,) = rows_twice([value], table_of(form).rules())
     return verdict["_reason"], verdict["_detail"], {name: verdict[name] for name in ROW}
 
 
@@ -95,7 +96,7 @@ def test_compressed_changes_of_a_database_are_changes(codec: Codec) -> None:
     table = StreamTable("people", "people", "People.", columns, ["id"], format=form)
     write = form.writer()
     values = [write(change("c", 1, ROW)), write(change("d", 2, ROW)), None, b"x"]
-    rows = decode_on_both_paths(values, table.rules())
+    rows = rows_twice(values, table.rules())
     assert [row["_reason"] for row in rows] == [None, None, None, "invalid_compression"]
     assert [(row["_deleted"], row["_rowless"]) for row in rows[:3]] == [(False, False), (True, False), (False, True)]
     assert (table.has_changes, table.format.typed) == (True, True)
@@ -193,7 +194,7 @@ def batches(draw: st.DrawFn) -> tuple[list[bytes | None], Rules]:
 @given(batches())
 @example(([gzip.compress(LINE), gzip.compress(LINE)[:-1]], table_of(Compressed(Json(), "gzip")).rules()))
 def test_generated_and_damaged_compressed_values_have_equal_results(batch: tuple[list[bytes | None], Rules]) -> None:
-    decode_on_both_paths(*batch)
+    rows_twice(*batch)
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck), database=None)

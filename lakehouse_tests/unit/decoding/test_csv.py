@@ -7,7 +7,8 @@ import pytest
 from lakehouse.declaration import Column, Csv, Deletes, FieldIs, StreamTable
 from lakehouse.decoding.formats.format import UnwritableError
 from lakehouse.decoding.formats.texts.recognition import likely_text_formats
-from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths, rows_of, verdict_of
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, rows_of, verdict_of
 
 COLUMNS = [
     Column("id", "INT", "Which."),
@@ -87,7 +88,7 @@ def test_another_delimiter_separates_fields() -> None:
 def test_an_empty_field_without_quotes_erases_a_kept_value() -> None:
     column = Column("name", "STRING", "Who.", keep=True, null_erases=True)
     table = StreamTable("rows", "rows", "", [replace(COLUMNS[0], required=True), column], ["id"], format=ROWS.format)
-    empty, quoted = decode_on_both_paths([b"1,,", b'1,"",'], table.rules())
+    empty, quoted = rows_twice([b"1,,", b'1,"",'], table.rules())
     assert (empty["_explicit_null_name"], quoted["_explicit_null_name"]) == (True, False)
 
 
@@ -95,7 +96,7 @@ def test_a_field_of_a_text_format_says_which_records_delete() -> None:
     columns = [replace(COLUMNS[0], required=True), COLUMNS[1]]
     deletes = FieldIs("price", ["gone"])
     table = StreamTable("rows", "rows", "", columns, ["id"], format=ROWS.format, deletes=Deletes(when=deletes))
-    kept_row, deleted_row = decode_on_both_paths([b"1,Ann,1", b"1,Ann,gone"], table.rules())
+    kept_row, deleted_row = rows_twice([b"1,Ann,1", b"1,Ann,gone"], table.rules())
     assert (kept_row["_deleted"], deleted_row["_deleted"]) == (False, True)
 
 

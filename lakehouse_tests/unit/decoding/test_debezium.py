@@ -20,7 +20,7 @@ from lakehouse.decoding.formats.format import NO_SCHEMAS, RegisteredSchema, Sche
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
 from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
-from lakehouse_tests.helpers.decoding.both_paths import decode_twice
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice, rows_twice
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 COLUMNS = [
@@ -43,7 +43,7 @@ def table(form: Debezium | None = None, **changes: Any) -> StreamTable:
 def verdict_of(value: bytes | None, form: Debezium | None = None, schemas: Schemas = NO_SCHEMAS) -> dict[str, Any]:
     stream_table = table(form)
     rules = Rules(stream_table.fields, None, stream_table.format.parser(schemas), stream_table.delete_rule)
-    (verdict,) = decode_twice([value], rules).verdicts.to_pylist()
+    (verdict,) = rows_twice([value], rules)
     return dict(verdict)
 
 
@@ -304,7 +304,7 @@ def test_a_type_of_avro_that_is_named_again_is_the_same_type(before: str) -> Non
     schemas = Schemas({3: form.writer_schema(RegisteredSchema(json.dumps(schema), (), KIND))}, {})
     cost = Column("cost", "DECIMAL(10,3)", "Cost.", required=True)
     rules = replace(table(form), columns=[*COLUMNS, cost]).rules(schemas)
-    (verdict,) = decode_twice([add_frame(3, buffer.getvalue().to_pybytes())], rules).verdicts.to_pylist()
+    (verdict,) = rows_twice([add_frame(3, buffer.getvalue().to_pybytes())], rules)
     assert (verdict["_reason"], verdict["price"], verdict["cost"]) == (None, Decimal("1.50"), Decimal("1.502"))
 
 
@@ -333,7 +333,7 @@ def test_schemas_with_equal_numbers_give_a_decimal_the_same_scale() -> None:
 
     values = [record(scale) for scale in ('"2"', "2", "2.0", "2e0", "2")]
     for batch in ([values[2], values[1]], *([value] for value in values)):
-        rows = decode_twice(batch, table().rules()).verdicts.to_pylist()
+        rows = rows_twice(batch, table().rules())
         assert {row["price"] for row in rows} == {Decimal("0.01")}
 
 
@@ -370,7 +370,7 @@ def test_a_change_that_a_native_parser_reads_otherwise_is_read_strictly(
     good = change("u", 2, {**ROW, "at": 1_767_225_600_000_000}, before=ROW)
     good = with_schema(good, CONNECT_TIME) if has_schema else good
     bad = good.decode().replace(text, replacement).encode()
-    rows = decode_twice([good, bad, good], table().rules()).verdicts.to_pylist()
+    rows = rows_twice([good, bad, good], table().rules())
     assert rows[0] == rows[2]
 
 
@@ -383,6 +383,6 @@ def test_a_number_that_is_only_nearly_a_marker_is_none() -> None:
         placeholder.replace(b"[95,", b"[95.00000000000000000001,"),
     ]
     assert not {snapshot, placeholder} & set(nearly_values)
-    rows = decode_twice([snapshot, placeholder, *nearly_values], table().rules()).verdicts.to_pylist()
+    rows = rows_twice([snapshot, placeholder, *nearly_values], table().rules())
     assert [row["_snapshot"] for row in rows] == ["whole", None, "part", None]
     assert [row["_reason"] for row in rows] == [None, None, None, "wrong_type"]

@@ -32,8 +32,8 @@ from lakehouse.declaration import (
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
 from lakehouse.decoding.one_record import judge_record
 from lakehouse.decoding.record_parts import TIME
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
+from lakehouse_tests.helpers.decoding.both_paths import decode_twice, rows_twice
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 ORDER_ID = Column("order_id", "BIGINT", "Number of the order.", required=True, source=ParentField("id"))
 SKU = Column("sku", "STRING", "Article.", required=True)
@@ -77,10 +77,8 @@ def test_a_single_object_in_place_of_the_array_is_a_row_if_that_is_declared(elem
     row = {"order_id": 1, "sku": "a", "pieces": 2}
     for place in (element, [element], json.dumps(element), json.dumps([element])):
         assert rows_of(table, json.dumps({"id": 1, "items": place}).encode()) == [row]
-        (index,) = decode_values(
-            pa.array([json.dumps({"id": 1, "items": place}).encode()]), None, table.rules(), NATIVE
-        ).verdicts.to_pylist()[0]
-        assert (index["_index"], index["_reason"]) == (0, None)
+        ((verdict,),) = rows_twice([json.dumps({"id": 1, "items": place}).encode()], table.rules())
+        assert (verdict["_index"], verdict["_reason"]) == (0, None)
     assert rows_of(table, items() + b"") == [] and rows_of(table, b'{"id": 1, "items": 5}') == ["wrong_type"]
     assert rows_of(ITEMS, json.dumps({"id": 1, "items": element}).encode()) == ["wrong_type"]
 
@@ -88,11 +86,8 @@ def test_a_single_object_in_place_of_the_array_is_a_row_if_that_is_declared(elem
 def test_single_objects_take_the_fast_path_and_their_other_fields_are_counted_by_name() -> None:
     table = replace(ITEMS, rows_from=Explode("items", single_object=True))
     record = b'{"id": 1, "items": {"sku": "a", "amount": {"pieces": 1, "unit": "kg"}, "color": "red"}}'
-    values = pa.array([record], pa.binary())
-    assert uncertain_records(values, None, table.rules()) == []
-    for decoder in (NATIVE, None):
-        counts = decode_values(values, None, table.rules(), decoder).unmapped_counts
-        assert counts == {"items[].color": 1, "items[].amount.unit": 1}
+    assert uncertain_records(pa.array([record], pa.binary()), None, table.rules()) == []
+    assert decode_twice([record], table.rules()).unmapped_counts == {"items[].color": 1, "items[].amount.unit": 1}
 
 
 def test_a_record_that_is_a_single_object_is_a_row_if_that_is_declared() -> None:
@@ -203,8 +198,7 @@ def test_where_is_about_the_record_and_deletes_are_about_the_element() -> None:
     assert rows_of(by_header, b"not JSON", headers={"type": b"other"}) == ["filtered"]
 
 
-@pytest.mark.parametrize("is_fast", [True, False])
-def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bool) -> None:
+def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes() -> None:
     deletes = FieldIs(ParentField("type"), ["DELETE"])
     columns = [Column("id", "BIGINT", "Number.", required=True), Column("n", "INT", "How many.")]
     table = StreamTable("t", "t", "T.", columns, ["id"], rows_from="data", deletes=Deletes(when=deletes))
@@ -214,9 +208,9 @@ def test_a_field_of_the_record_says_that_all_of_its_rows_are_deletes(is_fast: bo
         b'{"data": [{"id": 3}]}',
         b'{"type": {"a": 1}, "data": [{"id": 4}]}',
     ]
-    decoder = NATIVE if is_fast else None
-    verdicts = decode_values(pa.array(records, pa.binary()), None, table.rules(), decoder).verdicts.to_pylist()
-    rows = [[(row["id"], row["_deleted"], row["_reason"]) for row in rows] for rows in verdicts]
+    rows = [
+        [(row["id"], row["_deleted"], row["_reason"]) for row in rows] for rows in rows_twice(records, table.rules())
+    ]
     assert rows[:3] == [
         [(None, False, "wrong_type"), (104, True, None), (110, True, None)],
         [(1, False, None), (2, False, None)],

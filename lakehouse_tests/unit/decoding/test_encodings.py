@@ -10,7 +10,8 @@ from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.unpacking.parser import encoding_problems
 from lakehouse_tests.helpers.change_records import change
-from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, decode_on_both_paths
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain
 
 NAME = Column("name", "STRING", "A text.")
 
@@ -20,7 +21,7 @@ def table_of(form: Format, *columns: Column) -> StreamTable:
 
 
 def verdict_of(form: Format, value: bytes, *columns: Column) -> dict[str, Any]:
-    (verdict,) = decode_on_both_paths([value], table_of(form, *columns).rules())
+    (verdict,) = rows_twice([value], table_of(form, *columns).rules())
     return verdict
 
 
@@ -46,7 +47,7 @@ def test_every_byte_is_the_character_of_its_encoding_or_rejects_the_record() -> 
     column = Column("name", "STRING", "A text.", source="value")
     for encoding in ("latin-1", "cp1252", "cp1251", "koi8-r", "cp037", "ascii"):
         values = [bytes([number]) for number in range(256)]
-        verdicts = decode_on_both_paths(values, table_of(Text(encoding=encoding), column).rules())
+        verdicts = rows_twice(values, table_of(Text(encoding=encoding), column).rules())
         for number, (value, verdict) in enumerate(zip(values, verdicts, strict=True)):
             try:
                 assert (verdict["_reason"], verdict["name"]) == (None, value.decode(encoding))

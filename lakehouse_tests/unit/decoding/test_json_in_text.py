@@ -8,7 +8,7 @@ from lakehouse.declaration import Column, Json, Rejection, StreamTable
 from lakehouse.decoding.formats import likely_formats
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, MAX_RECORD_MEMORY
-from lakehouse_tests.helpers.decoding.decoded_rows import decode_on_both_paths
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 COLUMNS = [Column("id", "INT", "Which.", required=True), Column("name", "STRING", "A name.", source=("a", "name"))]
 TABLE = StreamTable("t", "t", "T.", COLUMNS, ["id"], format=Json(in_text=True))
@@ -22,7 +22,7 @@ def twice(text: str) -> bytes:
 def test_the_object_in_the_text_is_read_on_both_paths_also_with_texts_in_it() -> None:
     inner = json.dumps({"name": "é\n"})
     values = [twice('{"id":1,"a":{"name":"x"}}'), twice(json.dumps({"id": 2, "a": inner})), twice(' {"id":3} ')]
-    rows = decode_on_both_paths(values, TABLE.rules())
+    rows = rows_twice(values, TABLE.rules())
     assert [(row["id"], row["name"]) for row in rows] == [(1, "x"), (2, "é\n"), (3, None)]
 
 
@@ -43,7 +43,7 @@ def test_the_object_in_the_text_is_read_on_both_paths_also_with_texts_in_it() ->
     ],
 )
 def test_what_is_no_text_with_an_object_rejects_the_record(value: bytes | None, reason: str) -> None:
-    (row,) = decode_on_both_paths([value], TABLE.rules())
+    (row,) = rows_twice([value], TABLE.rules())
     assert row["_reason"] == reason
     with pytest.raises(Rejection, match=reason):
         TABLE.decode(value)
@@ -68,11 +68,11 @@ def test_it_is_recognised_and_declared() -> None:
 def test_the_memory_of_the_object_is_limited_like_that_of_others() -> None:
     size = MAX_RECORD_MEMORY // JSON_MEMORY_PER_BYTE * 2
     value = twice('{"id":1,"x":[' + "[]," * (size // 3) + "[]]}")
-    (row,) = decode_on_both_paths([value], TABLE.rules())
+    (row,) = rows_twice([value], TABLE.rules())
     assert row["_reason"] == "too_large"
 
 
 def test_a_value_that_is_no_text_is_not_parsed_if_it_takes_too_much_memory() -> None:
     value = b"[" + b"[]," * (MAX_RECORD_MEMORY // JSON_MEMORY_PER_BYTE) + b"[]]"
-    (row,) = decode_on_both_paths([value], TABLE.rules())
+    (row,) = rows_twice([value], TABLE.rules())
     assert row["_reason"] == "too_large"

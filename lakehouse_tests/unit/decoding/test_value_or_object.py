@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehouse.declaration import Column, StreamTable, UnmappedFields, ValueOrObject
-from lakehouse.decoding.verdicts import decode_values
-from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
+from lakehouse_tests.helpers.decoding.both_paths import rows_twice
+from lakehouse_tests.helpers.decoding.native import uncertain_records
 
 CUSTOMER = Column("customer", "STRING", "Whose.", source=ValueOrObject("customer", "id"), keep=True, null_erases=True)
 NUMBER = Column("n", "BIGINT", "A number.", source=ValueOrObject(("a", "v"), "$numberLong"), written="text_or_number")
@@ -24,14 +24,7 @@ ROWS = replace(TABLE, rows_from="rows")
 
 
 def verdicts(table: StreamTable, *records: Any) -> list[Any]:
-    """The verdicts of both paths, which must be equal."""
-    path = NATIVE
-    values = pa.array([json.dumps(record).encode() for record in records], pa.binary())
-    fast, strict = (decode_values(values, None, table.rules(), decoder) for decoder in (path, None))
-    assert fast.verdicts.to_pylist() == strict.verdicts.to_pylist()
-    assert fast.unmapped_counts == strict.unmapped_counts
-    rows: list[Any] = fast.verdicts.to_pylist()
-    return rows
+    return rows_twice([json.dumps(record).encode() for record in records], table.rules())
 
 
 def test_the_field_is_the_value_or_contains_it() -> None:

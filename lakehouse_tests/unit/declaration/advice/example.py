@@ -60,16 +60,16 @@ def option(
 ) -> Example:
     """An option with a list of values: the first is refused at a place, and each of the others is accepted."""
     (varied,) = (name for name, value in options.items() if isinstance(value, list))
-    refused, *ways = (make(**options | {varied: value}) for value in options[varied])
-    return Example(f"{place}{message}", advice, refused, *ways, *other_ways)
+    refused_table, *ways = (make(**options | {varied: value}) for value in options[varied])
+    return Example(f"{place}{message}", advice, refused_table, *ways, *other_ways)
 
 
 def sql(
     make: Callable[..., TableFactory], place: str, message: str, advice: str, texts: Sequence[str], *further: Any
 ) -> Example:
     """SQL: the first text, for which {} stands in the message, is refused, and each of the others is accepted."""
-    refused, *ways = (make(text, *further) for text in texts)
-    return Example(f"{place}{message}".replace("{}", repr(texts[0])), advice, refused, *ways)
+    refused_table, *ways = (make(text, *further) for text in texts)
+    return Example(f"{place}{message}".replace("{}", repr(texts[0])), advice, refused_table, *ways)
 
 
 of_table = partial(option, with_columns, "")

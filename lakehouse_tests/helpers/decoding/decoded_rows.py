@@ -30,6 +30,15 @@ def verdict_of(table: StreamTable, value: bytes | None) -> Any:
     return row
 
 
+def element_rows(table: StreamTable, value: bytes | None, **parts: Any) -> list[Any]:
+    """The rows of a record; in place of a rejected element its reason, of a rejected record the reason alone."""
+    try:
+        rows = table.decode_rows(value, **parts)
+    except Rejection as rejection:
+        return [rejection.reason]
+    return [row.reason if isinstance(row, Rejection) else row for row in rows]
+
+
 def count_plain(values: Sequence[bytes | None], rules: Rules) -> int:
     """The number of records that the fast path decodes by itself."""
     return len(values) - len(uncertain_records(pa.array(values, pa.binary()), None, rules))

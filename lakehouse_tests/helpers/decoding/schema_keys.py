@@ -1,16 +1,14 @@
 """Keys of records with the id of a schema in front, their schemas, and tables that read them."""
 
-import io
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import fastavro
-
 from lakehouse import writer_schema
 from lakehouse.declaration import Column, RecordKey, StreamTable
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse_tests.helpers.brokers.registries import body
 
 DAY = {"type": "int", "logicalType": "date"}
 TIME = {"type": "long", "logicalType": "timestamp-micros"}
@@ -72,9 +70,7 @@ def table_of(*columns: Column, **options: Any) -> StreamTable:
 
 def avro(schema_id: int, value: Any) -> bytes:
     """A key as clients of a registry write it."""
-    body = io.BytesIO()
-    fastavro.schemaless_writer(body, fastavro.parse_schema(json.loads(SCHEMAS[schema_id].text)), value)
-    return add_frame(schema_id, body.getvalue())
+    return add_frame(schema_id, body(json.loads(SCHEMAS[schema_id].text), value))
 
 
 PROTOBUF_BODY = b"\x08\x07\x12\x05north\x19" + bytes(6) + b"\xe0\x3f\x3a\x02\x00\xff\x45\xcd\xcc\xcc\x3d"

@@ -6,26 +6,12 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Time, Topic, Topics, Zone
+from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Topic, Topics, Zone
 from lakehouse.decoding.fields import Field
 from lakehouse.errors import DeclarationError
+from lakehouse_tests.unit.declaration.ratings import ID, RATED_AT, STARS, declare
 
-ID = Column("id", "BIGINT", required=True, doc="Number of the movie.")
-RATED_AT = Column(
-    "rated_at",
-    "TIMESTAMP",
-    required=True,
-    source="time",
-    written=Time("%Y-%m-%d %H:%M:%S"),
-    doc="When it was rated.",
-)
-STARS = Column("stars", "INT", between=(1, 5), doc="One to five.")
 COUNT = {"ratings": Measure("count(*)", "BIGINT", "How many.")}
-
-
-def declare(**changes: Any) -> StreamTable:
-    parts: dict[str, Any] = {"columns": [ID, RATED_AT, STARS], "key": ["id"]}
-    return StreamTable(name="ratings", topic="ratings", doc="Ratings.", **(parts | changes))
 
 
 def rollup(**changes: Any) -> Rollup:
@@ -121,5 +107,3 @@ def test_replace_changes_the_topic_or_the_source_of_both_spellings() -> None:
     assert (replace(long, source=Topics(["a", "b"])).topic, replace(long, doc="New.").source) == ("", long.source)
     with pytest.raises(DeclarationError, match="topic and source are both declared"):
         replace(long, topic="other")
-    with pytest.raises(DeclarationError, match="topic and source are both declared"):
-        StreamTable("t", "a", "T.", [Column("id", "BIGINT", "Number.")], [], source=Topic("b"))

@@ -29,6 +29,7 @@ from lakehouse.decoding.formats.unpacking.compression import compress
 from lakehouse.decoding.one_record import judge_record
 from lakehouse.decoding.verdicts import decode_values
 from lakehouse_tests.helpers.decoding.both_paths import decode_twice, rows_twice, spoiled
+from lakehouse_tests.helpers.decoding.decoded_rows import element_rows
 from lakehouse_tests.helpers.decoding.native import NATIVE, uncertain_records
 
 SHOP, ORDER = "shops[]", "orders[]"
@@ -92,12 +93,7 @@ def sale(*shops: Any, **fields: Any) -> bytes:
 
 
 def rows_of(table: StreamTable, value: bytes) -> list[Any]:
-    """The rows of a record; in place of a rejected element its reason, of a rejected record the reason alone."""
-    try:
-        rows = table.decode_rows(value)
-    except Rejection as rejection:
-        return [rejection.reason]
-    return [row.reason if isinstance(row, Rejection) else tuple(row.values()) for row in rows]
+    return [tuple(row.values()) if isinstance(row, dict) else row for row in element_rows(table, value)]
 
 
 NORTH = {"info": {"name": "north"}, "orders": [order(1, {"sku": "a"}, {"sku": "b"}), order(2, {"sku": "a"})]}

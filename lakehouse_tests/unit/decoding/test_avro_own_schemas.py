@@ -145,8 +145,3 @@ def test_a_declaration_sees_a_schema_that_means_something_else() -> None:
 
 def test_the_order_of_schemas_does_not_change_a_declaration() -> None:
     assert replace(SINGLE, format=Avro(schemas=TEXTS[::-1])).fingerprint == SINGLE.fingerprint
-
-
-def test_a_registry_format_is_shown_as_before() -> None:
-    assert repr(Avro()) == Avro().declared_as == "Avro()"
-    assert repr(Avro(named_branches=True)) == "Avro(named_branches=True)"

@@ -16,7 +16,8 @@ from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError, UnwritableError
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
-from lakehouse_tests.helpers.decoding.avro_unions import EVENT_A, EVENT_B, write, written_unions
+from lakehouse_tests.helpers.brokers.registries import body as write
+from lakehouse_tests.helpers.decoding.avro_unions import EVENT_A, EVENT_B, written_unions
 from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
 NAMED = Avro(named_branches=True)

@@ -15,7 +15,7 @@ from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.format import RegisteredSchema, Schemas, WriterSchema
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse_tests.helpers.brokers.registries import body as encode
-from lakehouse_tests.helpers.change_records import UNAVAILABLE, change, with_schema
+from lakehouse_tests.helpers.change_records import UNAVAILABLE, avro_change, change, with_schema
 from lakehouse_tests.helpers.decoding.avro_bodies import record_of
 from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 
@@ -111,15 +111,6 @@ def test_a_change_in_json_has_bytes_as_the_connector_writes_them(form: Any, text
 
 
 def test_a_change_in_avro_has_bytes() -> None:
-    row = {
-        "type": "record",
-        "name": "Row",
-        "fields": [{"name": "id", "type": "long"}, {"name": "raw", "type": "bytes"}],
-    }
-    source = {"type": "record", "name": "Source", "fields": [{"name": "lsn", "type": "long"}]}
-    fields: list[Any] = [{"name": "before", "type": ["null", row]}, {"name": "after", "type": ["null", "Row"]}]
-    fields += [{"name": "source", "type": source}, {"name": "op", "type": "string"}]
-    schema = {"type": "record", "name": "Envelope", "fields": fields}
-    content = {"before": None, "after": {"id": 1, "raw": DATA}, "source": {"lsn": 7}, "op": "c"}
-    schemas = {1: writer_schema(json.dumps(schema))}
-    assert table_of(Debezium(Avro()), RAW).decode(add_frame(1, encode(schema, content)), schemas=schemas)["raw"] == DATA
+    schema, value = avro_change({"id": "long", "raw": "bytes"}, {"id": 1, "raw": DATA})
+    table = table_of(Debezium(Avro()), RAW)
+    assert table.decode(value, schemas={3: writer_schema(schema)})["raw"] == DATA

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Column, Compressed, Debezium, Json, RecordKey, Rejection, StreamTable, UnmappedFields
-from lakehouse.declaration.snapshot import differences, facts_of
+from lakehouse.declaration import Column, Compressed, Json, RecordKey, Rejection, StreamTable, UnmappedFields
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.formats.unpacking.compression import compress
-from lakehouse.errors import DeclarationError
 from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 
@@ -82,20 +80,6 @@ def test_keys_stay_strict() -> None:
     table = replace(LAST, columns=[Column("id", "INT", "Which.", required=True, source=RecordKey("json", "id"))])
     with pytest.raises(Rejection, match="occurs more than once"):
         table.decode(b"{}", key=b'{"id": 1, "id": 2}')
-
-
-def test_a_change_stream_refuses_the_option() -> None:
-    with pytest.raises(DeclarationError, match="format Debezium and duplicate_names cannot be combined"):
-        replace(TABLE, columns=COLUMNS[:1], format=Debezium(Json(duplicate_names="last")))
-
-
-def test_the_option_changes_the_fingerprint_and_the_snapshot_only_if_it_is_set() -> None:
-    assert repr(Json(duplicate_names="reject")) == "Json()"
-    assert len({table.fingerprint for table in (TABLE, LAST, FIRST)}) == 3
-    assert LAST.format.declared_as == 'Json(duplicate_names="last")'
-    assert [*differences(facts_of(TABLE), facts_of(LAST))] == [
-        ("table", "table: format was Json(), is Json(duplicate_names='last')")
-    ]
 
 
 _scalars = st.sampled_from(

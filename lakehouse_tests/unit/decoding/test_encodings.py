@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from lakehouse.declaration import Column, Csv, Debezium, Json, Logfmt, StreamTable, Text
-from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.unpacking.parser import encoding_problems
 from lakehouse_tests.helpers.change_records import change
@@ -81,20 +80,6 @@ def test_changes_of_a_database_have_the_encoding_of_their_json() -> None:
     table = StreamTable("names", "names", "Names.", columns, ["id"], format=form)
     value = json.dumps(json.loads(change("c", 1, {"id": 1, "name": "Zoë"})), ensure_ascii=False).encode("latin-1")
     assert table.decode(value) == {"id": 1, "name": "Zoë"}
-    assert form.declared_as == 'Debezium(Json(encoding="latin-1"))'
-
-
-def test_an_encoding_is_part_of_the_declaration() -> None:
-    forms = [Json(), Json(encoding="latin-1"), Json(framed=True), Json(framed=True, encoding="latin-1")]
-    assert len({table_of(form).fingerprint for form in forms}) == 4
-    ((_, change_of_format),) = differences(*(facts_of(table_of(form)) for form in forms[:2]))
-    assert change_of_format == "table: format was Json(), is Json(encoding='latin-1')"
-    assert [form.declared_as for form in forms] == [
-        "",
-        'Json(encoding="latin-1")',
-        "Json(framed=True)",
-        'Json(framed=True, encoding="latin-1")',
-    ]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""JSON that is written twice: each value is a text, and the text holds the object."""
+"""JSON in another cover: a text that holds the object, or the id of a schema in front of it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from lakehouse.declaration import Column, Json, Rejection, StreamTable
+from lakehouse.declaration import Column, Json, Rejection, StreamTable, Time
 from lakehouse.decoding.formats import likely_formats
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.memory import JSON_MEMORY_PER_BYTE, MAX_RECORD_MEMORY
@@ -58,11 +59,8 @@ def test_it_works_with_the_other_options_of_json() -> None:
     assert framed.decode(add_frame(7, twice('{"id":1}')))["id"] == 1
 
 
-def test_it_is_recognised_and_declared() -> None:
+def test_it_is_recognised() -> None:
     assert likely_formats([twice('{"id":1}'), twice('{"id":2}'), b""])[0] == Json(in_text=True)
-    assert Json(in_text=True).declared_as == "Json(in_text=True)"
-    assert Json().fingerprint_parts == ()
-    assert repr(Json()) == "Json()"
 
 
 def test_the_memory_of_the_object_is_limited_like_that_of_others() -> None:
@@ -76,3 +74,21 @@ def test_a_value_that_is_no_text_is_not_parsed_if_it_takes_too_much_memory() -> 
     value = b"[" + b"[]," * (MAX_RECORD_MEMORY // JSON_MEMORY_PER_BYTE) + b"[]]"
     (row,) = rows_twice([value], TABLE.rules())
     assert row["_reason"] == "too_large"
+
+
+def test_framed_json_is_decoded_after_the_id_of_its_schema() -> None:
+    values = [add_frame(9, b'{"id": 1}'), b'{"id": 1}', add_frame(9, b""), add_frame(9, b'{"id": 1}}'), None]
+    rows = rows_twice(values, replace(TABLE, format=Json(framed=True)).rules())
+    assert [row["_reason"] for row in rows] == [None, "wrong_magic", "empty_value", "trailing_bytes", "tombstone"]
+    assert rows[0]["id"] == 1
+
+
+@pytest.mark.invariant("8.10")
+@pytest.mark.parametrize(("type_", "pattern"), [("STRING", None), ("TIMESTAMP", "%Y-%m-%d"), ("DATE", "%Y-%m-%d")])
+def test_half_of_a_surrogate_pair_in_framed_json_rejects_only_its_record(type_: str, pattern: str | None) -> None:
+    column = Column("a", type_, "A text.", written=Time(pattern) if pattern else None)
+    table = StreamTable("t", "t", "T.", [column], [], format=Json(framed=True))
+    values = [add_frame(1, b'{"a": "\\ud800"}'), add_frame(1, b'{"a": "2026-01-01"}'), add_frame(1, b"{}")]
+    reason, *other_reasons = [row["_reason"] for row in rows_twice(values, table.rules())]
+    assert other_reasons == [None, None]
+    assert reason in ("invalid_text", "wrong_time_format")

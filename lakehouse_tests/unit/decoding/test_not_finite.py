@@ -7,7 +7,6 @@ import pytest
 
 from lakehouse.declaration import Column, Json, Rejection, StreamTable
 from lakehouse.declaration.inference.proposal import propose
-from lakehouse.declaration.snapshot import differences, facts_of
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.decoded_rows import count_plain
@@ -64,18 +63,6 @@ def test_they_are_null_if_the_format_says_so() -> None:
     assert framed.decode(add_frame(7, RECORDS[0]))["n"] is None
     with pytest.raises(Rejection, match="not_finite"):
         replace(TABLE, format=Json(framed=True)).decode(add_frame(7, RECORDS[0]))
-
-
-def test_the_option_changes_the_fingerprint_and_the_snapshot_only_if_it_is_set() -> None:
-    forms = [Json(), Json(framed=True), Json(not_finite="null"), Json(framed=True, not_finite="null")]
-    assert len({replace(TABLE, format=form).fingerprint for form in forms}) == len(forms)
-    assert [repr(form) for form in forms[:2]] == ["Json()", "Json()"]
-    assert [form.declared_as for form in forms] == [
-        *("", "Json(framed=True)", 'Json(not_finite="null")', 'Json(framed=True, not_finite="null")'),
-    ]
-    assert [*differences(facts_of(TABLE), facts_of(AS_NULL))] == [
-        ("table", "table: format was Json(), is Json(not_finite='null')")
-    ]
 
 
 def test_a_proposal_from_such_records_reads_them_as_null_and_names_the_option() -> None:

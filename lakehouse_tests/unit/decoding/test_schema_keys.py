@@ -1,12 +1,10 @@
 """Keys with the id of a schema in front: Avro of any type, Protobuf and JSON, on both paths."""
 
-import io
 import json
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -27,6 +25,7 @@ from lakehouse.declaration import (
 )
 from lakehouse.decoding.formats.format import Schemas, UnusableSchemaError
 from lakehouse.decoding.formats.framing import add_frame
+from lakehouse_tests.helpers.brokers.registries import body
 from lakehouse_tests.helpers.decoding.both_paths import rows_of_keys
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.decoding.schema_keys import (
@@ -189,14 +188,7 @@ RECORDS = st.fixed_dictionaries(
 PLAIN = record_of({name: type_["type"] if isinstance(type_, dict) else type_ for name, type_ in FIELDS.items()})
 
 
-def write_plainly(record: dict[str, Any]) -> bytes:
-    """A key whose days, times and decimals may be out of range."""
-    body = io.BytesIO()
-    fastavro.schemaless_writer(body, fastavro.parse_schema(PLAIN), record)
-    return add_frame(1, body.getvalue())
-
-
-AVRO_KEYS = RECORDS.map(write_plainly)
+AVRO_KEYS = RECORDS.map(lambda record: add_frame(1, body(PLAIN, record)))  # also with values out of range
 OTHER_KEYS = st.sampled_from(
     [avro(2, 7), avro(3, "7"), avro(4, None), avro(6, date(2026, 1, 31)), PROTOBUF_KEY, None, b"", b'{"id":7}']
 )

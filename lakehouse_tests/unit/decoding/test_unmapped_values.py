@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Avro, Column, Csv, FieldIs, Json, Logfmt, StreamTable, UnmappedFields
+from lakehouse.declaration import Column, Csv, FieldIs, Json, Logfmt, StreamTable, UnmappedFields
 from lakehouse.decoding.memory import MAX_RECORD_MEMORY
-from lakehouse.errors import DeclarationError
 from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.decoded_rows import count_plain
 
@@ -120,8 +119,3 @@ def test_a_rest_that_takes_too_much_memory_rejects_the_record() -> None:
     text = "x" * (MAX_RECORD_MEMORY // 5)
     (row,) = rows_twice([json.dumps({"id": 1, "a": text}).encode()], table.rules())
     assert row["_reason"] == "too_large"
-
-
-def test_typed_formats_have_no_such_column() -> None:
-    with pytest.raises(DeclarationError, match=r"column rest: UnmappedFields\(\) is not allowed in format Avro"):
-        StreamTable("t", "t", "T.", [COLUMNS[0], REST], ["id"], format=Avro())

@@ -1,8 +1,6 @@
 """Records with values in another form become rows: on both paths, in a worker and in Avro."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -11,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 
 from lakehouse.declaration import (
     Avro,
@@ -29,10 +26,10 @@ from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
 from lakehouse.decoding.formats.framing import add_frame
 from lakehouse.decoding.rules import Rules
-from lakehouse.ingest.decode import _decoder
 from lakehouse_tests.helpers.brokers.registries import body as encode
 from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.one_value import decode_text
+from lakehouse_tests.helpers.decoding.workers import rows_of_worker
 
 GERMAN = TextNumber(decimal=",", thousands=".", prefix="EUR ", trailing_sign=True)
 PERCENT = TextNumber(suffix=" %")
@@ -68,23 +65,9 @@ def test_a_record_becomes_a_row_and_a_delete_has_its_key() -> None:
     assert {name for name, value in delete.items() if value is not None} == {"id"}
 
 
-WORKER = """
-import pickle, sys
-sys.modules["lakehouse"] = None  # an import of it fails
-decode, values, headers = pickle.load(sys.stdin.buffer)
-print([verdicts.to_pylist() for verdicts in decode(iter([(values, headers)]))])
-"""
-
-
 def test_a_worker_without_the_package_decodes_the_same_rows() -> None:
-    decode_batches = _decoder(TABLE)
     parts = pa.array([RECORD, RECORD, b"{"], pa.binary()), pa.array([b"5.5 %", b"5.5", None], pa.binary())
-    (local,) = decode_batches(iter([parts]))
-    pickled_function = cloudpickle.dumps((decode_batches, *parts))
-    process = subprocess.run([sys.executable, "-c", WORKER], input=pickled_function, capture_output=True, check=False)
-    assert process.returncode == 0, process.stderr.decode()
-    assert process.stdout.decode().strip() == repr([local.to_pylist()])
-    assert [row["_reason"] for row in local.to_pylist()] == [None, "wrong_type", "truncated"]
+    assert [row["_reason"] for row in rows_of_worker(TABLE, parts)] == [None, "wrong_type", "truncated"]
 
 
 def test_a_form_is_part_of_the_fingerprint_and_of_the_snapshot() -> None:

@@ -37,6 +37,11 @@ class Kind(Kindless):
     schema_kind = "BARS"
 
 
+@dataclass(frozen=True)
+class Frameless(Barred):
+    needs_schemas, schema_kind = True, "BARS"
+
+
 FIELDS = ["id", "time", "stars"]
 SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "note", "type": "string"}]}'
 WHOLE_SCHEMA = "Correct the text of the schema. It must be that of a record, with all types that it refers to."
@@ -134,6 +139,11 @@ EXAMPLES = [
         with_columns(format=Json(encoding="latin-99")),
         accept(with_columns(format=Json(encoding="utf-8")), {}),
         with_columns(format=Csv(FIELDS, encoding="latin-1")),
+    ),
+    of_table(
+        "format Frameless needs schemas, but it is not framed or has no schema_kind",
+        "Set framed and schema_kind: the id in front of a value selects a schema of that kind.",
+        format=[Frameless(("id",)), Kind(("id",))],
     ),
     of_table(
         "encoding 'utf-16' does not have one byte for each character",

@@ -6,7 +6,20 @@ from typing import Any
 
 import pytest
 
-from lakehouse.declaration import Column, Late, Measure, Month, Rollup, StreamTable, Topic, Topics, Zone
+from lakehouse.declaration import (
+    Column,
+    Deletes,
+    FieldIs,
+    Late,
+    Measure,
+    Month,
+    Rollup,
+    StreamTable,
+    Topic,
+    Topics,
+    ValueOrObject,
+    Zone,
+)
 from lakehouse.decoding.fields import Field
 from lakehouse.errors import DeclarationError
 from lakehouse_tests.unit.declaration.ratings import ID, RATED_AT, STARS, declare
@@ -54,6 +67,9 @@ def test_a_column_is_a_rule_for_its_field() -> None:
         {"topic": "", "source": Topic("ratings", order="offset")},
         {"late": Late("rated_at", timedelta(days=1))},
         {"columns": [ID, RATED_AT, Column("stars", "INT", between=(0, 5), doc="One to five.")]},
+        {"columns": [ID, RATED_AT, replace(STARS, source=ValueOrObject("stars", "n"))]},
+        {"deletes": Deletes(when=FieldIs("op", ["D"]))},
+        {"deletes": Deletes(truncates=FieldIs("op", ["T"]))},
     ],
 )
 def test_the_fingerprint_changes_with_options_that_decide_rows(changes: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -90,12 +89,6 @@ def test_what_is_left_is_the_rest_of_the_object() -> None:
 def test_the_field_may_be_in_an_element_that_is_a_row() -> None:
     (rows,) = verdicts(ROWS, {"rows": [{"id": 1, "customer": "c1"}, {"id": 2, "customer": {"id": "c2"}}]})
     assert [row["customer"] for row in rows] == ["c1", "c2"]
-
-
-def test_the_source_is_part_of_the_fingerprint() -> None:
-    plain = replace(TABLE, columns=[ID, replace(CUSTOMER, source="customer")])
-    assert plain.fingerprint != replace(TABLE, columns=[ID, CUSTOMER]).fingerprint
-    assert TABLE.decode(b'{"id": 1, "d": 1.5}')["deep"] == Decimal("1.5")
 
 
 _scalars: st.SearchStrategy[Any] = st.sampled_from(

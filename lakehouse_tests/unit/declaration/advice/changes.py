@@ -7,7 +7,18 @@ from lakehouse.declaration import Avro, Column, Computed, Debezium, Deletes, Fie
 from lakehouse_tests.unit.declaration.advice.example import Example, of_table
 from lakehouse_tests.unit.declaration.ratings import TableFactory, column, computed, declare, log_table, with_columns
 
-ORDER = "The position in the log of the database decides which change is newer. Remove it."
+REASONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "deletes": (
+        "The records themselves say which rows are deleted, and when the table is truncated.",
+        {"deletes": Deletes(when=FieldIs("op", ["d"]))},
+    ),
+    "where": ("A row that no longer meets it would stay in the table.", {"where": FieldIs("kind", ["a"])}),
+    "rows_from": ("A change is about one row of the database.", {"rows_from": "items"}),
+    'order="offset"': (
+        "The position in the log of the database decides which change is newer.",
+        {"source": Topic("ratings", order="offset")},
+    ),
+}
 REPLACED_NULL = (
     "A default replaces a NULL of the database, so the table would differ from it. Remove default."
     " For readers, write coalesce(note, ...) in the sql of another column, or in a view."
@@ -44,29 +55,14 @@ EXAMPLES = [
         log_table(format=Debezium()),
         with_columns(format=Debezium()),
     ),
-    Example(
-        "format Debezium and deletes cannot be combined",
-        "The records themselves say which rows are deleted, and when the table is truncated. Remove it.",
-        with_columns(format=Debezium(), deletes=Deletes(when=FieldIs("op", ["d"]))),
-        with_columns(format=Debezium()),
-    ),
-    Example(
-        "format Debezium and where cannot be combined",
-        "A row that no longer meets it would stay in the table. Remove it.",
-        with_columns(format=Debezium(), where=FieldIs("kind", ["a"])),
-        with_columns(format=Debezium()),
-    ),
-    Example(
-        "format Debezium and rows_from cannot be combined",
-        "A change is about one row of the database. Remove it.",
-        with_columns(format=Debezium(), rows_from="items"),
-        with_columns(format=Debezium()),
-    ),
-    Example(
-        'format Debezium and order="offset" cannot be combined',
-        ORDER,
-        with_columns(format=Debezium(), source=Topic("ratings", order="offset")),
-        with_columns(format=Debezium()),
+    *(
+        Example(
+            f"format Debezium and {name} cannot be combined",
+            f"{reason} Remove it.",
+            with_columns(format=Debezium(), **options),
+            with_columns(format=Debezium()),
+        )
+        for name, (reason, options) in REASONS.items()
     ),
     of_table(
         "format Debezium and duplicate_names cannot be combined",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from lakehouse.declaration import Promise, Topic, Upkeep
 from lakehouse_tests.unit.declaration.ratings import (
     TableFactory,
     with_check,
@@ -73,6 +74,9 @@ def sql(
 
 
 of_table = partial(option, with_columns, "")
+of_topic = partial(option, lambda **part: with_columns(source=Topic("ratings", **part)), "")
+of_upkeep = partial(option, lambda **part: with_columns(upkeep=Upkeep(**part)), "")
+of_promise = partial(option, lambda **part: with_columns(promise=Promise(**part)), "")
 of_column = partial(option, with_column, "column n: ")
 of_rollup = partial(option, with_rollup, "rollup by_movie: ")
 of_computed = partial(sql, with_computed, "column n: ")

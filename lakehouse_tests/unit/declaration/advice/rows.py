@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lakehouse.declaration import Day, Month, RecordKey, Time, Upkeep, Value, Version
 from lakehouse.examples.tables.temperatures import temperatures
-from lakehouse_tests.unit.declaration.advice.example import Example, accept, of_table
+from lakehouse_tests.unit.declaration.advice.example import Example, accept, of_table, of_upkeep
 from lakehouse_tests.unit.declaration.ratings import SPOT, TAGS, column, computed, oldest, with_columns
 
 BY_DAY = computed("CAST(rated_at AS DATE)", "day", "DATE")
@@ -116,11 +116,7 @@ EXAMPLES = [
         with_columns(upkeep=Upkeep(cluster_by=["rated_at"])),
         with_columns(column("n", "STRING"), upkeep=Upkeep(cluster_by=["n"])),
     ),
-    of_table(
-        "id is listed twice in cluster_by",
-        "List it once.",
-        upkeep=[Upkeep(cluster_by=["id", "id"]), Upkeep(cluster_by=["id"])],
-    ),
+    of_upkeep("id is listed twice in cluster_by", "List it once.", cluster_by=[["id", "id"], ["id"]]),
     Example(
         "column n: widened_from is not allowed, because rows are partitioned by it",
         "Remove widened_from. Then rewrite every row: lakehouse rewrite ratings",

@@ -22,6 +22,8 @@ from lakehouse_tests.unit.declaration.ratings import column, with_columns
 
 of_files = partial(with_columns, source=Files("ratings"))
 of_source = partial(option, of_files, "")
+of_files_option = partial(option, lambda **part: of_files(source=Files("ratings", **part)), "")
+of_generated = partial(option, lambda **part: of_files(source=Generated(**part)), "")
 FIELD = "These records have a value alone: decide by a field, with FieldIs(...)."
 FILE_NAME = 'Read the column from a field. The path of a file is RecordHeader("file").'
 EXAMPLES = [
@@ -38,21 +40,17 @@ EXAMPLES = [
         "Name the folder, for example measurements.",
         source=[Files(""), Files("measurements")],
     ),
-    of_source(
+    of_files_option(
         "names of files is 'a/*.json', but it must match the name of a file, without its folders",
         'Write, for example: names="*.json.gz"',
-        source=[Files("ratings", names="a/*.json"), Files("ratings", names="*.json.gz")],
+        names=["a/*.json", "*.json.gz"],
     ),
-    of_source(
+    of_files_option(
         "settle is negative",
         "Write timedelta(0) if files are renamed into the folder when they are complete.",
-        source=[Files("ratings", settle=timedelta(seconds=-1)), Files("ratings", settle=timedelta(0))],
+        settle=[timedelta(seconds=-1), timedelta(0)],
     ),
-    of_source(
-        "batch_bytes is 0, but the minimum is 1",
-        "Declare 1 or more.",
-        source=[Files("ratings", batch_bytes=0), Files("ratings", batch_bytes=1)],
-    ),
+    of_files_option("batch_bytes is 0, but the minimum is 1", "Declare 1 or more.", batch_bytes=[0, 1]),
     of_source(
         "header is for lines, but each is 'element'",
         "Remove header.",
@@ -65,10 +63,10 @@ EXAMPLES = [
         format=Json(encoding="latin-1"),
         source=[Files("ratings", header="id,€"), Files("ratings", header="id,EUR")],
     ),
-    of_source(
+    of_files_option(
         "header has more than one line",
         "Write the first line of the files, without its line break.",
-        source=[Files("ratings", header="id,time\n"), Files("ratings", header="id,time")],
+        header=["id,time\n", "id,time"],
     ),
     Example(
         "format Debezium needs a registry or a connector, so it is for topics",
@@ -116,39 +114,35 @@ EXAMPLES = [
         of_files(source=Generated(), format=Csv(columns=["id", "time", "stars"])),
         of_files(source=Generated()),
     ),
-    of_source(
-        "partitions of generated records is 0, but the minimum is 1",
-        "Declare 1 or more.",
-        source=[Generated(partitions=0), Generated(partitions=1)],
-    ),
-    of_source(
+    of_generated("partitions of generated records is 0, but the minimum is 1", "Declare 1 or more.", partitions=[0, 1]),
+    of_generated(
         "rate of generated records is 1,000,000,001, but the maximum is 1,000,000,000",
         "Declare less.",
-        source=[Generated(rate=1_000_000_001), Generated(rate=1_000_000_000)],
+        rate=[1_000_000_001, 1_000_000_000],
     ),
-    of_source(
+    of_generated(
         "since has no zone: 2026-01-31 00:00:00",
         "Write, for example: since=datetime(2026, 1, 31, tzinfo=UTC)",
-        source=[Generated(since=datetime(2026, 1, 31)), Generated(since=datetime(2026, 1, 31, tzinfo=UTC))],
+        since=[datetime(2026, 1, 31), datetime(2026, 1, 31, tzinfo=UTC)],
     ),
-    of_source(
+    of_generated(
         "since is 1969-12-31 00:00:00+00:00, but the first time is 1970-01-01 00:00:00+00:00",
         "Declare a later time.",
-        source=[Generated(since=datetime(1969, 12, 31, tzinfo=UTC)), Generated(since=datetime(1970, 1, 1, tzinfo=UTC))],
+        since=[datetime(1969, 12, 31, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)],
     ),
     of_source(
         "generated records have no fields",
         "Declare at least one, or remove fields.",
         source=[Generated(fields={}), Generated(fields={"id": Counter()}), Generated()],
     ),
-    of_source(
+    of_generated(
         "the choice of field stars has no values",
         "Name at least one.",
-        source=[Generated(fields={"stars": Choice([])}), Generated(fields={"stars": Choice([1])})],
+        fields=[{"stars": Choice([])}, {"stars": Choice([1])}],
     ),
-    of_source(
+    of_generated(
         "modulo of field id is 0, but the minimum is 1",
         "Declare 1 or more.",
-        source=[Generated(fields={"id": Counter(modulo=0)}), Generated(fields={"id": Counter(modulo=1)})],
+        fields=[{"id": Counter(modulo=0)}, {"id": Counter(modulo=1)}],
     ),
 ]

@@ -2,9 +2,17 @@
 
 from datetime import date, datetime, timedelta
 
-from lakehouse.declaration import Avro, FieldIs, HeaderIs, Promise, SchemaIs, Topic, Upkeep
+from lakehouse.declaration import Avro, FieldIs, HeaderIs, SchemaIs, Topic
 from lakehouse.declaration.table import require_distinct_names
-from lakehouse_tests.unit.declaration.advice.example import Accepted, Example, accept, of_table
+from lakehouse_tests.unit.declaration.advice.example import (
+    Accepted,
+    Example,
+    accept,
+    of_promise,
+    of_table,
+    of_topic,
+    of_upkeep,
+)
 from lakehouse_tests.unit.declaration.ratings import (
     ID,
     column,
@@ -102,69 +110,61 @@ EXAMPLES = [
         owner=["somebody@example.technology", "team:somebody", "somebody@example.org"],
     ),
     of_table("max_records is 0, but the minimum is 1", "Declare 1 or more.", max_records=[0, 1]),
-    of_table(
+    of_topic(
         "partitions is 1000000000, but must be between 1 and 10000",
         "Kafka creates no more partitions of a topic at once. Declare a number between them.",
-        source=[Topic("ratings", partitions=10**9), Topic("ratings", partitions=10_000)],
+        partitions=[10**9, 10_000],
     ),
-    of_table(
+    of_promise(
         "fresh is 0:00:01, but the minimum is 30 seconds",
         "The sensor looks every five seconds. Declare more.",
-        promise=[Promise(fresh=timedelta(seconds=1)), Promise(fresh=timedelta(seconds=30))],
+        fresh=[timedelta(seconds=1), timedelta(seconds=30)],
     ),
-    of_table(
-        "max_lag is -1, but the minimum is 0",
-        "Declare the number of offsets that may wait.",
-        promise=[Promise(max_lag=-1), Promise(max_lag=0)],
-    ),
-    of_table(
+    of_promise("max_lag is -1, but the minimum is 0", "Declare the number of offsets that may wait.", max_lag=[-1, 0]),
+    of_upkeep(
         "retention is 0:59:00, but the minimum is one hour",
         "VACUUM would remove files of a running batch. Declare at least one hour.",
-        upkeep=[Upkeep(retention=timedelta(minutes=59)), Upkeep(retention=timedelta(hours=1))],
+        retention=[timedelta(minutes=59), timedelta(hours=1)],
     ),
-    of_table(
+    of_upkeep(
         "every of upkeep is 0:04:00, but must be between 5 minutes and one day",
         "Declare, for example: Upkeep(every=timedelta(hours=1))",
-        upkeep=[Upkeep(every=timedelta(minutes=4)), Upkeep(every=timedelta(hours=1))],
+        every=[timedelta(minutes=4), timedelta(hours=1)],
     ),
-    of_table(
+    of_upkeep(
         "every of upkeep is 1:30:00, which divides neither an hour nor a day into equal parts",
         "Declare minutes that divide an hour, or hours that divide a day.",
-        upkeep=[
-            Upkeep(every=timedelta(minutes=90)),
-            Upkeep(every=timedelta(minutes=20)),
-            Upkeep(every=timedelta(hours=2)),
-        ],
+        every=[timedelta(minutes=90), timedelta(minutes=20), timedelta(hours=2)],
     ),
-    of_table(
+    of_upkeep(
         "every of upkeep is 0:07:30, but must be whole minutes",
         "Declare whole minutes.",
-        upkeep=[Upkeep(every=timedelta(minutes=7.5)), Upkeep(every=timedelta(minutes=6))],
+        every=[timedelta(minutes=7.5), timedelta(minutes=6)],
     ),
-    of_table(
+    of_upkeep(
         "retention is more than 100 years",
         "Delta subtracts it from the current time. Declare less.",
-        upkeep=[Upkeep(retention=timedelta.max), Upkeep(retention=timedelta(days=36_500))],
+        retention=[timedelta.max, timedelta(days=36_500)],
     ),
-    of_table(
+    of_topic(
         "replay_from is 1969-12-31, but must be between 1970-01-01 and 9999-12-30",
         "Declare the first day of which the topic has records.",
-        source=[Topic("ratings", replay_from=date(1969, 12, 31)), Topic("ratings", replay_from=date(1970, 1, 1))],
+        replay_from=[date(1969, 12, 31), date(1970, 1, 1)],
     ),
-    of_table(
+    of_topic(
         "replay_from is 9999-12-31, but must be between 1970-01-01 and 9999-12-30",
         "Declare the first day of which the topic has records.",
-        source=[Topic("ratings", replay_from=date.max), Topic("ratings", replay_from=date(9999, 12, 30))],
+        replay_from=[date.max, date(9999, 12, 30)],
     ),
-    of_table(
+    of_topic(
         "start is 'newest', which is neither \"latest\" nor a time in ISO 8601",
         'Write, for example: start="2026-11-01T00:00:00Z"',
-        source=[Topic("ratings", start="newest"), Topic("ratings", start="2026-11-01T00:00:00Z")],
+        start=["newest", "2026-11-01T00:00:00Z"],
     ),
-    of_table(
+    of_topic(
         "start 2026-11-01 00:00:00 has no time zone",
         'It may mean several times. Write, for example: start="2026-11-01T00:00:00Z"',
-        source=[Topic("ratings", start=datetime(2026, 11, 1)), Topic("ratings", start="2026-11-01T00:00:00Z")],
+        start=[datetime(2026, 11, 1), "2026-11-01T00:00:00Z"],
     ),
     Example(
         "start 1969-12-31 00:00:00+00:00 is before 1970",
@@ -172,20 +172,16 @@ EXAMPLES = [
         with_columns(source=Topic("ratings", start="1969-12-31T00:00:00Z")),
         with_columns(),
     ),
-    of_table(
-        "start names no partition",
-        "Write, for example: start={0: 1200, 1: 900}",
-        source=[Topic("ratings", start={}), Topic("ratings", start={0: 1200, 1: 900})],
-    ),
-    of_table(
+    of_topic("start names no partition", "Write, for example: start={0: 1200, 1: 900}", start=[{}, {0: 1200, 1: 900}]),
+    of_topic(
         "start names partition -1, but the first one is 0",
         "Write, for example: start={0: 1200, 1: 900}",
-        source=[Topic("ratings", start={-1: 5}), Topic("ratings", start={0: 1200, 1: 900})],
+        start=[{-1: 5}, {0: 1200, 1: 900}],
     ),
-    of_table(
+    of_topic(
         "start: offset -2 of partition 0 is negative",
         'Name the first offset to merge. To begin at the end of the topic, write start="latest".',
-        source=[Topic("ratings", start={0: -2}), Topic("ratings", start={0: 0}), Topic("ratings", start="latest")],
+        start=[{0: -2}, {0: 0}, "latest"],
     ),
     Example(
         "key column stars is not required",

@@ -4,8 +4,17 @@ import json
 from datetime import timedelta
 from decimal import Decimal
 
-from lakehouse.declaration import Day, Measure, Month, SampleRecords, Topic, Upkeep, Value, Year
-from lakehouse_tests.unit.declaration.advice.example import Example, accept, of_column, of_rollup, of_table, reads
+from lakehouse.declaration import Day, Measure, Month, SampleRecords, Value, Year
+from lakehouse_tests.unit.declaration.advice.example import (
+    Example,
+    accept,
+    of_column,
+    of_rollup,
+    of_table,
+    of_topic,
+    of_upkeep,
+    reads,
+)
 from lakehouse_tests.unit.declaration.ratings import column, with_column, with_columns
 
 FIELDS = ", ".join(f"f{number}: INT" for number in range(200))
@@ -81,19 +90,11 @@ EXAMPLES = [
         type_=["STRUCT<a: INT, A: INT>", "STRUCT<a: INT>"],
     ),
     of_table("topic must be a string, not None", "Declare a string.", topic=[None, "ratings"]),
-    of_table(
-        "upkeep: retention must be a timedelta, not 7",
-        "Declare a timedelta.",
-        upkeep=[Upkeep(retention=7), Upkeep(retention=timedelta(days=7))],  # type: ignore[arg-type]
-    ),
-    of_table(
+    of_upkeep("upkeep: retention must be a timedelta, not 7", "Declare a timedelta.", retention=[7, timedelta(days=7)]),
+    of_topic(
         "source: order must be timestamp or offset, not 'offsets'",
         "Declare timestamp or offset.",
-        source=[
-            Topic("ratings", order="offsets"),  # type: ignore[arg-type]
-            Topic("ratings", order="timestamp"),
-            Topic("ratings", order="offset"),
-        ],
+        order=["offsets", "timestamp", "offset"],
     ),
     of_table("key is missing", "Add key=... to it.", key=[None, ["id"]]),
     of_table("key: each item must be a string, not 5", "Declare a string.", key=[["id", 5], ["id"]]),

@@ -47,11 +47,6 @@ def expected(value: bytes | None, broker_time: int | None, rules: Rules) -> dict
     return verdict | flags | {field.name: row.get(field.name) for field in rules.fields} | nulls
 
 
-def decode_batch(batch: WrittenBatch) -> pa.StructArray:
-    arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
-    return decode_values(*arrays, batch.rules, NATIVE).verdicts
-
-
 def decode_twice(
     values: Sequence[bytes | None],
     rules: Rules,
@@ -106,7 +101,8 @@ def exact_texts(row: dict[str, Any]) -> dict[str, str]:
 
 def decode_like_strictly(batch: WrittenBatch) -> list[dict[str, Any]]:
     """Decode, compare each row with the strict rules, down to the sign of a zero, and return the rows."""
-    decoded_records = decode_batch(batch)
+    arrays = pa.array(batch.values, pa.binary()), pa.array(batch.broker_times, pa.int64())
+    decoded_records = decode_values(*arrays, batch.rules, NATIVE).verdicts
     decoded_records.validate(full=True)
     rows = decoded_records.to_pylist()
     for value, broker_time, row in zip(batch.values, batch.broker_times, rows, strict=True):
@@ -142,7 +138,15 @@ def count_generated(batches: st.SearchStrategy[WrittenBatch]) -> Counter[str]:
     return counts
 
 
+def batch_of(
+    records: Sequence[str | bytes | None], *columns: Column, time: int | None = None, late: Late | None = None
+) -> WrittenBatch:
+    """Records of a table with these columns, which the broker received at one time."""
+    values = [record.encode() if isinstance(record, str) else record for record in records]
+    rules = Rules(tuple(column.field for column in columns), late.rule if late else None)
+    return WrittenBatch(values, [time] * len(values), rules)
+
+
 def one_column(column: Column, texts: list[str], late: Late | None = None) -> WrittenBatch:
     """One record for each text, with the text as the value of the column."""
-    records: list[bytes | None] = [f'{{"n":{text}}}'.encode() for text in texts]
-    return WrittenBatch(records, [10**15] * len(records), Rules((column.field,), late.rule if late else None))
+    return batch_of([f'{{"n":{text}}}' for text in texts], column, time=10**15, late=late)

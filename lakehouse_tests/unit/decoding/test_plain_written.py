@@ -12,7 +12,13 @@ from lakehouse.declaration import Column, RecordHeader, RecordKey, TextBoolean, 
 from lakehouse.declaration.rules.column_rules import column_problems
 from lakehouse.decoding.rules import Rules
 from lakehouse.decoding.written_forms import BYTE_FORMS
-from lakehouse_tests.helpers.decoding.both_paths import count_generated, decode_like_strictly, decode_twice, one_column
+from lakehouse_tests.helpers.decoding.both_paths import (
+    batch_of,
+    count_generated,
+    decode_like_strictly,
+    decode_twice,
+    one_column,
+)
 from lakehouse_tests.helpers.decoding.native import uncertain_records
 from lakehouse_tests.helpers.tables.written import EDGES, NUMBERS, ODD_VALUES, WrittenBatch
 
@@ -218,7 +224,7 @@ def written_batches(draw: st.DrawFn) -> WrittenBatch:
         inner += [f'"o":{{"a":{draw(texts)}}}'] if draw(st.booleans()) else []
         record = f"{{{','.join(inner)}}}".encode("utf-8", "surrogatepass")
         records.append(record if draw(st.integers(0, 19)) else record[: draw(st.integers(0, len(record)))])
-    return WrittenBatch(records, [None] * len(records), Rules(tuple(c.field for c in declared_columns), None))
+    return batch_of(records, *declared_columns)
 
 
 @pytest.mark.invariant("8.10")
@@ -270,8 +276,7 @@ def test_a_path_through_any_value_and_a_duplicate_name_have_equal_results(type_:
     texts = [f'{{"o":{text}}}' for text in ODD_VALUES]
     texts += [f'{{"o":{{"n":{text},"x":"1"}},"y":"1"}}' for text in ('"1"', "1", "null", '{"a":"1"}')]
     texts += [text.replace('"x":"1"', '"n":"1"') for text in texts] + [text.replace("}", ',"y":2}') for text in texts]
-    values: list[bytes | None] = [text.encode() for text in texts]
-    decode_like_strictly(WrittenBatch(values, [None] * len(values), Rules((column.field,), None)))
+    decode_like_strictly(batch_of(texts, column))
 
 
 PLAIN_COLUMNS = {

@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lakehouse.declaration import Avro, Column, Compressed, Csv, Debezium, Json, Logfmt, StreamTable
+from lakehouse.declaration import Avro, Compressed, Csv, Debezium, Json, Logfmt, StreamTable
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.avro.schemas import writer_schema
 from lakehouse.decoding.formats.format import Schemas
@@ -24,20 +24,17 @@ from lakehouse_tests.helpers.change_records import change
 from lakehouse_tests.helpers.decoding.both_paths import rows_twice
 from lakehouse_tests.helpers.decoding.compressed_values import (
     CODECS,
+    COLUMNS,
     COMPRESS,
     for_each_codec,
     for_each_way,
     streamed_zstd,
+    table_of,
 )
-from lakehouse_tests.helpers.decoding.decoded_rows import count_plain, rows_of
+from lakehouse_tests.helpers.decoding.decoded_rows import count_plain
 
-COLUMNS = [Column("id", "INT", "Which."), Column("name", "STRING", "Who.")]
 ROW = {"id": 1, "name": "é"}
 LINE = json.dumps(ROW, ensure_ascii=False).encode()
-
-
-def table_of(form: Format, *columns: Column) -> StreamTable:
-    return rows_of(form, *(columns or COLUMNS))
 
 
 def verdict_of(form: Format, value: bytes | None) -> tuple[str | None, str | None, dict[str, Any]]:

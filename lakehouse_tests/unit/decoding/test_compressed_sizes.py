@@ -10,22 +10,14 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from lakehouse.declaration import Column, Compressed, Json, Logfmt, Rejection, StreamTable
+from lakehouse.declaration import Column, Compressed, Json, Logfmt, Rejection
 from lakehouse.decoding.formats import Format
 from lakehouse.decoding.formats.unpacking.compression import Codec, decompressor, frame_of
 from lakehouse.decoding.memory import MAX_SLICE_MEMORY, MAX_UNPACKED_SIZE
 from lakehouse.decoding.verdicts import decode_slices
 from lakehouse_tests.helpers.decoding.both_paths import rows_twice
-from lakehouse_tests.helpers.decoding.compressed_values import COMPRESS, for_each_codec, for_each_way
-from lakehouse_tests.helpers.decoding.decoded_rows import rows_of
+from lakehouse_tests.helpers.decoding.compressed_values import COMPRESS, for_each_codec, for_each_way, table_of
 from lakehouse_tests.helpers.decoding.native import NATIVE
-
-COLUMNS = [Column("id", "INT", "Which."), Column("name", "STRING", "Who.")]
-
-
-def table_of(form: Format, *columns: Column) -> StreamTable:
-    return rows_of(form, *(columns or COLUMNS))
-
 
 BOMBS: dict[str, tuple[Codec, Callable[[], bytes]]] = {
     "gzip": ("gzip", lambda: _zeros(zlib.compressobj(wbits=31))),

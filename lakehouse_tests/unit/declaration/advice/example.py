@@ -68,7 +68,7 @@ def option(
 def sql(
     make: Callable[..., TableFactory], place: str, message: str, advice: str, texts: Sequence[str], *further: Any
 ) -> Example:
-    """SQL: the first text, for which {} stands in the message, is refused, and each of the others is accepted."""
+    """SQL: the first text, which is {} in the message, is refused, and each of the others is accepted."""
     refused_table, *ways = (make(text, *further) for text in texts)
     return Example(f"{place}{message}".replace("{}", repr(texts[0])), advice, refused_table, *ways)
 
